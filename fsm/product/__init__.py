@@ -60,7 +60,6 @@ class _Move:
         self._reset = Way(index=-1, name="", to=table.states.index(part.initial), reply=(), emits=())
 
     def _options(self, local: int) -> tuple[_Option, ...]:
-        """The ways in which the step may go in the state *local*."""
         ways = offered(self._table, local, self._row, self.step.outcomes, self._without)
         return tuple(self._option(local, way) for way in (ways if self._row >= 0 else [self._reset]))
 

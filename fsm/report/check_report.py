@@ -146,12 +146,11 @@ class _Writer:
     def _refuted(self, checked: Checked, evidence: Evidence) -> Iterator[str]:
         known = checked.expected
         if known is not None:
-            link = f" {known.link}" if known.link else ""
-            yield from self._more(f"{plural(known.length, 'step')}, as is known: {known.about}{link}")
+            yield from self._more(f"{plural(known.length, 'step')}, as is known: {known.about} {known.link}")
             if not checked.unexpected and not self.runs:
                 return
         else:
-            yield from self._more(f"source: {checked.of.source}{' ' + checked.of.link if checked.of.link else ''}")
+            yield from self._more(f"source: {checked.of.source} {checked.of.link}")
         match evidence:
             case Run():
                 yield from steps(evidence, indent=_LABEL + 4)

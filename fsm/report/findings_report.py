@@ -22,9 +22,8 @@ def text(found: Sequence[KnownDefect], layout: Layout) -> str:
     lines: list[str] = []
     for each in found:
         lines += [layout.style(f"{each.of.machine.name}: {each.stated.name}", "bold")]
-        link = f" {each.known.link}" if each.known.link else ""
         says = f"{each.stated.level}: {each.stated.says} [{each.stated.source}]"
-        for paragraph in (says, f"but: {each.known.about}{link}", _mended(each)):
+        for paragraph in (says, f"but: {each.known.about} {each.known.link}", _mended(each)):
             lines += layout.kept(paragraph, "  ", "      ")
         if each.run is not None:
             lines += steps(each.run, indent=2)

@@ -34,8 +34,7 @@ def text(
         lines += ["", *_requirements(machine, layout, used)]
     lines += ["", "clauses"]
     for clause in used:
-        link = f" {clause.link}" if clause.link else ""
-        says = f"{clause.name} ({clause.level}): {clause.says} [{clause.source}]{link}"
+        says = f"{clause.name} ({clause.level}): {clause.says} [{clause.source}] {clause.link}"
         lines += layout.kept(says, "  ", "      ")
     return "\n".join(lines) + "\n"
 

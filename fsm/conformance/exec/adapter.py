@@ -253,7 +253,6 @@ class Talk:
             self._folder.cleanup()
 
     def _greeted(self) -> None:
-        """Start the process, and read its greeting."""
         self._number = 0
         self._waiting: dict[int, ChildAnswer | None] = {}
         self._reading = self._alone = self.died = False

@@ -31,11 +31,7 @@ class Effects:
         self.resources: Resources | None = None
         self.exit = Exit(0, 0)
         self.why = ""
-
-    @property
-    def beginnings(self) -> Mapping[str, Effect]:
-        """The effect of each event when it begins; :meth:`use` for those that are missing."""
-        return {
+        self.beginnings: Mapping[str, Effect] = {
             "create": self._create,
             "start": self._begin_start,
             "stop": self._stop,
@@ -43,11 +39,9 @@ class Effects:
             "exit": self._exit,
             "update-resources": self._update,
         }
-
-    @property
-    def endings(self) -> Mapping[str, Effect]:
+        """The effect of each event when it begins; :meth:`use` for those that are missing."""
+        self.endings: Mapping[str, Effect] = {"start": self._end_start, "remove": self._end_removal}
         """The effect of each call when it continues."""
-        return {"start": self._end_start, "remove": self._end_removal}
 
     def _failure(self, outcome: str, error: Exception) -> str:
         self.why = str(error)

@@ -74,9 +74,7 @@ class NRI:
         self._listener: Listener | None = None
         terms = Terms(config=self.config, known=known(self._pods.outputs | self._containers.outputs))
         self._plugins: Final = Plugins(terms)
-        self._life: Final = Lifecycle(
-            release, disabled=self.config.disable, in_plugin=lambda: terms.local.on_plugin_thread
-        )
+        self._life: Final = Lifecycle(release, terms.local, disabled=self.config.disable)
         self._sync: Final = sync or SyncLock()
         self._exiting: Final = threading.Condition()
         self._exits: set[threading.Thread] = set()

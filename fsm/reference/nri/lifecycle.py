@@ -1,13 +1,14 @@
 """Whether the NRI interface accepts a call, driven by the machine ``nri-api``."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
 from fsm.machine import Outcome
 from fsm.reference.driven import Driven, driver
 from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, ReentrantError
+from fsm.reference.nri.plugin_thread import PluginLocal
 
 RELAYS: Final = {
     "update-pod-sandbox": "relay-pod-update",
@@ -27,12 +28,12 @@ IDLE: Final = frozenset({"ignored", "nothing"})
 class Lifecycle(Driven):
     """The state of one interface, and the lock that serialises its calls."""
 
-    def __init__(self, release: str, *, disabled: bool, in_plugin: Callable[[], bool]) -> None:
-        """The interface of *release*; *in_plugin* is whether the current thread runs a plugin."""
+    def __init__(self, release: str, local: PluginLocal, *, disabled: bool) -> None:
+        """The interface of *release*, with what *local* has of the current thread."""
         self._driver: Final = driver("nri-api", release)
         self.position = self._driver.position()
         self.position.take("new", "disabled" if disabled else "created")
-        self._in_plugin: Final = in_plugin
+        self._local: Final = local
         self._moving: Final = threading.Lock()
         self._blocks = 0
         self.lock = threading.Lock()
@@ -48,7 +49,7 @@ class Lifecycle(Driven):
 
     def accepts(self, event: str) -> bool:
         """Whether *event* needs any action; raises the error that the machine replies, or :class:`ReentrantError`."""
-        if self._holder != threading.get_ident() and not self._in_plugin():
+        if self._holder != threading.get_ident() and not self._local.on_plugin_thread:
             return self._acts(event)
         with suppress(NRIError):
             if not self._acts(event):

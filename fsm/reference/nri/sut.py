@@ -125,10 +125,8 @@ class _NriSUT(ReferenceSUT[NRI]):
                 right = not (followed and connected)
             if not right:
                 order = ", ".join(f"{one.event} to {one.to}" for one in heard)
-                message = (
-                    f"plugins {FIRST} and {SECOND} must be called in turn, up to the first error; sent were {order}"
-                )
-                raise BrokenError(message)
+                rule = f"plugins {FIRST} and {SECOND} must be called in turn, up to the first error"
+                raise BrokenError(f"{rule}; sent were {order}")
             connected &= each.answer != "lost"
         return self.sent[FIRST]
 
