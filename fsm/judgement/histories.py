@@ -5,7 +5,7 @@ Names are understood here: what an operation's event, reply and sight are to the
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as copied
 from typing import Final
@@ -173,28 +173,18 @@ class _Judging:
         outputs = self.history.outputs.get(entity, () if self.history.title.outputs else None)
         history = History(operations=operations, outputs={} if outputs is None else {entity: outputs})
         answer = linearize(self.names.machine, history, unseen=self.hidden, fresh=self.history.title.fresh)
-        match answer:
-            case Unknown(why=why):
-                return why
-            case NotLinearizable():
-                self._count(answer.steps)
-                self._folder.fold(self._violation(answer, history, origin))
-            case Linearizable():
-                self._count(answer.steps)
-                self._tolerated(answer.steps, origin)
-        return ""
-
-    def _count(self, steps: Iterable[Step]) -> None:
-        self._covered.update((step.row, step.before) for step in steps if step.row)
-
-    def _tolerated(self, steps: Iterable[Step], origin: Mapping[int, tuple[Recorded, Observation]]) -> None:
-        for step in steps:
+        if isinstance(answer, Unknown):
+            return answer.why
+        self._covered.update((step.row, step.before) for step in answer.steps if step.row)
+        if isinstance(answer, NotLinearizable):
+            self._folder.fold(self._violation(answer, history, origin))
+            return ""
+        for step in answer.steps:
             if step.deviation is not None:
                 each, seen = origin[id(step.operation)] if step.operation else (None, Observation())
                 place = Line(self.file, each.returned if each else 0)
                 self._folder.tolerate(self.names.machine.name, [step.deviation], seen, place)
-
-    # -- violations ------------------------------------------------------------
+        return ""
 
     def _violation(
         self, answer: NotLinearizable, history: History, origin: Mapping[int, tuple[Recorded, Observation]]

@@ -39,7 +39,8 @@ class Shared:
         self.ended = frozenset(state for state in range(len(table.states)) if _ended(table, state))
         self._kept: dict[tuple[Configurations, Key, int], Remainder] = {}
         self._explained: dict[tuple[object, ...], Explained] = {}
-        self.asked = cache(self._asked)
+        # What is possible if nothing is known but that a call of the row is in progress.
+        self.asked = cache(lambda row: self.dynamics.asked(self.everything, row))
         self._size = 0
 
     def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
@@ -51,10 +52,6 @@ class Shared:
             self._make_room(before, found.configurations)
             self._kept[at] = found
         return found
-
-    def _asked(self, row: int) -> Configurations:
-        """What is possible if nothing is known but that a call of *row* is in progress."""
-        return self.dynamics.asked(self.everything, row)
 
     def explain(self, scene: Scene) -> Explained:
         """What :func:`explain` finds of a *scene* of this machine, remembered."""

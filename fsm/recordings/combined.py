@@ -174,12 +174,15 @@ class CombinedReader:
         self._covered = self._calls
         for seen in self.events.observed(event):
             self.run.events.ids[seen.of].add(seen.entity)
-            self._check(point, seen)
+            pod, known = self.events.pods.get(seen.entity, ""), self._known.get(seen.entity)
+            if self._calls and not (seen.output == "StopContainer" and (known is None or known.started)):
+                among = (seen.entity, pod, "" if seen.entity in self._running else NO_ID)
+                self._progress.relayed(Received(point.at, point.line, seen, among))
             if seen.shows:
                 pass  # what was relayed before was nothing
             elif seen.output in _REMOVED:
                 self._known.pop(seen.entity, None)
-                if self._progress.none(seen.entity, self.events.pods.get(seen.entity, ""), NO_ID):
+                if self._progress.none(seen.entity, pod, NO_ID):
                     self._received.pop(seen.entity, None)
             else:
                 self._known[seen.entity] = self._knows(seen)
@@ -196,14 +199,6 @@ class CombinedReader:
         known = self._known.get(seen.entity) or _Known(0, "", started=True, since=inf)
         started = known.started or not seen.output or seen.output == "StartContainer"
         return _Known(self._connection, seen.output, started=started, since=min(known.since, self._order))
-
-    def _check(self, point: _Point, seen: Observation) -> None:
-        """Remember *seen* if no call has caused it."""
-        known = self._known.get(seen.entity)
-        if self._calls and not (seen.output == "StopContainer" and (known is None or known.started)):
-            pod = self.events.pods.get(seen.entity, "")
-            among = (seen.entity, pod, "" if seen.entity in self._running else NO_ID)
-            self._progress.relayed(Received(point.at, point.line, seen, among))
 
     def _call(self, point: _Point, seen: Observation) -> Iterator[tuple[Line, Observation]]:
         """The observations that follow from one of a call, by the ids that were given."""

@@ -55,7 +55,13 @@ class LineReader:
     def data(self) -> Iterator[bytes]:
         """The bytes of the input, decompressed, a piece at a time."""
         with self._opened() as file:
-            yield from self._data(file)
+            data = self._read(file)
+            if data.startswith(b"\x1f\x8b"):
+                yield from self._inflated(file, data)
+                return
+            while data:
+                yield data
+                data = self._read(file)
 
     def pieces(self, data: Iterable[bytes]) -> Iterator[Piece]:
         """The lines of *data*, the bytes of the input."""
@@ -88,20 +94,9 @@ class LineReader:
                 raise InputError([self._problem(OSError("standard input is closed"), "read")])
             return sys.stdin.buffer
         try:
-            file = Path(self.name).open("rb")  # noqa: SIM115  (the caller closes it)
+            return Path(self.name).open("rb")
         except OSError as error:
             raise InputError([self._problem(error, "opened")]) from error
-        return file
-
-    def _data(self, file: IO[bytes]) -> Iterator[bytes]:
-        """The bytes of *file*, decompressed if they are gzip's."""
-        data = self._read(file)
-        if data.startswith(b"\x1f\x8b"):
-            yield from self._inflated(file, data)
-            return
-        while data:
-            yield data
-            data = self._read(file)
 
     def _inflated(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
         """The decompressed bytes of *data* and the rest of *file*, never more than a piece at a time."""

@@ -43,13 +43,11 @@ class Ordering(Generic[T]):
         self._points.sort(key=itemgetter(0))
         old = sum(1 for at, _ in self._points if at < self._latest - WINDOW)
         count = max(old, len(self._points) - HELD)
-        for _, point in self._points[:count]:
-            yield point
+        yield from (point for _, point in self._points[:count])
         del self._points[:count]
 
     def rest(self) -> Iterator[T]:
         """All remaining points."""
         self._points.sort(key=itemgetter(0))
         points, self._points = self._points, []
-        for _, point in points:
-            yield point
+        yield from (point for _, point in points)
