@@ -81,11 +81,9 @@ def _recording(report: Report, judged: Judged) -> Json:
 
 
 def _judgement(report: Report, judgement: Judgement) -> Json:
-    cells: dict[str, Json] = {}
+    cells: dict[str, dict[str, Json]] = {}
     for (event, state), count in judgement.covered.cells.items():
-        row = cells.setdefault(event, {})
-        if isinstance(row, dict):
-            row[state] = count
+        cells.setdefault(event, {})[state] = count
     return {
         "machine": judgement.machine.name,
         "verdict": report.answer(judgement).name.lower(),
@@ -96,7 +94,7 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         "findings": [_finding(report, each) for each in report.findings(judgement)],
         "tolerated": [_tolerated(each) for each in judgement.tolerated],
         "assumed": [_assumed(each) for each in judgement.assumed],
-        "cells": cells,
+        "cells": {**cells},
         "fields": dict(judgement.covered.fields),
         "properties": [
             {**record(each.clause), "status": each.status, "why": each.why or None} for each in judgement.properties
