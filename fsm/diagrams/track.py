@@ -75,7 +75,7 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
     """
     recording = open_recording(name, lambda _: None)
     moves = dynamics(tabulate(machine), shown=recording.shown, outputs=recording.outputs)
-    track: _Track | None = None
+    run: _Track | None = None
     found: dict[str, None] = {}
     for seen in (each for batch in recording.batches for each in batch.observations):
         if seen.of not in {"", machine.entity}:
@@ -86,13 +86,11 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
             if not seen.entity.startswith(entity):
                 continue
             start = moves.beginning() if recording.fresh else moves.everything()
-            track = track or _Track(moves, start)
-        if track is not None and not track.take(seen):
+            run = run or _Track(moves, start)
+        if run is not None and not run.take(seen):
             break
-    if track is None:
+    if run is None:
         hint = nearest(entity, found, of=f"{machine.entity}s") if found else "give a recording of such entities"
         what = f"contains no {machine.entity}{f' {entity!r}' if entity else ''}"
         raise InputError([Problem(path=name, line=0, code="FSM204", what=what, hint=hint)])
-    return Marks(
-        steps=frozenset(track.steps), states=frozenset(track.states), failed=frozenset(track.failed), seen=track.seen
-    )
+    return Marks(steps=frozenset(run.steps), states=frozenset(run.states), failed=frozenset(run.failed), seen=run.seen)

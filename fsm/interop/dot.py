@@ -16,10 +16,8 @@ def dot(machine: Machine) -> str:
     """
     lines = [f"digraph {_quoted(machine.name)} {{", f"  label={_quoted(machine.title)};"]
     for state in machine.states.values():
-        initial = ", peripheries=2" if state.name == machine.initial else ""
-        lines.append(
-            f"  {_quoted(state.name)} [shows={_quoted(state.shows)}, tooltip={_quoted(state.about)}{initial}];"
-        )
+        mark = ", peripheries=2" if state.name == machine.initial else ""
+        lines.append(f"  {_quoted(state.name)} [shows={_quoted(state.shows)}, tooltip={_quoted(state.about)}{mark}];")
     for step in steps(machine):
         attributes = {
             "label": f"…{step.event}" if step.ends else step.event,

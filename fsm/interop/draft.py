@@ -78,10 +78,8 @@ def machine_of(draft: Draft, *, file: str, outcomes: bool) -> Machine:
         initial=states[draft.initial],
         entity=name,
         states={
-            states[place.name]: State(
-                name=states[place.name], about=_sentence(place.name, place.notes), shows=place.name
-            )
-            for place in draft.states
+            states[each.name]: State(name=states[each.name], about=_sentence(each.name, each.notes), shows=each.name)
+            for each in draft.states
         },
         events={events[event]: _event(draft, file, events[event], event, row, states) for event, row in rows.items()},
         clauses={},

@@ -12,7 +12,7 @@ from fsm.machine import Machine
 
 __all__ = ["ComparedMove", "ComparedState", "Comparison", "Where", "Why", "choose", "compare"]
 
-_OTHER = {Where.FIRST: Where.SECOND, Where.SECOND: Where.FIRST}
+_OTHER = {where: where for where in Where} | {Where.FIRST: Where.SECOND, Where.SECOND: Where.FIRST}
 
 
 def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bool = False) -> Comparison:
@@ -43,10 +43,8 @@ def _swapped(found: Comparison) -> Comparison:
         found,
         first=found.second,
         second=found.first,
-        states=tuple(replace(each, where=_OTHER.get(each.where, each.where)) for each in found.states),
-        moves=tuple(
-            replace(each, where=_OTHER.get(each.where, each.where), places=each.places[::-1]) for each in found.moves
-        ),
+        states=tuple(replace(each, where=_OTHER[each.where]) for each in found.states),
+        moves=tuple(replace(each, where=_OTHER[each.where], places=each.places[::-1]) for each in found.moves),
     )
 
 

@@ -132,11 +132,9 @@ class Matching:
         if outcome in self.drawn.setdefault(key, set()):
             return
         self.drawn[key].add(outcome)
-        outcomes = tuple(dict.fromkeys(act.outcome for act in self.abstraction.acts(key)))
+        ways = tuple(dict.fromkeys(act.outcome for act in self.abstraction.acts(key)))
         places = (None, arrow.place)
-        self.moves.append(
-            ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=outcomes, places=places)
-        )
+        self.moves.append(ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=ways, places=places))
 
     def _move(self, key: Move, acts: list[Act]) -> None:
         """Record a move of a full drawing that is missing, or that may be left out."""

@@ -61,11 +61,9 @@ def _names(each: State | Event) -> tuple[str, ...]:
     return (each.name, *rpc, *each.aliases)
 
 
-def _moves(
-    machine: Machine, states: Mapping[str, str], events: Mapping[str, str]
-) -> dict[ComparedMove, tuple[str, ...]]:
+def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -> dict[ComparedMove, tuple[str, ...]]:
     """Every outcome of every cell, one for each reply, by the names of the first machine, with the outcomes' names."""
-    table = tabulate(machine)
+    table = tabulate(one)
     found: dict[ComparedMove, tuple[str, ...]] = {}
     for row, number in table.defined():
         name = table.rows[row].name.replace(table.rows[row].event.name, events[table.rows[row].event.name])

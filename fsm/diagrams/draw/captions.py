@@ -26,7 +26,6 @@ _RESERVED: Final = re.compile(
 def caption(label: EdgeLabel, *, emits: bool = True) -> str:
     """*label* in a few words, with what it *emits* or without.
 
-    >>> from fsm.diagrams.draw.picture import EdgeLabel
     >>> caption(EdgeLabel(event="exit", kind="signal", emits=("StopContainer",)))
     'exit / StopContainer'
     >>> caption(EdgeLabel(event="stop-container", kind="call", emits=("StopContainer",)))

@@ -60,9 +60,7 @@ def svg(picture: Picture) -> bytes:
     root.set("aria-label", picture.title)
     root.set("data-source", digest(text))
     style = ET.Element(f"{{{_SVG}}}style")
-    rules = "".join(
-        f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}' for light, dark in _DARK.items()
-    )
+    rules = "".join(f'[fill="{old}"]{{fill:{new}}}[stroke="{old}"]{{stroke:{new}}}' for old, new in _DARK.items())
     style.text = f"@media (prefers-color-scheme:dark){{text:not([fill]){{fill:{_DARK[dot.INK]}}}{rules}}}"
     root.insert(0, style)
     written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)

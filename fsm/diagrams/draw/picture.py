@@ -292,24 +292,16 @@ def _alike(drawn: Picture) -> Picture:
         leads[edge.target].add(("from", edge.source, *rest))
     groups: dict[object, list[PictureNode]] = {}
     for node in drawn.nodes:
-        alike = (
-            node.shows,
-            node.passing,
-            node.name == drawn.initial,
-            node.marked,
-            node.failed,
-            frozenset(leads[node.name]),
-        )
-        groups.setdefault(alike if node.shows and not node.count else node.name, []).append(node)
+        alike = (node.shows, node.passing, node.marked, node.failed, frozenset(leads[node.name]))
+        alone = node.count or not node.shows or node.name == drawn.initial
+        groups.setdefault(node.name if alone else alike, []).append(node)
     first = {node.name: those[0].name for those in groups.values() for node in those}
     nodes = tuple(
         replace(those[0], states=tuple(node.name for node in those), about="\n".join(node.about for node in those))
         for those in groups.values()
     )
-    moved = (
-        replace(edge, source=first.get(edge.source, edge.source), target=first[edge.target]) for edge in drawn.edges
-    )
-    return replace(drawn, nodes=nodes, edges=tuple({(edge.source, edge.target): edge for edge in moved}.values()))
+    new = (replace(edge, source=first.get(edge.source, edge.source), target=first[edge.target]) for edge in drawn.edges)
+    return replace(drawn, nodes=nodes, edges=tuple({(edge.source, edge.target): edge for edge in new}.values()))
 
 
 def _error(way: Outcome) -> str:

@@ -58,10 +58,8 @@ def _rows(number: int, taken: RunStep, system: System) -> Iterator[ChartRow]:
         if done.source != done.target:
             yield ChartRow(kind="note", text=f"{done.source} → {done.target}", source=done.copy)
         for output in done.emits:
-            suffix = next(copy.suffix for copy in system.copies if copy.digit == done.digit)
-            yield ChartRow(
-                kind="output", text=output.removesuffix(suffix), source=done.copy, target=_hearer(done, system)
-            )
+            text = output.removesuffix(system.copies[done.digit].suffix)
+            yield ChartRow(kind="output", text=text, source=done.copy, target=_hearer(done, system))
     if joint.kind == "call" and first:
         yield ChartRow(kind="reply", text=taken.reply, source=first, target=CALLER)
 

@@ -37,9 +37,7 @@ def tabs(sheet: Canvas, text: str, rows: range) -> Problem | None:
     """The problem with the tabs in a drawing in these *rows*, which cannot be read; ``None`` if it has none."""
     lines = text.split("\n")
     indents = {line[: len(line) - len(line.lstrip("\t"))] for line in lines[rows.start : rows.stop]}
-    row = next(
-        (row for row in rows if "\t" in lines[row].lstrip("\t") or ("\t" in lines[row] and len(indents) > 1)), None
-    )
+    row = next((at for at in rows if "\t" in lines[at].lstrip("\t") or ("\t" in lines[at] and len(indents) > 1)), None)
     if row is None:
         return None
     wide = next((wide for wide in _WIDTHS if _read([line.expandtabs(wide) for line in lines], rows)), None)

@@ -81,10 +81,8 @@ class _DotGraph:
         lines |= {_bare(node.get_name()): _text(node) for node in _nodes(graph)}
         targets = {name for _, targets in ends for name in targets}
         texts = {name: (*text, NOWHERE if name in targets else "")[0] for name, text in lines.items()}
-        first: dict[str, Location] = {}
-        for both, place in zip(ends, places, strict=True):
-            for name in itertools.chain(*both):
-                first.setdefault(name, place)
+        met = [(name, place) for both, place in zip(ends, places, strict=True) for name in itertools.chain(*both)]
+        first = dict(reversed(met))
         return Drawing(
             path=self.path,
             line=self.line,

@@ -7,11 +7,7 @@ Direction: TypeAlias = Literal["N", "E", "S", "W"]
 GridCell: TypeAlias = tuple[int, int]
 """Row and column, counted from 0."""
 
-DIRECTIONS: Final[tuple[Direction, ...]] = ("N", "E", "S", "W")
-AXES: Final[Mapping[str, tuple[Direction, ...]]] = {"": DIRECTIONS, "h": ("E", "W"), "v": ("N", "S")}
-"""The directions of a stroke: all, or along one axis where lines cross."""
-
-OPPOSITE: Final[Mapping[Direction, Direction]] = {"N": "S", "S": "N", "E": "W", "W": "E"}
+OPPOSITE: Final[Mapping[Direction, Direction]] = {"N": "S", "E": "W", "S": "N", "W": "E"}
 _OFFSET: Final[Mapping[Direction, GridCell]] = {"N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1)}
 
 HORIZONTAL: Final = "-─━┄┅┈┉╌╍═"

@@ -4,28 +4,18 @@ Strokes join at a joint (``+``), and where one ends at the side of another (``|-
 Where a stroke continues on both sides (``--|--``) the lines cross without joining.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fsm.diagrams.read.boxes import Box
 from fsm.diagrams.read.canvas import Canvas
-from fsm.diagrams.read.strokes import (
-    ARMS,
-    AXES,
-    DIRECTIONS,
-    HEADS,
-    OPPOSITE,
-    ROUND,
-    STRAIGHT,
-    VERTICAL,
-    Direction,
-    GridCell,
-    beyond,
-    reaches,
-)
+from fsm.diagrams.read.strokes import ARMS, HEADS, OPPOSITE, ROUND, STRAIGHT, Direction, GridCell, beyond, reaches
 from fsm.errors import Problem
 from fsm.machine.traversal import closure
+
+_AXES: Final[Mapping[str, tuple[Direction, ...]]] = {"": tuple(OPPOSITE), "h": ("E", "W"), "v": ("N", "S")}
+"""The directions of a stroke: all, or along one axis where lines cross."""
 
 
 class Stroke(NamedTuple):
@@ -89,14 +79,14 @@ class Wires:
         """Whether a line turns at a dot or a quotation mark."""
         if char not in ROUND:
             return True
-        near = {to: self.sheet.at(beyond(cell, to)) for to in DIRECTIONS if reaches(char, to)}
+        near = {to: self.sheet.at(beyond(cell, to)) for to in OPPOSITE if reaches(char, to)}
         ways = {to for to, other in near.items() if other not in ROUND and reaches(other, OPPOSITE[to])}
         return bool(ways & {"E", "W"} and ways & {"N", "S"})
 
     def _crossed(self, cell: GridCell) -> bool:
         """Whether two lines cross at *cell* without joining."""
         char = self.char(cell)
-        sides: tuple[Direction, Direction] = ("W", "E") if char in VERTICAL else ("N", "S")
+        sides: tuple[Direction, Direction] = ("W", "E") if reaches(char, "N") else ("N", "S")
         return char in STRAIGHT and all(self._ends_at(beyond(cell, to), OPPOSITE[to]) for to in sides)
 
     def _ends_at(self, cell: GridCell, to: Direction) -> bool:
@@ -123,7 +113,7 @@ class Wires:
         crossed = self._crossed(cell)
         for axis in ("h", "v") if crossed else ("",):
             links = self.links[Stroke(cell, axis)] = {}
-            for to in AXES[axis]:
+            for to in _AXES[axis]:
                 through = crossed and not reaches(self.char(cell), to)
                 there = self.node(beyond(cell, to), to) if through else self._next(cell, to)
                 if there is not None:
@@ -151,7 +141,7 @@ class Wires:
             for border, out in box.sides():
                 self._meet(box, border, out)
             for corner in box.corners():
-                for out in DIRECTIONS:
+                for out in OPPOSITE:
                     outside = beyond(corner, out)
                     if outside not in self.owners and HEADS.get(self.char(outside)) == OPPOSITE[out]:
                         self._touch(outside, out, Touch(box, corner, head=True))
