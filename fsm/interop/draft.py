@@ -130,7 +130,7 @@ def _event(draft: Draft, file: str, name: str, written: str, row: _Row, states: 
 def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], clause: Clause) -> Cell:
     ways = [way for part, arrows in row.items() for way in _ways(kind, part, arrows.get(place.name, ()), place, states)]
     if not ways:
-        return Ignores(clause=clause) if place.ignores or kind != "call" else Refuses(codes=("error",), clause=clause)
+        return Ignores(clause=clause) if place.ignores else Refuses(codes=("error",), clause=clause)
     here = states[place.name]
     if [(way.to, way.emits, way.about) for way in ways] == [(here, (), "")]:
         return Ignores(clause=clause)

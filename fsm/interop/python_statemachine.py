@@ -130,9 +130,8 @@ def python_statemachine(machine: Machine) -> str:
     for state in machine.states:
         public = f"state{state}" if state.startswith("_") else state
         ids[state] = distinct(public, (*TAKEN, *ids.values()), also="-.")
-    states: dict[str, dict[str, Any]] = {
-        ids[state]: {"initial": True} if state == machine.initial else {} for state in machine.states
-    }
+    states: dict[str, dict[str, Any]] = {word: {} for word in ids.values()}
+    states[ids[machine.initial]]["initial"] = True
     for each in outcome_events(machine):
         written: dict[str, Any] = {"event": each.event}
         if each.to:

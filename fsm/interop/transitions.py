@@ -22,27 +22,20 @@ from fsm.machine import Machine
 
 FORM: Final = "a configuration of transitions"
 CALLBACKS: Final = (
-    "before_state_change",
-    "after_state_change",
-    "prepare_event",
-    "finalize_event",
-    "on_exception",
-    "on_final",
+    *("before_state_change", "after_state_change", "prepare_event"),
+    *("finalize_event", "on_exception", "on_final"),
 )
+IGNORES: Final = "ignore_invalid_triggers"
 MACHINE: Final = frozenset(
     {
         *CALLBACKS,
         *("states", "transitions", "initial", "name", "send_event", "auto_transitions", "ordered_transitions"),
-        *("ignore_invalid_triggers", "queued", "model", "models", "model_attribute", "model_override"),
+        *(IGNORES, "queued", "model", "models", "model_attribute", "model_override"),
     }
 )
 NESTED: Final = ("children", "states", "parallel", "initial", "transitions")
 STATE: Final = frozenset(
-    {
-        *NESTED,
-        *("name", "on_enter", "on_exit", "ignore_invalid_triggers", "final"),
-        *("timeout", "on_timeout", "tags", "label"),
-    }
+    {*NESTED, IGNORES, "name", "on_enter", "on_exit", "final", "timeout", "on_timeout", "tags", "label"}
 )
 TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "before", "after", "prepare")
 """In the order in which a list has them."""
@@ -51,8 +44,6 @@ ALL: Final = "*"
 SAME: Final = "="
 ADDED: Final = "initial"
 """The initial state of a configuration that does not define it."""
-
-IGNORES: Final = "ignore_invalid_triggers"
 
 
 def read(root: YamlNode, name: str) -> Draft:

@@ -60,13 +60,9 @@ def dot(picture: Picture) -> str:
     for node in picture.nodes:
         _node(graph, node, node.name, tints)
     if returns:
+        initial = next(node for node in picture.nodes if node.name == picture.initial)
         with graph.subgraph(graph_attr={"rank": "sink"}) as last:
-            _node(
-                last,
-                next(node for node in picture.nodes if node.name == picture.initial),
-                f"{picture.initial} {AGAIN}",
-                tints,
-            )
+            _node(last, initial, f"{initial.name} {AGAIN}", tints)
     for edge in picture.edges:
         back = returns and edge.target == picture.initial != edge.source
         _edge(graph, edge, f"{edge.target} {AGAIN}" if back else edge.target)

@@ -8,7 +8,7 @@ missing, or be a plain stroke.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import Final, NamedTuple
 
 from fsm.diagrams.read.canvas import Canvas, runs
@@ -66,7 +66,7 @@ def boxes(sheet: Canvas, within: range) -> tuple[list[Box], list[Box]]:
     found: list[Box] = []
     for number, top in enumerate(edges):
         closed = (_closed(sheet, top, bottom) for bottom in edges[number + 1 :] if _aligned(top, bottom))
-        found += filter(None, [next(filter(None, closed), None)])
+        found += islice(filter(None, closed), 1)
     around = [box for box in found if any(box is not each and all(map(box.holds, each.corners())) for each in found)]
     return [box for box in found if box not in around], around
 
