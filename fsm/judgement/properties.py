@@ -277,12 +277,10 @@ def _with(judgement: Judgement, properties: Sequence[WatchedProperty], findings:
     match judgement.verdict:
         case Illegal(findings=found, incomplete=why):
             return Illegal(findings=(*found, *findings), incomplete=why or incomplete)
-        case Unknown(why=why) if not findings:
-            return Unknown(why=why)
-        case Unknown(why=incomplete):
-            return Illegal(findings=findings, incomplete=incomplete)
-        case Holds() if findings:
-            return Illegal(findings=findings, incomplete=incomplete)
+        case verdict if findings:
+            return Illegal(findings=findings, incomplete=verdict.why if isinstance(verdict, Unknown) else incomplete)
+        case Unknown() as unknown:
+            return unknown
         case Holds():
             unexercised = "" if not states or states & {"holds", "known"} else UNEXERCISED
             why = incomplete or unexercised

@@ -94,8 +94,7 @@ def power_over(
     It is judged with the *calls* of the same run, under *profile*, and with restarts where they are to *assume*.
     *advanced* is called after each edit.
     """
-    lines = _lines(name)
-    reading = _StrictReading(lines, open_recording(name).kind, _lines(calls), profile, Restarts(assume=assume))
+    reading = _StrictReading(name, calls, profile, assume)
     every = list(reading.edits())
     chosen = every if not 0 < limit < len(every) else random.Random(seed).sample(every, limit)  # noqa: S311  (not for secrets)
     planted: list[Planted] = []
@@ -110,9 +109,9 @@ def power_over(
                 named = (replace(each, path=name) if each.path == str(file) else each for each in error.problems)
                 raise InputError(named) from error
 
-        before = alarms(lines)
+        before = alarms(reading.lines)
         for edit in sorted(chosen, key=lambda each: each.line):
-            edited = edit.applied(lines)
+            edited = edit.applied(reading.lines)
             illegality = reading.illegality(edit, edited)
             if illegality is not None:
                 after = alarms(edited)
@@ -148,23 +147,17 @@ def _lines(name: str) -> list[bytes]:
 class _StrictReading:
     """What is beyond doubt of one recording, as it is and edited."""
 
-    def __init__(
-        self,
-        lines: Sequence[bytes],
-        kind: RecordingKind,
-        calls: Sequence[bytes],
-        profile: str | None,
-        restarts: Restarts,
-    ) -> None:
-        self.restarts, self.kind, self.lines = restarts, kind, lines
-        self.calls = tuple(timed(calls))
+    def __init__(self, name: str, calls: str, profile: str | None, assume: Assume) -> None:
+        self.kind, self.lines = open_recording(name).kind, _lines(name)
+        self.calls = tuple(timed(_lines(calls)))
+        self.restarts = Restarts(assume=assume)
         self.machines = {}
-        for of, name in CONTRACTS[self.kind].items():
-            machine = load(name)
+        for of, contract in CONTRACTS[self.kind].items():
+            machine = load(contract)
             self.machines[of] = machine.under(profile if machine.profiled(profile) else None)
-        self.before = self._read(lines)
-        self.told = told(lines, self.calls)
-        self.changed = changed(lines, self.before.rooms)
+        self.before = self._read(self.lines)
+        self.told = told(self.lines, self.calls)
+        self.changed = changed(self.lines, self.before.rooms)
         self.started = {act.entity for act in self.before.started_once_stopped()}
         self.illegal: dict[Entity, bool] = {}
 
