@@ -36,8 +36,11 @@ WIDEST: Final = 110
 
 REST: Final = "*"
 
+_PLAIN: Final[Mapping[type[Cell], str]] = {Ignores: "ignores", Cannot: "cannot", Silent: "silent"}
+"""The groups of cells of which only the states are written."""
+
 T = TypeVar("T")
-D = TypeVar("D", Table, InlineTable)
+D = TypeVar("D", tomlkit.TOMLDocument, Table, InlineTable)
 
 _Word: TypeAlias = "str | bool | int | tuple[str, ...]"
 
@@ -64,21 +67,15 @@ def toml(machine: Machine, *, comments: Sequence[str] = ()) -> str:
     level = _usual_level(machine)
     document["machine"] = _header(machine, level)
     document["states"] = _states(machine)
-    if machine.clauses:
-        document["clause"] = _super(
-            {
-                name: _table(says=each.says, **{each.level: each.source}, **_given(link=each.link))
-                for name, each in machine.clauses.items()
-            }
-        )
-    if machine.fields:
-        document["fields"] = _fields(machine)
-    if machine.requires:
-        document["requires"] = _super({name: _requirement(each) for name, each in machine.requires.items()})
+    clauses = {
+        name: _table(says=each.says, **{each.level: each.source}, **_given(link=each.link))
+        for name, each in machine.clauses.items()
+    }
+    requires = {name: _requirement(each) for name, each in machine.requires.items()}
+    _filled(document, _given(clause=_super(clauses), fields=_fields(machine), requires=_super(requires)))
     document["event"] = _super({name: _event(machine, each, level) for name, each in machine.events.items()})
-    if machine.profiles:
-        profiles = {name: _profile(machine, each) for name, each in machine.profiles.items()}
-        document["profile"] = _super(profiles)
+    profiles = {name: _profile(machine, each) for name, each in machine.profiles.items()}
+    _filled(document, _given(profile=_super(profiles)))
     if machine.omits is not None:
         document["drawing"] = _drawing(machine)
     return tomlkit.dumps(document).rstrip("\n") + "\n"
@@ -254,14 +251,10 @@ def _forms(cell: Cell, kind: Kind, state: str) -> tuple[_Form, ...]:
         case Moves(outcomes=ways):
             written = tuple(("moves", _ways(ways, kind, stays)) for stays in ("", state))
             return tuple(dict.fromkeys(written))
-        case Ignores():
-            return (("ignores", ()),)
         case Refuses(codes=codes):
             return (("refuses", codes),)
-        case Cannot():
-            return (("cannot", ()),)
-        case Silent():
-            return (("silent", ()),)
+        case Ignores() | Cannot() | Silent():
+            return ((_PLAIN[type(cell)], ()),)
         case _:
             assert_never(cell)
 
@@ -297,7 +290,7 @@ def _way(way: Outcome, name: str, kind: Kind, stays: str, *, alone: bool) -> _Wa
 
 def _group(group: str, what: Mapping[str, _What]) -> Table | InlineTable | Array:
     """A group of cells: on a line if it is short, else a table of its own."""
-    if group in {"ignores", "cannot", "silent"}:
+    if group in _PLAIN.values():
         return _list(list(what))
     written = {state: _outcomes(each) if group == "moves" else _codes(each) for state, each in what.items()}
     inline = _inline(written)

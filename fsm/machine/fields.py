@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 FieldKind: TypeAlias = Literal["time", "int", "text"]
 FieldValue: TypeAlias = int | str
-Values: TypeAlias = Mapping[str, tuple[FieldValue, ...]]
+Values: TypeAlias = Mapping[str, Sequence[FieldValue]]
 
 _NONE: Final[Mapping[str, FieldValue]] = {}
 
@@ -29,13 +29,13 @@ class Requirement:
 
     clause: Clause
     states: frozenset[str]
-    set: tuple[str, ...] = ()
-    unset: tuple[str, ...] = ()
+    set: Sequence[str] = ()
+    unset: Sequence[str] = ()
     not_before: Mapping[str, str] = field(default_factory=dict)
     slack: int = 0
     values: Values = field(default_factory=dict)
     iff: Values = field(default_factory=dict)
-    keeps: tuple[str, ...] = ()
+    keeps: Sequence[str] = ()
     when: Values = field(default_factory=dict)
     unless: Values = field(default_factory=dict)
 

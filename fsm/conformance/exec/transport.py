@@ -100,7 +100,11 @@ class Process:
             if self._looked > LONGEST:
                 raise TalkError(f"wrote a line of more than {LONGEST:,} bytes: {shown(bytes(self._buffer))}")
             begun = f"; it has begun a line without an end, {shown(bytes(self._buffer))}" if self._buffer else ""
-            ready = self._wait(until, f"wrote no line within {timeout:g} s{begun}")
+            ready = {each for each, _ in self._poll.poll(max(0.0, until - time.monotonic()) * 1000)}
+            if self._err in ready and not self._read_errors():
+                self._poll.unregister(self._err)
+            if not ready or time.monotonic() > until:
+                raise TalkError(f"wrote no line within {timeout:g} s{begun}")
             if self._out in ready and not self._more():
                 raise self._silent()
         line = bytes(self._buffer[:found])
@@ -116,15 +120,6 @@ class Process:
             return True
         self._buffer += some
         return bool(some)
-
-    def _wait(self, until: float, late: str) -> set[int]:
-        """The file descriptors with which something can be done; its standard error is seen to."""
-        ready = {each for each, _ in self._poll.poll(max(0.0, until - time.monotonic()) * 1000)}
-        if self._err in ready and not self._read_errors():
-            self._poll.unregister(self._err)
-        if not ready or time.monotonic() > until:
-            raise TalkError(late)
-        return ready
 
     def _read_errors(self) -> bool:
         """Take what is there of its standard error; whether there is more to come."""

@@ -21,10 +21,10 @@ Group: TypeAlias = Literal["moves", "ignores", "refuses", "cannot", "silent"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Cells as they are ``written`` at the path ``at``; ``clause_of`` gives the clause that the cell of a state rests on."""
+    """Cells as they are ``written`` at the path ``at``, and by state the clauses that they rest on."""
 
     written: Cells
-    clause_of: Callable[[str], Clause]
+    clauses: Mapping[str, Clause]
     at: Keys
 
 
@@ -88,7 +88,7 @@ class Groups:
                         what = f"event '{self.name}' has 2 ends for '{state}'"
                         self.problems.say("FSM105", what, "keep the one that is meant", *place)
                     outcomes = _settled(self._outcomes(written, place), state)
-                    ends[state] = Moves(outcomes=outcomes, clause=part.clause_of(state), line=self._line(place))
+                    ends[state] = Moves(outcomes=outcomes, clause=part.clauses[state], line=self._line(place))
         return {state: ends[state] for state in self._states() if state in ends}
 
     def _unknown(self, state: str, place: Keys) -> None:
@@ -139,23 +139,23 @@ class Groups:
     def _maker(self, mention: _Mention) -> Callable[[str], Cell]:
         """What makes the cell of *mention* for a state."""
         line = self._line(mention.place)
-        written, clause_of = mention.part.written, mention.part.clause_of
+        written, clauses = mention.part.written, mention.part.clauses
         match mention.group:
             case "moves":
                 ways = self._outcomes(written.moves[mention.key], mention.place)
-                return lambda state: Moves(outcomes=_settled(ways, state), clause=clause_of(state), line=line)
+                return lambda state: Moves(outcomes=_settled(ways, state), clause=clauses[state], line=line)
             case "ignores":
-                return lambda state: Ignores(clause=clause_of(state), line=line)
+                return lambda state: Ignores(clause=clauses[state], line=line)
             case "refuses":
                 codes = _listed(written.refuses[mention.key])
                 if not codes:
                     what = f"event '{self.name}' refuses '{mention.key}' with no reply"
                     self.problems.say("FSM112", what, "name an error, or use silent", *mention.place)
-                return lambda state: Refuses(codes=codes, clause=clause_of(state), line=line)
+                return lambda state: Refuses(codes=codes, clause=clauses[state], line=line)
             case "cannot":
-                return lambda state: Cannot(clause=clause_of(state), line=line)
+                return lambda state: Cannot(clause=clauses[state], line=line)
             case "silent":
-                return lambda state: Silent(clause=clause_of(state), line=line)
+                return lambda state: Silent(clause=clauses[state], line=line)
             case _:
                 assert_never(mention.group)
 

@@ -7,18 +7,13 @@ from fsm.language.machine_file import Cited, Header, WrittenClause, WrittenEvent
 from fsm.language.read import F
 from fsm.language.read.positions import Keys
 from fsm.language.system_file import SystemHeader, WrittenJoint
-from fsm.machine import Clause, Level
+from fsm.machine import LEVELS, Clause, Level
 
 
 def citation(problems: Problems[F], written: Cited, *at: str | int) -> tuple[Level, str] | None:
     """The level and the source of what is *written* at the path *at*; ``None`` where it has neither."""
-    by: dict[Level, str | None] = {
-        "MUST": written.MUST,
-        "SHOULD": written.SHOULD,
-        "MAY": written.MAY,
-        "observed": written.observed,
-    }
-    given = [(level, source) for level, source in by.items() if source is not None]
+    sources = zip(reversed(LEVELS), (written.MUST, written.SHOULD, written.MAY, written.observed), strict=True)
+    given = [(level, source) for level, source in sources if source is not None]
     if len(given) > 1:
         what = f"[{'.'.join(map(str, at))}] is {' and '.join(level for level, _ in given)} at once"
         problems.say("FSM131", what, "keep the level that is meant", *at, given[-1][0])

@@ -1,8 +1,7 @@
 """The one claim of a property, of a machine or of a system."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -14,7 +13,7 @@ from fsm.language.build.machine_conditions import MachineGrammar, outputs
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_conditions import Scope, SystemGrammar, scope
 from fsm.language.property_file import Stated, WrittenProperty
-from fsm.machine import Kind, Machine
+from fsm.machine import Machine
 from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.product.system import System
 from fsm.property.claims import (
@@ -48,10 +47,11 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Claiming(ABC):
-    """Makes the one claim of the property *name*."""
+class _Claiming:
+    """Makes the one claim of the property *name*, of a machine or of what is in the scope of a system."""
 
     problems: Problems[Stated]
+    of: Machine | Scope
     find: Callable[[str], Machine | System]
     name: str
     written: WrittenProperty
@@ -69,68 +69,106 @@ class _Claiming(ABC):
         for word in sorted(frozenset().union(*KINDS.values()) - KINDS[kind]):
             if word in values:
                 self._say("FSM302", f"'{word}' says nothing with '{kind}'", "leave it out", word)
-        makers: Mapping[str, Callable[[], Claim]] = {
-            "idempotent": self._idempotent,
-            "always": self._always,
-            "never": self._never,
-            "reachable": self._reachable,
-            "leads-to": self._leads_to,
-            "follows": self._follows,
-            "refines": self._refines,
-            "matches-diagram": self._matches_diagram,
-        }
         try:
-            return makers[kind]()
+            return self._claim(kind)
         except ConditionError:  # noted where it arose
             return None
 
-    @abstractmethod
-    def _idempotent(self) -> Claim: ...
+    def _claim(self, kind: str) -> Claim:
+        written = self.written
+        match kind:
+            case "always":
+                conditions = tuple(self._condition(text, *at) for text, at in listed(written.always, kind))
+                return Always(conditions=conditions, when=self._optional(written.when, "when"))
+            case "never":
+                sequences = self._sequences(written.never, kind)
+                return Never(sequences=sequences, until=self._optional(written.until, "until"))
+            case "reachable":
+                return self._reachable()
+            case "leads-to":
+                return self._leads_to()
+            case "idempotent":
+                return self._idempotent(str(written.idempotent))
+            case "follows":
+                return self._follows()
+            case _ if isinstance(self.of, Scope):
+                raise self._senseless(
+                    "FSM302", f"'{kind}' is claimed of machines only", "claim it of the part's machine", kind
+                )
+            case "refines":
+                return Refines(other=self._other(str(written.refines), kind), overlap=written.overlap)
+            case _:
+                return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(written.matches_diagram)))
 
-    @abstractmethod
-    def _reachable(self) -> Claim: ...
-
-    @abstractmethod
-    def _follows(self) -> Claim: ...
-
-    @abstractmethod
-    def _refines(self) -> Claim: ...
-
-    @abstractmethod
-    def _matches_diagram(self) -> Claim: ...
-
-    @abstractmethod
-    def _grammar(self, text: str) -> Grammar: ...
-
-    @abstractmethod
-    def _fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
-        """What *text*, which stands at the word *at*, says to be fair."""
-
-    def _always(self) -> Always:
-        conditions = tuple(self._condition(text, *at) for text, at in listed(self.written.always, "always"))
-        return Always(conditions=conditions, when=self._optional(self.written.when, "when"))
-
-    def _never(self) -> Never:
-        sequences = self._sequences(self.written.never, "never")
-        return Never(sequences=sequences, until=self._optional(self.written.until, "until"))
+    def _reachable(self) -> Reachable:
+        sequences = self._sequences(self.written.reachable, "reachable")
+        if isinstance(self.of, Scope):
+            if self.written.from_each:
+                hint = "say 'PART was STATE and …' instead"
+                self._say("FSM302", "'from-each' says nothing of a system", hint, "from-each")
+            return Reachable(sequences=sequences)
+        states: list[str] = []
+        for index, state in enumerate(self.written.from_each):
+            named = self.define.get(state, "")
+            if state != REST and state not in self.of.states and isinstance(named, str):
+                self._unknown("unknown state", state, self.of.states, "from-each", index)
+            states += list(self.of.states) if state == REST else [state] if isinstance(named, str) else named
+        if not states:
+            return Reachable(sequences=sequences)
+        return Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))
 
     def _leads_to(self) -> LeadsTo:
         written = self.written
         if written.from_ is None:
             what = f"property '{self.name}' has leads-to without from"
-            self._say("FSM302", what, "say from where: from = …", "leads-to")
-            raise ConditionError(what, "")
-        fair = [each for text in written.fair for each in self._fair(text, "fair", strongly=False)]
-        fair += [each for text in written.strongly_fair for each in self._fair(text, "strongly-fair", strongly=True)]
+            raise self._senseless("FSM302", what, "say from where: from = …", "leads-to")
+        fair = [each for text in written.fair for each in self._fair(text, "fair")]
+        fair += [
+            replace(each, strongly=True) for text in written.strongly_fair for each in self._fair(text, "strongly-fair")
+        ]
         source = self._condition(written.from_, "from")
         target = self._condition(str(written.leads_to), "leads-to")
         return LeadsTo(source=source, target=target, fair=tuple(fair))
 
-    def _once(self, event: str, kind: Kind) -> Idempotent:
-        """That a second call of *event*, which is of that *kind*, changes nothing."""
+    def _idempotent(self, name: str) -> Idempotent:
+        """That a second call of the event *name* changes nothing."""
+        if isinstance(self.of, Machine):
+            event = self.of.events.get(name)
+            if event is None:
+                self._unknown("unknown event", name, self.of.events, "idempotent")
+            kind = event.kind if event else "call"
+        else:
+            name = self._joint_event(name, self.of)
+            kind = self.of.system.events[name].kind
         if kind != "call":
-            self._say("FSM303", f"{kind} '{event}' is no call", "only calls are repeated", "idempotent")
-        return Idempotent(event=event, once=self._optional(self.written.once, "once"))
+            self._say("FSM303", f"{kind} '{name}' is no call", "only calls are repeated", "idempotent")
+        return Idempotent(event=name, once=self._optional(self.written.once, "once"))
+
+    def _joint_event(self, name: str, within: Scope) -> str:
+        """The one joint event that *name* means."""
+        names = within.events.get(name, ())
+        if len(names) == 1:
+            return names[0]
+        if names:
+            what = f"'{name}' means {len(names)} events"
+            raise self._senseless("FSM303", what, "say for which part: for = …", "idempotent")
+        self._unknown("unknown event", name, within.events, "idempotent")
+        raise ConditionError(name, "")
+
+    def _follows(self) -> Follows:
+        """That what is emitted are events of another machine."""
+        if isinstance(self.of, Machine):
+            name, emitted, digits = self.of.name, outputs(self.of), frozenset[int]()
+        else:
+            name = self.of.system.name
+            emitted = tuple(each for part in self.of.system.parts.values() for each in outputs(part.machine))
+            digits = frozenset(copy.digit for copies in self.of.meant.values() for copy in copies)
+        other = self._other(str(self.written.follows), "follows")
+        known = {each for event in other.events.values() for each in (event.name, event.rpc)}
+        if known.isdisjoint(emitted):
+            what = f"none of the outputs of '{name}' is an event of '{other.name}'"
+            self._say("FSM304", what, "the outputs of one are the events of the other", "follows")
+        return Follows(other=other, of=digits)
 
     def _other(self, name: str, at: str) -> Machine:
         """The machine called *name*, at the word *at*."""
@@ -138,22 +176,44 @@ class _Claiming(ABC):
             found = self.find(name)
         except InputError as error:
             first: Problem = error.problems[0]
-            self._say("FSM304", f"machine '{name}' {first.what}", first.hint, at)
-            raise ConditionError(first.what, first.hint) from error
+            raise self._senseless("FSM304", f"machine '{name}' {first.what}", first.hint, at) from error
         if not isinstance(found, Machine):
-            what = f"'{name}' is a system"
-            self._say("FSM304", what, "name a machine", at)
-            raise ConditionError(what, "")
+            raise self._senseless("FSM304", f"'{name}' is a system", "name a machine", at)
         return found
 
-    def _followed(self, name: str, emitted: Iterable[str]) -> Machine:
-        """The machine of which what *name* has *emitted* are to be events."""
-        other = self._other(str(self.written.follows), "follows")
-        known = {each for event in other.events.values() for each in (event.name, event.rpc)}
-        if known.isdisjoint(emitted):
-            what = f"none of the outputs of '{name}' is an event of '{other.name}'"
-            self._say("FSM304", what, "the outputs of one are the events of the other", "follows")
-        return other
+    def _fair(self, text: str, at: str) -> tuple[Fair, ...]:
+        """What *text*, which stands at the word *at*, says to be fair.
+
+        Of a machine that is ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``; of a system ``stop`` or
+        ``stop/stopped``: those of every copy, whichever the claim is about.
+        """
+        whole, _, outcome = text.partition("/")
+        if isinstance(self.of, Scope):
+            events = [joint for joint in self.of.system.events.values() if whole in {joint.family, joint.rpc}]
+            if not events:
+                self._unknown("unknown event", whole, self.of.events, at)
+            choices = {way.name for joint in events for way in joint.ways}
+            if outcome and events and outcome not in choices:
+                self._unknown("unknown way", outcome, sorted(choices), at)
+            return tuple(Fair(event=joint.name, outcome=outcome) for joint in events)
+        name = whole.removesuffix(_ENDS)
+        event = self.of.events.get(name)
+        if event is None:
+            self._unknown("unknown event", name, self.of.events, at)
+            return ()
+        ends = whole.endswith(_ENDS)
+        rows = event.ends if ends else event.cells
+        if not rows:
+            self._say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
+        known = dict.fromkeys(way.name for way in ways(rows.values()))
+        if outcome and outcome not in known:
+            self._unknown("unknown outcome", outcome, known, at)
+        return (Fair(event=name, ends=ends, outcome=outcome),)
+
+    def _senseless(self, code: str, what: str, hint: str, at: str) -> ConditionError:
+        """The error of a claim that makes no sense, which is noted."""
+        self._say(code, what, hint, at)
+        return ConditionError(what, hint)
 
     def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
         self.problems.say(code, what, hint, "property", self.name, *at)
@@ -173,7 +233,9 @@ class _Claiming(ABC):
     def _read(self, text: str, read: Callable[[Grammar], T], *at: str | int) -> T:
         """What is *read* of *text*; what is wrong with it, or with a definition in it, is noted, and raised."""
         try:
-            return read(self._grammar(text))
+            if isinstance(self.of, Machine):
+                return read(MachineGrammar(text=text, machine=self.of, define=self.define))
+            return read(SystemGrammar(text=text, scope=self.of, define=self.define))
         except ConditionError as error:
             place: tuple[str | int, ...] = error.at or ("property", self.name, *at)
             self.problems.say("FSM303", error.what, error.hint, *place)
@@ -187,61 +249,6 @@ def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, tuple[st
     return [(text, (kind, index)) for index, text in enumerate(value or ())]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OfMachine(_Claiming):
-    """Of a machine."""
-
-    machine: Machine
-
-    def _grammar(self, text: str) -> Grammar:
-        return MachineGrammar(text=text, machine=self.machine, define=self.define)
-
-    def _idempotent(self) -> Idempotent:
-        name = str(self.written.idempotent)
-        event = self.machine.events.get(name)
-        if event is None:
-            self._unknown("unknown event", name, self.machine.events, "idempotent")
-        return self._once(name, event.kind if event else "call")
-
-    def _reachable(self) -> Reachable:
-        sequences = self._sequences(self.written.reachable, "reachable")
-        states: list[str] = []
-        for index, state in enumerate(self.written.from_each):
-            named = self.define.get(state, "")
-            if state != REST and state not in self.machine.states and isinstance(named, str):
-                self._unknown("unknown state", state, self.machine.states, "from-each", index)
-            states += list(self.machine.states) if state == REST else [state] if isinstance(named, str) else named
-        if not states:
-            return Reachable(sequences=sequences)
-        return Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))
-
-    def _follows(self) -> Follows:
-        return Follows(other=self._followed(self.machine.name, outputs(self.machine)))
-
-    def _refines(self) -> Refines:
-        return Refines(other=self._other(str(self.written.refines), "refines"), overlap=self.written.overlap)
-
-    def _matches_diagram(self) -> MatchesDiagram:
-        return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(self.written.matches_diagram)))
-
-    def _fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
-        """``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``."""
-        whole, _, outcome = text.partition("/")
-        name = whole.removesuffix(_ENDS)
-        event = self.machine.events.get(name)
-        if event is None:
-            self._unknown("unknown event", name, self.machine.events, at)
-            return (Fair(event=name),)
-        ends = whole.endswith(_ENDS)
-        rows = event.ends if ends else event.cells
-        if not rows:
-            self._say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
-        known = dict.fromkeys(way.name for way in ways(rows.values()))
-        if outcome and outcome not in known:
-            self._unknown("unknown outcome", outcome, known, at)
-        return (Fair(event=name, ends=ends, outcome=outcome, strongly=strongly),)
-
-
 def _from(state: str, sequence: Sequence) -> Sequence:
     """*sequence*, its first instant in a step from *state*."""
     first, *rest = sequence
@@ -249,73 +256,16 @@ def _from(state: str, sequence: Sequence) -> Sequence:
     return (WrittenCondition(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OfSystem(_Claiming):
-    """Of a system, or of what is in *scope*."""
-
-    scope: Scope
-
-    def _grammar(self, text: str) -> Grammar:
-        return SystemGrammar(text=text, scope=self.scope, define=self.define)
-
-    def _fair(self, text: str, at: str, *, strongly: bool) -> tuple[Fair, ...]:
-        """``stop`` or ``stop/stopped``: those of every copy, whichever the claim is about."""
-        name, _, outcome = text.partition("/")
-        events = [joint for joint in self.scope.system.events.values() if name in {joint.family, joint.rpc}]
-        if not events:
-            self._unknown("unknown event", name, self.scope.events, at)
-        known = {way.name for joint in events for way in joint.ways}
-        if outcome and events and outcome not in known:
-            self._unknown("unknown way", outcome, sorted(known), at)
-        return tuple(Fair(event=joint.name, outcome=outcome, strongly=strongly) for joint in events)
-
-    def _idempotent(self) -> Idempotent:
-        event = self._event(str(self.written.idempotent), "idempotent")
-        return self._once(event, self.scope.system.events[event].kind)
-
-    def _reachable(self) -> Reachable:
-        if self.written.from_each:
-            hint = "say 'PART was STATE and …' instead"
-            self._say("FSM302", "'from-each' says nothing of a system", hint, "from-each")
-        return Reachable(sequences=self._sequences(self.written.reachable, "reachable"))
-
-    def _refines(self) -> Claim:
-        return self._only_machines("refines")
-
-    def _matches_diagram(self) -> Claim:
-        return self._only_machines("matches-diagram")
-
-    def _follows(self) -> Follows:
-        emitted = [each for part in self.scope.system.parts.values() for each in outputs(part.machine)]
-        of = frozenset(copy.digit for copies in self.scope.meant.values() for copy in copies)
-        return Follows(other=self._followed(self.scope.system.name, emitted), of=of)
-
-    def _event(self, name: str, at: str) -> str:
-        """The one joint event that *name* means."""
-        names = self.scope.events.get(name, ())
-        if len(names) == 1:
-            return names[0]
-        if not names:
-            self._unknown("unknown event", name, self.scope.events, at)
-        else:
-            self._say("FSM303", f"'{name}' means {len(names)} events", "say for which part: for = …", at)
-        raise ConditionError(name, "")
-
-    def _only_machines(self, kind: str) -> Claim:
-        self._say("FSM302", f"'{kind}' is claimed of machines only", "claim it of the part's machine", kind)
-        raise ConditionError(kind, "")
-
-
-def claiming(
+def claim(
     problems: Problems[Stated],
     machine: Machine | System,
     find: Callable[[str], Machine | System],
     name: str,
     written: WrittenProperty,
     define: Definitions,
-    number: int = 0,
-) -> _Claiming:
-    """What makes the claim of the property *name* of *machine*, with the names of the file.
+    number: int,
+) -> Claim | None:
+    """The claim of the property *name* of *machine*, with the names of the file; ``None``, and noted, if it makes no sense.
 
     Of a system, what is meant for each copy of a part is claimed of the one of that *number*.
     """
@@ -323,9 +273,9 @@ def claiming(
     if isinstance(machine, Machine):
         if part is not None:
             problems.say("FSM302", "'for' is said of a system only", "leave it out", "property", name, "for")
-        return _OfMachine(problems=problems, machine=machine, find=find, name=name, written=written, define=define)
-    if part is not None and part not in machine.parts:
-        problems.unknown("FSM303", "unknown part", part, machine.parts, "property", name, "for")
-    copy = machine.parts[part].copies[number] if part in machine.parts and part else None
-    within = scope(machine, copy)
-    return _OfSystem(problems=problems, scope=within, find=find, name=name, written=written, define=define)
+        of: Machine | Scope = machine
+    else:
+        if part is not None and part not in machine.parts:
+            problems.unknown("FSM303", "unknown part", part, machine.parts, "property", name, "for")
+        of = scope(machine, machine.parts[part].copies[number] if part in machine.parts and part else None)
+    return _Claiming(problems=problems, of=of, find=find, name=name, written=written, define=define).claim()

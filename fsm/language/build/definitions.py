@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from fsm.language.build.problems import Problems
 from fsm.language.read import F
+from fsm.machine.traversal import closure
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -40,7 +41,7 @@ def definitions(
             if each not in states and isinstance(define.get(each, ""), str):
                 problems.unknown("FSM102", "unknown state", each, (*states, *define), "define", name, index)
     _check_circles(problems, needs)
-    used = _closure(needs, set().union(*map(_words, texts)) & define.keys())
+    used = {*closure(set().union(*map(_words, texts)) & define.keys(), needs.__getitem__)}
     for name in define:
         if name not in used:
             problems.say("FSM129", f"nothing uses '{name}'", "use it, or drop it", "define", name)
@@ -57,21 +58,9 @@ def _words(value: str | Sequence[str]) -> set[str]:
     return set(_WORD.findall(value) if isinstance(value, str) else value)
 
 
-def _closure(needs: Mapping[str, Collection[str]], names: Collection[str]) -> set[str]:
-    """*names*, and all that they need."""
-    found = set(names)
-    more = list(found)
-    while more:
-        for each in needs[more.pop()]:
-            if each not in found:
-                found.add(each)
-                more.append(each)
-    return found
-
-
 def _check_circles(problems: Problems[F], needs: Mapping[str, Collection[str]]) -> None:
     """Note each circle of names that need each other, once."""
-    below = {name: _closure(needs, each) for name, each in needs.items()}
+    below = {name: {*closure(each, needs.__getitem__)} for name, each in needs.items()}
     noted: set[str] = set()
     for name, names in below.items():
         if name in names and name not in noted:

@@ -1,6 +1,6 @@
 """Whether calls that take time can end, and whether their ends can be met."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Written
@@ -16,33 +16,20 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
             if state not in event.ends and state in machine.states:
                 what = f"event '{event.name}' begins in '{state}' and never ends there"
                 problems.say_at(line, "FSM111", what, f"say how it ends: ends = {{ {state} = … }}")
-        _check_met(problems, machine, event, begun)
-        _check_endless(problems, event)
-
-
-def _check_met(problems: Problems[Written], machine: Machine, event: Event, begun: Mapping[str, int]) -> None:
-    """Note the ends in states in which the call is never in progress."""
-    met: set[str] | None = None
-    for state, end in event.ends.items():
-        if state in begun:
-            continue
-        if met is None:
-            met = found_in(machine, event)
-        if state not in met:
-            what = f"event '{event.name}' ends in '{state}', where it is never in progress"
-            where = f"nothing leads there from {' or '.join(begun)}, where it begins" if begun else "it never begins"
-            hint = f'{where}: add an outcome with begins = "{state}", or drop the end'
-            problems.say_at(end.line, "FSM111", what, hint)
-
-
-def _check_endless(problems: Problems[Written], event: Event) -> None:
-    """Note the ends that only ever begin again."""
-    stuck = endless(event)
-    if stuck:
-        where = " and ".join(f"'{state}'" for state in stuck)
-        what = f"event '{event.name}' never ends: from {where} it only begins again"
-        hint = "give one of them an outcome with to or stays"
-        problems.say_at(event.ends[stuck[0]].line, "FSM122", what, hint)
+        met = in_progress(machine, event)
+        for state, end in event.ends.items():
+            if state not in met:
+                what = f"event '{event.name}' ends in '{state}', where it is never in progress"
+                where = (
+                    f"nothing leads there from {' or '.join(begun)}, where it begins" if begun else "it never begins"
+                )
+                hint = f'{where}: add an outcome with begins = "{state}", or drop the end'
+                problems.say_at(end.line, "FSM111", what, hint)
+        if stuck := endless(event):
+            where = " and ".join(f"'{state}'" for state in stuck)
+            what = f"event '{event.name}' never ends: from {where} it only begins again"
+            hint = "give one of them an outcome with to or stays"
+            problems.say_at(event.ends[stuck[0]].line, "FSM122", what, hint)
 
 
 def endless(event: Event) -> list[str]:

@@ -1,6 +1,6 @@
 """The events of a machine: the clauses that their cells rest on, and events that are like another."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -106,8 +106,9 @@ class Events:
     def _groups(self, name: str, written: WrittenEvent, kind: Kind, own: Clause) -> Groups:
         """The cells of an event: those that rest on its clause, and those that rest on others."""
         at = ("event", name)
+        states = self.problems.model.written.states
         usual = self.known.get(written.clause or "", own)
-        parts = [Part(written=written, clause_of=_always(usual), at=at)]
+        parts = [Part(written=written, clauses=dict.fromkeys(states, usual), at=at)]
         for clause, rest in written.clauses.items():
             at_rest = (*at, "clauses", clause)
             if clause not in self.known:
@@ -115,9 +116,6 @@ class Events:
             if not any(keys(rest)):
                 what = f"no cell of event '{name}' rests on clause '{clause}'"
                 self.problems.say("FSM119", what, "give it cells, or drop it", *at_rest)
-            parts.append(Part(written=rest, clause_of=_always(self.known.get(clause, own)), at=at_rest))
+            clauses = dict.fromkeys(states, self.known.get(clause, own))
+            parts.append(Part(written=rest, clauses=clauses, at=at_rest))
         return Groups(problems=self.problems, name=name, kind=kind, parts=parts, sets=self.sets)
-
-
-def _always(clause: Clause) -> Callable[[str], Clause]:
-    return lambda _: clause

@@ -210,11 +210,9 @@ def conditions(written: WrittenSystem) -> Iterator[str]:
     changes = [change for profile in written.profile.values() for change in profile.event.values()]
     joints: list[WrittenJoint | WrittenChange] = [*written.event.values(), *changes]
     for joint in joints:
-        yield joint.when or ""
-        yield from _asked(joint.steps)
-        for way in joint.ways.values():
-            yield way.when or ""
-            yield from _asked(way.steps)
+        for each in (joint, *joint.ways.values()):
+            yield each.when or ""
+            yield from _asked(each.steps)
 
 
 def _asked(steps: list[str | WrittenStep]) -> Iterator[str]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from fsm.language.build.cells import Groups, Part
 from fsm.language.build.ends import check_ends
 from fsm.language.build.problems import Problems
-from fsm.language.build.requirements import Requirements
+from fsm.language.build.requirements import Requirements, deviation
 from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile
-from fsm.machine import Deviation, Event, Machine, Outcome, Override, Profile, outcomes
+from fsm.machine import Event, Machine, Outcome, Override, Profile, outcomes
 
 
 def profiles(problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]) -> dict[str, Profile]:
@@ -114,28 +114,16 @@ class Overriding:
             problems=self.problems,
             name=event.name,
             kind=event.kind,
-            parts=[Part(written=written, clause_of=lambda state: event.cells[state].clause, at=at)],
+            parts=[Part(written=written, clauses={state: cell.clause for state, cell in event.cells.items()}, at=at)],
             sets=self.sets,
         )
-        deviation = None
-        if clause is not None:
-            deviation = Deviation(
-                name=key,
-                event=written.event,
-                clause=clause,
-                about=written.about,
-                profile=self.name,
-                since=written.since,
-                until=written.until,
-                link=written.link,
-            )
         made = Override(
             name=key,
             event=written.event,
             cells=groups.cells(),
             ends=groups.ends(),
             about=written.about,
-            deviation=deviation,
+            deviation=deviation(key, self.name, clause, written, event.name) if clause else None,
             since=written.since,
             until=written.until,
             line=self.problems.model.lines.find(*at),

@@ -6,9 +6,9 @@ from typing import Final
 
 from fsm.language.build.citations import cited
 from fsm.language.build.problems import Problems
-from fsm.language.machine_file import Written, WrittenRequirement
-from fsm.machine import Clause, Deviation
-from fsm.machine.fields import Exemption, FieldKind, Requirement, Values
+from fsm.language.machine_file import Written, WrittenExemption, WrittenOverride, WrittenRequirement
+from fsm.machine import LEVELS, Clause, Deviation
+from fsm.machine.fields import Exemption, FieldKind, Requirement
 
 _TIMES: Final[tuple[FieldKind, ...]] = ("time",)
 _NUMBERS: Final[tuple[FieldKind, ...]] = ("time", "int")
@@ -46,15 +46,8 @@ class Requirements:
             made[name] = Requirement(
                 clause=Clause(name=name, says=each.says, level=level, source=source, link=each.link),
                 states=frozenset(self._states(each, *at)),
-                set=tuple(each.set),
-                unset=tuple(each.unset),
-                not_before=each.not_before,
                 slack=round(each.slack * 1e9),
-                values=_values(each.values),
-                iff=_values(each.iff),
-                keeps=tuple(each.keeps),
-                when=_values(each.when),
-                unless=_values(each.unless),
+                **each.model_dump(exclude={"says", "link", "in_", "slack", *LEVELS}),
             )
         return made
 
@@ -66,17 +59,8 @@ class Requirements:
             if each.deviates not in requires:
                 self.problems.unknown("FSM108", "unknown clause", each.deviates, requires, *at, "deviates")
                 continue
-            deviation = Deviation(
-                name=name,
-                event="",
-                clause=requires[each.deviates].clause,
-                about=each.about,
-                profile=profile,
-                since=each.since,
-                until=each.until,
-                link=each.link,
-            )
-            yield Exemption(deviation=deviation, when=_values(each.when), since=each.since, until=each.until)
+            broken = deviation(name, profile, requires[each.deviates].clause, each)
+            yield Exemption(deviation=broken, when=each.when, since=each.since, until=each.until)
 
     def _states(self, written: WrittenRequirement, *at: str) -> Iterator[str]:
         states = self.problems.model.written.states
@@ -115,5 +99,9 @@ class Requirements:
             self.problems.say("FSM133", what, f"name a field of kind {' or '.join(kinds)}", *at)
 
 
-def _values(written: Mapping[str, list[int | str]]) -> Values:
-    return {name: tuple(those) for name, those in written.items()}
+def deviation(
+    name: str, profile: str, clause: Clause, written: WrittenExemption | WrittenOverride, event: str = ""
+) -> Deviation:
+    """The deviation *name* of *profile* from *clause*: what is *written*, of the cells of an *event* or of fields."""
+    words = written.model_dump(include={"about", "since", "until", "link"})
+    return Deviation(name=name, event=event, clause=clause, profile=profile, **words)

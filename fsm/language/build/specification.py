@@ -6,7 +6,7 @@ from typing import TypeVar, overload
 
 from fsm.errors import InputError
 from fsm.language.build.citations import cited
-from fsm.language.build.claims import claiming, listed
+from fsm.language.build.claims import claim, listed
 from fsm.language.build.definitions import definitions
 from fsm.language.build.machine_conditions import WORDS
 from fsm.language.build.problems import Problems
@@ -57,9 +57,9 @@ def specify(
     properties = []
     define = _define(problems, machine)
     for name, each in written.property.items():
-        claim = claiming(problems, machine, find, name, each, define, copy).claim()
-        if claim is not None:
-            properties.append(_property(problems, machine, name, each, claim))
+        claimed = claim(problems, machine, find, name, each, define, copy)
+        if claimed is not None:
+            properties.append(_property(problems, machine, name, each, claimed))
     for profile in written.under:
         if profile not in machine.profiles:
             problems.unknown("FSM305", "unknown profile", profile, machine.profiles, "under", profile)

@@ -5,7 +5,7 @@ a step of each copy, and conditions speak of the copies that are meant.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from fsm.errors import InputError
@@ -16,7 +16,7 @@ from fsm.language.build.joint_events import JointEventBuilder, conditions, joint
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_conditions import WORDS, scope
 from fsm.language.read import File
-from fsm.language.system_file import WrittenJoint, WrittenPart, WrittenSystem, WrittenVariant
+from fsm.language.system_file import WrittenJoint, WrittenSystem, WrittenVariant
 from fsm.machine import Machine
 from fsm.product.system import Copy, JointEvent, Part, System, Variant
 
@@ -31,7 +31,7 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
     """
     problems = Problems(model=model)
     written = model.written
-    base = _Building(problems=problems, find=find, profile=None).system(written.part)
+    base = _system(problems, find, None)
     profiles = {name: _variant(problems, find, name, each) for name, each in written.profile.items()}
     systems = (base, *(each.system for each in profiles.values()))
     used = {joint.clause.name for system in systems for joint in system.events.values()}
@@ -86,94 +86,83 @@ def _variant(
         for number, way in enumerate(change.without):
             if way not in written.event[word].ways:
                 problems.unknown("FSM701", "unknown way", way, written.event[word].ways, *at, "without", number)
-    system = _Building(problems=problems, find=find, profile=name).system(written.part)
+    system = _system(problems, find, name)
     return Variant(name=name, about=each.about, system=system, since=each.since, until=each.until)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Building:
-    """Makes the system as *profile* has it."""
-
-    problems: Problems[WrittenSystem]
-    find: Callable[[str], Machine]
-    profile: str | None
-
-    def system(self, parts: Mapping[str, WrittenPart]) -> System:
-        written = self.problems.model.written
-        header = written.system
-        made = self._parts(parts)
-        system = System(
-            name=header.name,
-            title=header.title,
-            about=header.about,
-            source=header.source,
-            parts=made,
-            events={},
-            clauses=clauses_of(self.problems, written.clause, written.event),
-            path=self.problems.model.path,
+def _system(problems: Problems[WrittenSystem], find: Callable[[str], Machine], profile: str | None) -> System:
+    """The system as *profile* has it."""
+    written = problems.model.written
+    header = written.system
+    made = _parts(problems, find, profile)
+    system = System(
+        name=header.name,
+        title=header.title,
+        about=header.about,
+        source=header.source,
+        parts=made,
+        events={},
+        clauses=clauses_of(problems, written.clause, written.event),
+        path=problems.model.path,
+    )
+    define = _define(problems, made)
+    within = scope(system, None)
+    heard = {name: means(problems, written.part[name].heard, within, define, "part", name, "heard") for name in made}
+    system = replace(system, parts={name: replace(each, heard=heard[name]) for name, each in made.items()})
+    joints: dict[str, JointEvent] = {}
+    for name, each in joint_events(problems.model, profile).items():
+        if name in made or name in WORDS:
+            what = f"a joint event cannot be called '{name}'"
+            problems.say("FSM702", what, "it is a part, or a word of conditions", "event", name)
+            continue
+        building = JointEventBuilder(
+            problems=problems, profile=profile, system=system, name=name, written=each, define=define
         )
-        define = _define(self.problems, made)
-        within = scope(system, None)
-        heard = {name: means(self.problems, parts[name].heard, within, define, "part", name, "heard") for name in made}
-        system = replace(system, parts={name: replace(each, heard=heard[name]) for name, each in made.items()})
-        joints: dict[str, JointEvent] = {}
-        for name, each in joint_events(self.problems.model, self.profile).items():
-            if name in made or name in WORDS:
-                what = f"a joint event cannot be called '{name}'"
-                self.problems.say("FSM702", what, "it is a part, or a word of conditions", "event", name)
-                continue
-            building = JointEventBuilder(
-                problems=self.problems, profile=self.profile, system=system, name=name, written=each, define=define
-            )
-            joints |= {joint.name: joint for joint in building.joints()}
-        return replace(system, events=joints)
+        joints |= {joint.name: joint for joint in building.joints()}
+    return replace(system, events=joints)
 
-    def _parts(self, written: Mapping[str, WrittenPart]) -> dict[str, Part]:
-        made: dict[str, Part] = {}
-        digit = 0
-        for name, each in written.items():
-            above = made.get(each.per) if each.per else None
-            if name in WORDS or "." in name:
-                hint = "choose a name without dots that is no word of conditions"
-                self.problems.say("FSM702", f"a part cannot be called '{name}'", hint, "part", name)
-            if each.per and above is None:
-                self.problems.unknown("FSM701", "unknown part", each.per, made, "part", name, "per")
-            machine = self._machine(name, each)
-            if machine is None:
-                continue
-            if each.initial is not None and each.initial not in machine.states:
-                at_initial = ("part", name, "initial")
-                self.problems.unknown("FSM101", "unknown initial state", each.initial, machine.states, *at_initial)
-            own = [(number,) for number in range(1, each.count + 1)] if each.count > 1 else [()]
-            indexes = [base.index + tail for base in above.copies for tail in own] if above else own
-            copies = tuple(Copy(part=name, index=index, digit=digit + offset) for offset, index in enumerate(indexes))
-            digit += len(copies)
-            made[name] = Part(
-                name=name,
-                machine=machine,
-                initial=each.initial or machine.initial,
-                root=above.root if above else name,
-                copies=copies,
-                about=each.about,
-                without=frozenset(each.without),
-            )
-            rows = (row for event in machine.events.values() for row in (event.cells, event.ends))
-            known = {way.name for row in rows for way in ways(row.values())}
-            for number, outcome in enumerate(each.without):
-                if outcome not in known:
-                    at = ("part", name, "without", number)
-                    self.problems.unknown("FSM701", "unknown outcome", outcome, sorted(known), *at)
-        if digit > MOST_COPIES:
-            self.problems.say("FSM703", f"{digit} copies of parts are more than {MOST_COPIES}", "count fewer", "part")
-            self.problems.refuse()
-        return made
 
-    def _machine(self, name: str, written: WrittenPart) -> Machine | None:
+def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], profile: str | None) -> dict[str, Part]:
+    made: dict[str, Part] = {}
+    digit = 0
+    for name, each in problems.model.written.part.items():
+        above = made.get(each.per) if each.per else None
+        if name in WORDS or "." in name:
+            hint = "choose a name without dots that is no word of conditions"
+            problems.say("FSM702", f"a part cannot be called '{name}'", hint, "part", name)
+        if each.per and above is None:
+            problems.unknown("FSM701", "unknown part", each.per, made, "part", name, "per")
         try:
-            machine = self.find(written.machine)
+            machine = find(each.machine)
         except InputError as error:
             first = error.problems[0]
-            what = f"machine '{written.machine}' {first.what}"
-            self.problems.say("FSM701", what, first.hint, "part", name, "machine")
-            return None
-        return machine.under(self.profile) if self.profile in machine.profiles and self.profile else machine
+            what = f"machine '{each.machine}' {first.what}"
+            problems.say("FSM701", what, first.hint, "part", name, "machine")
+            continue
+        machine = machine.under(profile if profile in machine.profiles else None)
+        if each.initial is not None and each.initial not in machine.states:
+            at_initial = ("part", name, "initial")
+            problems.unknown("FSM101", "unknown initial state", each.initial, machine.states, *at_initial)
+        own = [(number,) for number in range(1, each.count + 1)] if each.count > 1 else [()]
+        indexes = [base.index + tail for base in above.copies for tail in own] if above else own
+        copies = tuple(Copy(part=name, index=index, digit=digit + offset) for offset, index in enumerate(indexes))
+        digit += len(copies)
+        made[name] = Part(
+            name=name,
+            machine=machine,
+            initial=each.initial or machine.initial,
+            root=above.root if above else name,
+            copies=copies,
+            about=each.about,
+            without=frozenset(each.without),
+        )
+        rows = (row for event in machine.events.values() for row in (event.cells, event.ends))
+        known = {way.name for row in rows for way in ways(row.values())}
+        for number, outcome in enumerate(each.without):
+            if outcome not in known:
+                at = ("part", name, "without", number)
+                problems.unknown("FSM701", "unknown outcome", outcome, sorted(known), *at)
+    if digit > MOST_COPIES:
+        problems.say("FSM703", f"{digit} copies of parts are more than {MOST_COPIES}", "count fewer", "part")
+        problems.refuse()
+    return made
