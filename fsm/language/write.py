@@ -97,11 +97,11 @@ def _header(machine: Machine, level: Level) -> Table:
 
 
 def _states(machine: Machine) -> Table:
-    table = tomlkit.table()
+    written = {}
     for name, state in machine.states.items():
         shows = "" if state.shows == name else state.shows
-        table[name] = _inline({"about": state.about, **_given(shows=shows, aliases=list(state.aliases))})
-    return table
+        written[name] = _inline({"about": state.about, **_given(shows=shows, aliases=list(state.aliases))})
+    return _table(**written)
 
 
 def _event(machine: Machine, event: Event, level: Level) -> Table:
@@ -200,13 +200,11 @@ def _override(machine: Machine, override: Override) -> Table:
 
 
 def _drawing(machine: Machine) -> Table:
-    omits = tomlkit.table()
+    omits = {}
     for event, each in (machine.omits or {}).items():
         states = [REST] if each.states == machine.states.keys() else sorted(each.states)
         omits[event] = _inline(_given(states=states, outcomes=sorted(each.outcomes)))
-    table = tomlkit.table(is_super_table=True)
-    table["omits"] = omits
-    return table
+    return _super({"omits": _table(**omits)})
 
 
 def _named(machine: Machine, clause: Clause) -> bool:

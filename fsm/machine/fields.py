@@ -71,13 +71,10 @@ class Requirement:
             legal = f"{name} {'set' if wanted else 'unset'}"
             yield Demand(fields=(name,), legal=legal, holds=(seen[name] not in {0, ""}) is wanted)
         for later, first in self.not_before.items():
-            pair = seen.get(later), seen.get(first)
-            match pair:
-                case int(end), int(start) if end and start:
-                    legal = self._ordered(later, first)
-                    yield Demand(fields=(later, first), legal=legal, holds=end + self.slack >= start)
-                case _:
-                    pass
+            end, start = seen.get(later), seen.get(first)
+            if isinstance(end, int) and isinstance(start, int) and end and start:
+                legal = self._ordered(later, first)
+                yield Demand(fields=(later, first), legal=legal, holds=end + self.slack >= start)
         for name, of in self.values.items():
             if name in seen:
                 yield Demand(fields=(name,), legal=_having(name, of), holds=_among(seen, name, of))

@@ -31,11 +31,8 @@ def demanded(
     [('running-has-a-start', 'started set')]
     """
     states = {state.name for state in machine.states.values() if state.shows == shown}
-    known: dict[str, FieldValue] = {}
-    for name, value in seen.items():
-        time = _time(value) if machine.fields.get(name) == "time" else value
-        if time is not None:
-            known[name] = time
+    read = {name: _time(value) if machine.fields.get(name) == "time" else value for name, value in seen.items()}
+    known = {name: value for name, value in read.items() if value is not None}
     for name, each in machine.requires.items():
         if states and states <= each.states:
             kept = {} if before is None else before.setdefault(name, {})

@@ -10,17 +10,7 @@ from fsm.errors import nearest
 from fsm.language.build.cells import ways
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.machine import Machine
-from fsm.machine.conditions import (
-    Condition,
-    Emits,
-    EmitsOnly,
-    Happens,
-    In,
-    Not,
-    Replies,
-    SilentOn,
-    StateChanges,
-)
+from fsm.machine.conditions import Condition, Emits, EmitsOnly, Happens, In, Not, Replies, SilentOn, StateChanges
 
 WORDS: Final = frozenset(
     {"is", "was", "shows", "showed", "emits", "only", "happens", "replies", "moves", "stays", "silent", "on"}

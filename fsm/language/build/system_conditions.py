@@ -13,17 +13,7 @@ from typing import Final
 from fsm.errors import nearest
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.language.build.machine_conditions import NOTHING, outputs
-from fsm.machine.conditions import (
-    At,
-    Condition,
-    Emits,
-    EmitsOnly,
-    Happens,
-    Not,
-    Replies,
-    Some,
-    StepEmits,
-)
+from fsm.machine.conditions import At, Condition, Emits, EmitsOnly, Happens, Not, Replies, Some, StepEmits
 from fsm.product.system import Copy, Part, System
 
 WORDS: Final = frozenset(
