@@ -1,10 +1,8 @@
 """Whether calls that take time can end, and whether their ends can be met."""
 
-from collections.abc import Container
-
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Written
-from fsm.machine import Event, Machine, Outcome
+from fsm.machine import Event, Machine, Moves
 from fsm.machine.calls.endings import begun_in, found_in
 
 
@@ -35,11 +33,13 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
 def endless(event: Event) -> list[str]:
     """The states from which a call of *event* only ever begins again."""
     ending: set[str] = set()
-    while more := {
-        state
-        for state, end in event.ends.items()
-        if state not in ending and (not end.outcomes or any(_leaves(way, event, ending) for way in end.outcomes))
-    }:
+
+    def leaves(end: Moves) -> bool:
+        # A call that begins where no end is written is noted elsewhere.
+        ways = end.outcomes
+        return not ways or any(not way.begins or way.to in ending or way.to not in event.ends for way in ways)
+
+    while more := {state for state, end in event.ends.items() if state not in ending and leaves(end)}:
         ending |= more
     return [state for state in event.ends if state not in ending]
 
@@ -48,8 +48,3 @@ def in_progress(machine: Machine, event: Event) -> set[str]:
     """The states in which a call of *event* may be that has begun and not yet ended."""
     begun = begun_in(event)
     return {*begun} if event.ends.keys() <= begun.keys() else {*begun, *found_in(machine, event)}
-
-
-def _leaves(way: Outcome, event: Event, ending: Container[str]) -> bool:
-    """Whether a call that goes this *way* ends, or can yet; one that begins where no end is written is said elsewhere."""
-    return not way.begins or way.to in ending or way.to not in event.ends
