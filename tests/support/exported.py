@@ -22,6 +22,7 @@ from fsm.machine import (
     Silent,
     State,
 )
+from fsm.machine.fields import Exemption, Requirement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,6 +65,9 @@ def from_json(document: dict[str, Any]) -> Machine:
     return Machine(
         **{name: document[name] for name in ("name", "title", "about", "source", "initial", "entity")},
         indefinite=tuple(document["indefinite"]),
+        fields=document["fields"],
+        exemptions=tuple(map(_exemption, document["exemptions"])),
+        requires={name: _requirement(each) for name, each in document["requires"].items()},
         states={
             name: State(name=name, about=each["about"], shows=each["shows"], aliases=tuple(each["aliases"]))
             for name, each in document["states"].items()
@@ -90,6 +94,7 @@ def from_json(document: dict[str, Any]) -> Machine:
                 since=each["since"] or "",
                 until=each["until"] or "",
                 overrides=tuple(_override(one) for one in each["overrides"]),
+                exemptions=tuple(map(_exemption, each["exemptions"])),
             )
             for name, each in document["profiles"].items()
         },
@@ -124,10 +129,35 @@ def _outcome(way: dict[str, Any]) -> Outcome:
         begins="begins" in way,
         reply=tuple(way["reply"]),
         emits=tuple(way["emits"]),
+        within=way["within"],
         about=way["about"] or "",
         aliases=tuple(way["aliases"]),
         deviation=_deviation(way["deviation"]),
     )
+
+
+def _requirement(each: dict[str, Any]) -> Requirement:
+    lists = {name: tuple(each[name]) for name in ("set", "unset", "keeps")}
+    choices = {name: _values(each[name]) for name in ("values", "iff", "when", "unless")}
+    return Requirement(
+        **lists,
+        **choices,
+        clause=_clause(each["clause"]),
+        states=frozenset(each["states"]),
+        not_before=each["not_before"],
+        slack=each["slack"],
+    )
+
+
+def _exemption(each: dict[str, Any]) -> Exemption:
+    deviation = _deviation(each["deviation"])
+    assert deviation is not None
+    when = _values(each["when"])
+    return Exemption(deviation=deviation, when=when, since=each["since"] or "", until=each["until"] or "")
+
+
+def _values(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(values) for name, values in fields.items()}
 
 
 def _clause(each: dict[str, Any]) -> Clause:
