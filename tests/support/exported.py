@@ -137,15 +137,18 @@ def _outcome(way: dict[str, Any]) -> Outcome:
 
 
 def _requirement(each: dict[str, Any]) -> Requirement:
-    lists = {name: tuple(each[name]) for name in ("set", "unset", "keeps")}
-    choices = {name: _values(each[name]) for name in ("values", "iff", "when", "unless")}
     return Requirement(
-        **lists,
-        **choices,
         clause=_clause(each["clause"]),
         states=frozenset(each["states"]),
+        set=tuple(each["set"]),
+        unset=tuple(each["unset"]),
         not_before=each["not_before"],
         slack=each["slack"],
+        values=_values(each["values"]),
+        iff=_values(each["iff"]),
+        keeps=tuple(each["keeps"]),
+        when=_values(each["when"]),
+        unless=_values(each["unless"]),
     )
 
 
