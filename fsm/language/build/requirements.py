@@ -7,8 +7,8 @@ from typing import Final
 from fsm.language.build.citations import cited
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Written, WrittenExemption, WrittenOverride, WrittenRequirement
-from fsm.machine import LEVELS, Clause, Deviation
-from fsm.machine.fields import Exemption, FieldKind, Requirement
+from fsm.machine import Clause, Deviation
+from fsm.machine.fields import Exemption, FieldKind, Requirement, Values
 
 _TIMES: Final[tuple[FieldKind, ...]] = ("time",)
 _NUMBERS: Final[tuple[FieldKind, ...]] = ("time", "int")
@@ -47,7 +47,14 @@ class Requirements:
                 clause=Clause(name=name, says=each.says, level=level, source=source, link=each.link),
                 states=frozenset(self._states(each, *at)),
                 slack=round(each.slack * 1e9),
-                **each.model_dump(exclude={"says", "link", "in_", "slack", *LEVELS}),
+                set=tuple(each.set),
+                unset=tuple(each.unset),
+                not_before=each.not_before,
+                values=_values(each.values),
+                iff=_values(each.iff),
+                keeps=tuple(each.keeps),
+                when=_values(each.when),
+                unless=_values(each.unless),
             )
         return made
 
@@ -60,7 +67,7 @@ class Requirements:
                 self.problems.unknown("FSM108", "unknown clause", each.deviates, requires, *at, "deviates")
                 continue
             broken = deviation(name, profile, requires[each.deviates].clause, each)
-            yield Exemption(deviation=broken, when=each.when, since=each.since, until=each.until)
+            yield Exemption(deviation=broken, when=_values(each.when), since=each.since, until=each.until)
 
     def _states(self, written: WrittenRequirement, *at: str) -> Iterator[str]:
         states = self.problems.model.written.states
@@ -97,6 +104,10 @@ class Requirements:
         elif known[name] not in kinds:
             what = f"'{name}' cannot be {wanted}: it is of kind {known[name]}"
             self.problems.say("FSM133", what, f"name a field of kind {' or '.join(kinds)}", *at)
+
+
+def _values(written: Mapping[str, list[int | str]]) -> Values:
+    return {name: tuple(those) for name, those in written.items()}
 
 
 def deviation(
