@@ -32,9 +32,7 @@ class Clock:
 
 
 class TurnedClock(Clock):
-    """A clock that stands still at ``time`` until it is turned.
-
-    With ``hurried``, whatever waits turns it at once.
+    """A clock that stands still at ``time`` until it is turned.  With ``hurried``, whatever waits turns it at once.
 
     >>> clock, changed = TurnedClock(), threading.Condition()
     >>> clock.turn(2)

@@ -488,7 +488,7 @@ class ListsTheRemoved(Pods):
         pod = self._get(id)
         await super().remove(id)
         if pod.name:
-            self._store[id] = Pod.read(pod.metadata("stopped"), self._position("stopped"))
+            self._store[id] = Pod(pod.metadata("stopped"), self._position("stopped"))
 
 
 class MissesTheExit(Pods):

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from fsm.machine import Outcome
-
 
 class Place:
     """A controller of *kind* with one sandbox, whose process is real and whose exit is seen at once."""
@@ -383,12 +381,9 @@ class ForgetsWaiters(Controller):
 class ReadyUntilDeleted(Controller):
     """The exit is recorded only when the task is deleted."""
 
-    def _take(
-        self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = ""
-    ) -> Outcome:
-        if (event, outcome, sandbox.position.state) == ("handle", "kept", "ended"):
-            return sandbox.position.outcomes("handle")[0]
-        return super()._take(sandbox, event, outcome, ended, why)
+    def _take(self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "") -> None:
+        if (event, outcome, sandbox.position.state) != ("handle", "kept", "ended"):
+            super()._take(sandbox, event, outcome, ended, why)
 
 
 class NeverRetries(Controller):

@@ -123,7 +123,7 @@ class UpstreamPods(Pods):
         if found.id in self._store:
             return
         record = self.controller.recover(found.id)
-        pod = Pod.read(found, self._position(FOUND.get(record.state, "unknown")))
+        pod = Pod(found, self._position(FOUND.get(record.state, "unknown")))
         pod.exit = record.exit
         self._store[pod.id] = pod
         if found.id in self._pauses.ids():

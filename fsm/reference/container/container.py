@@ -27,8 +27,6 @@ class Container(Driven):
     Thread-safe; each stage of a call is one step.
 
     >>> import tempfile
-    >>> from pathlib import Path
-    >>> from fsm.reference.container.faults import SimulatedWorld
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     container = Container(Path(folder, "c1"), SimulatedWorld(Path(folder, "c1")))
     ...     container.create()

@@ -27,8 +27,6 @@ class StatusStorage:
     """The record of the container with the folder *root*; made by :func:`store` and :func:`load`.
 
     >>> import tempfile
-    >>> from pathlib import Path
-    >>> from fsm.reference.container.record import Status
     >>> def started(status: Status) -> Status:
     ...     status.started_at = 2
     ...     return status

@@ -19,7 +19,6 @@ class Component(Driven):
     Its ``error`` waits until Run takes it.  The task of a component that is
     not ``buffered`` waits with it, as a goroutine at an unbuffered channel.
 
-    >>> import asyncio
     >>> class Short(Component):
     ...     async def work(self) -> None:
     ...         raise OSError("gone")

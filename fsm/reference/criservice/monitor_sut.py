@@ -10,13 +10,7 @@ from fsm.reference.criservice.faults import Feed
 from fsm.reference.harness import LoopSUT
 from fsm.sut import BrokenError
 
-SHOWS: Final[Mapping[str, str]] = {
-    "off": "idle",
-    "on": "running",
-    "closed": "stopped",
-    "ended": "stopped",
-    "failed": "failed",
-}
+SHOWS: Final = {"off": "idle", "on": "running", "closed": "stopped", "ended": "stopped", "failed": "failed"}
 """What the machine of the monitor shows, by the state of the component."""
 
 

@@ -72,13 +72,11 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         self._outcome, self._lingers = "", False
         self._listens = True
         self._fault = ""
-        domains = Domains()
+        domains, folders = Domains(), [self._home / str(each) for each in range(FOLDERS)]
         self.server = StubbornServer()
         parts = Parts(
             monitor=EventMonitor(lambda: self._feed, self._handle),
-            syncers=tuple(
-                self._kind.syncer(self._watches, self._home / str(each), lambda: None) for each in range(FOLDERS)
-            ),
+            syncers=tuple(self._kind.syncer(self._watches, folder, lambda: None) for folder in folders),
             server=self.server,
             registration=ImmediateRegistration(NRI(domains=domains, listen=self._listen), domains, FakeDomain()),
             queue=empty_queue(),

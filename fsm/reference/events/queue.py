@@ -87,7 +87,6 @@ class EventQueue(Generic[E]):
 
     For one event loop; :meth:`run` is its task there, which discards what was retained too long.
 
-    >>> import asyncio
     >>> async def example() -> list[str]:
     ...     queue = EventQueue(print)
     ...     await queue.send("created")

@@ -151,7 +151,9 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         return lost and not self.queue.is_shut and not self.queue.subscribed and not self.queue.retained
 
     def _read(self) -> None:
-        event = self._stream().read()
+        if self._subscription is None:
+            raise UnsupportedError("there is no subscriber")
+        event = self._subscription.read()
         self._take("delivered", event, self._due[:1])
         self._settle()
 
@@ -194,11 +196,6 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
             raise BrokenError(f"event {event} was {how} instead of {expected or 'none'}")
         self._due.remove(event)
         self._outputs.append(how)
-
-    def _stream(self) -> Subscription[int]:
-        if self._subscription is None:
-            raise UnsupportedError("there is no subscriber")
-        return self._subscription
 
     def _settle(self) -> None:
         for _ in range(2):

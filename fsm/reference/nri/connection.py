@@ -95,7 +95,6 @@ class Connection(Driven):
     (None, None, None, ())
     >>> connection.name, sorted(connection.events), connection.state
     ('10-slow', ['StopContainer'], 'active')
-    >>> from fsm.reference.nri.messages import Pod, Request
     >>> connection.relay(Request(event="RunPodSandbox", pod=Pod(id="p1")))
     >>> connection.relay(Request(event="StopContainer", pod=Pod(id="p1")))
     >>> connection.state

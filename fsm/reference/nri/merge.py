@@ -18,7 +18,7 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
 class MergedAnswers:
     """The combined answers to *request*.
 
-    >>> from fsm.reference.nri.messages import Answer, Container, Pod, Request
+    >>> from fsm.reference.nri.messages import Container, Pod
     >>> merged = MergedAnswers(Request(event="CreateContainer", pod=Pod(id="p1"), container=Container(id="c1")))
     >>> merged.add("10-a", Answer(adjust={"env.A": "1"}))
     >>> merged.add("20-b", Answer(adjust={"env.A": "2"}))

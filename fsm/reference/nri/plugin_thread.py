@@ -21,7 +21,6 @@ class PluginLocal(threading.local):
 class PluginThread:
     """A thread that runs calls of a plugin, which time out by *clock*; it marks itself in *local*.
 
-    >>> from fsm.reference.clock import Clock
     >>> thread = PluginThread(Clock(), PluginLocal())
     >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
     42

@@ -38,7 +38,6 @@ class MetadataStore:
     """The metadata of all pods, in folders of *root*; every method raises :class:`OSError`.
 
     >>> import tempfile
-    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = MetadataStore(Path(folder))
     ...     store.create(Metadata(id="1", name="web", state="ready"))

@@ -18,7 +18,6 @@ class Leases:
     Every method may raise :class:`~fsm.reference.container.world.WorldError`, and has a point in *faults*.
 
     >>> import tempfile
-    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     leases = Leases(Path(folder))
     ...     leases.setup("a")

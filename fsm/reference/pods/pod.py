@@ -3,10 +3,9 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 from fsm.machine.driver import Position
-from fsm.reference.container.world import Exit
 from fsm.reference.pods.metadata import Metadata
 
 STOPPED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -34,21 +33,12 @@ class PodStatus(Metadata):
 class Pod:
     """A pod in the store, or an absent one; ``watch`` is the task that waits for its exit."""
 
-    def __init__(self, id: str, position: Position, name: str = "") -> None:  # noqa: A002  (the field's name)
-        self.id = id
-        self.name = name
+    def __init__(self, metadata: Metadata, position: Position) -> None:
+        self.id, self.name, self.limits = metadata.id, metadata.name, metadata.limits
+        self.created_at, self.exit = metadata.created_at, metadata.exit
         self.position = position
-        self.created_at = 0
-        self.exit: Exit | None = None
-        self.limits: Mapping[str, int] = {}
         self.watch: asyncio.Task[None] | None = None
         self.lock = asyncio.Lock()
-
-    @classmethod
-    def read(cls, metadata: Metadata, position: Position) -> Self:
-        self = cls(metadata.id, position, metadata.name)
-        self.created_at, self.exit, self.limits = metadata.created_at, metadata.exit, metadata.limits
-        return self
 
     def metadata(self, state: str) -> Metadata:
         return Metadata(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final, Self
 from uuid import uuid4
 
-from fsm.machine import Outcome
 from fsm.machine.driver import Position
 from fsm.reference.clock import Clock
 from fsm.reference.container.world import Exit
@@ -34,9 +33,6 @@ class Pods:
     For one event loop; calls on one pod are serialised.
 
     >>> import tempfile
-    >>> from pathlib import Path
-    >>> from fsm.reference.pods.network import Leases
-    >>> from fsm.reference.sandbox.controller import Controller
     >>> from fsm.reference.sandbox.processes import Processes
     >>> async def example(folder: Path) -> None:
     ...     async with Controller(lambda pod: Processes(folder / pod)) as controller:
@@ -109,11 +105,9 @@ class Pods:
 
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
         """Create a pod and start its pause process; the pod's id."""
-        known = self._store.get(self.names.holder(name))
-        if known:
+        if known := self._store.get(self.names.holder(name)):
             self._take(known, "run", why=f'there is a pod of the name "{name}"')
-        pod = Pod(uuid4().hex, self._position(), name)
-        pod.limits = dict(limits or {})
+        pod = Pod(Metadata(id=uuid4().hex, name=name, limits=dict(limits or {})), self._position())
         try:
             await make(self._stages(pod))
         except MakeError as error:
@@ -182,22 +176,21 @@ class Pods:
     async def _clear(self, id_: str) -> None:
         """Delete everything of a pod whose metadata cannot be read; the next restart tries again if that fails."""
         self.controller.recover(id_)
-        stages = self._stages(Pod(id_, self._position()))
+        stages = self._stages(self._get(id_))
         await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
 
     async def _undo_run(self, found: Metadata) -> None:
         """Let the run of the pod that is *found* fail, since it was not complete."""
         self.controller.recover(found.id)
-        pod = Pod.read(found, self._position())
+        pod = Pod(found, self._position())
         self.names.reserve(pod.name, pod.id)
-        left = await unmake(self._stages(pod))
-        if left:
+        if left := await unmake(self._stages(pod)):
             with suppress(CallError):
                 await self._fail_run(pod, MakeError("the run was not complete", left))
 
     async def _recover(self, found: Metadata) -> None:
         record = self.controller.recover(found.id)
-        pod = Pod.read(found, self._position(found.state))
+        pod = Pod(found, self._position(found.state))
         wanted = {READY: ("ready", "unknown"), NOT_READY: ("notready",)}.get(record.state, ("unknown",))
         before = pod.position.state
         self._take(pod, "restart", first_offered(pod.position, "restart", wanted))
@@ -315,7 +308,7 @@ class Pods:
 
     def _get(self, id_: str) -> Pod:
         """The pod with this id, or an absent one."""
-        return self._store.get(id_) or Pod(id_, self._position())
+        return self._store.get(id_) or Pod(Metadata(id=id_, name=""), self._position())
 
     def _existing(self, id_: str, event: str, why: str = "no such pod") -> Pod:
         """The pod with this id; raises the reply of *event* if that is only an error."""
@@ -332,10 +325,9 @@ class Pods:
             self._take(pod, event, "failed", str(error))
         self._take(pod, event, success)
 
-    def _take(self, pod: Pod, event: str, outcome: str = "", why: str = "no such pod", code: str = UNKNOWN) -> Outcome:
+    def _take(self, pod: Pod, event: str, outcome: str = "", why: str = "no such pod", code: str = UNKNOWN) -> None:
         """Take *outcome* of *event*, and raise its reply if that is an error, with *code* if it has none."""
         way = pod.position.take(event, outcome)
         if pod.position.state == ABSENT:
             self._store.pop(pod.id, None)
         raise_reply(event, way, why, code)
-        return way

@@ -32,11 +32,7 @@ def _linux(namespace: str = introspection.USER, *, idmap: bool = True) -> Linux:
     return Linux.model_validate({"namespaces": ["pid", namespace], "mountExtensions": {"idmap": {"enabled": idmap}}})
 
 
-LINUX: Final[Mapping[str, Linux]] = {
-    "supported": _linux(),
-    "no-namespace": _linux("network"),
-    "no-idmap": _linux(idmap=False),
-}
+LINUX: Final = {"supported": _linux(), "no-namespace": _linux("network"), "no-idmap": _linux(idmap=False)}
 """The Linux part of the features document, by the outcome for user namespaces; others need none."""
 
 NOT_UPSTREAM: Final = frozenset(
@@ -61,12 +57,9 @@ class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
     def reset(self) -> None:
         super().reset()
         self._fails = False
+        runtime = introspection.Runtime(options={})
         self.introspection = self._kind(
-            name=NAME,
-            runtime=introspection.Runtime(options={}),
-            service=self,
-            kernel_has_rro=True,
-            profile=self._profile,
+            name=NAME, runtime=runtime, service=self, kernel_has_rro=True, profile=self._profile
         )
         self._listed = 0
 

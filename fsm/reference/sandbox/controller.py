@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from fsm.machine import Outcome
 from fsm.machine.driver import Position
 from fsm.reference.clock import Clock
 from fsm.reference.container.recovery import LOST_CODE
@@ -61,7 +60,6 @@ class Controller:
 
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from fsm.reference.sandbox.processes import Processes
     >>> async def example(folder: str) -> None:
     ...     async with Controller(lambda name: Processes(Path(folder, name))) as controller:
     ...         controller.create("pod")
@@ -147,7 +145,7 @@ class Controller:
             self._fail_start(sandbox, str(error))
             return
         self._take(sandbox, "start", "started")
-        self._start_watch(sandbox)
+        sandbox.watch = self._tasks.start(self._watch(sandbox))
 
     async def stop(self, name: str, within: float | None = None) -> None:
         """Kill the pause process of a sandbox, which may take *within* seconds, and clean up."""
@@ -199,22 +197,18 @@ class Controller:
         self._store[name] = sandbox
         if sandbox.position.state == "ready":
             sandbox.record = replace(sandbox.record, pid=sandbox.world.pid(), created_at=sandbox.world.now())
-            self._start_watch(sandbox)
+            sandbox.watch = self._tasks.start(self._watch(sandbox))
         elif sandbox.position.state == "notready":
             self._record_exit(sandbox, sandbox.last_exit())
         return sandbox.record
 
-    def _start_watch(self, sandbox: Sandbox) -> None:
-        sandbox.watch = self._tasks.start(self._watch(sandbox))
-
     async def _watch(self, sandbox: Sandbox) -> None:
-        while True:
+        ended = None
+        while ended is None:
             try:
                 ended = await sandbox.world.exited()
             except WatchError:
                 self._lose_watch(sandbox)
-                continue
-            break
         if not self.handle(sandbox, ended):
             self.retries.defer(sandbox.id, (sandbox, ended))
 
@@ -290,7 +284,7 @@ class Controller:
 
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
-    ) -> Outcome:
+    ) -> None:
         """Take *outcome* of *event*: perform its outputs, and raise its reply if that is an error."""
         way = sandbox.position.take(event, outcome)
         for output in way.emits:
@@ -303,7 +297,6 @@ class Controller:
             if sandbox.watch:
                 sandbox.watch.cancel()
         raise_reply(event, way, why)
-        return way
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
         sandbox.record = replace(sandbox.record, pid=0, exit=ended)
@@ -314,13 +307,11 @@ class Controller:
 def _found(world: Processes) -> str:
     """The state in which a restart finds the sandbox of *world*; the remains of a task that has ended are deleted."""
     try:
-        if not world.task():
-            return "notready"
-        if world.ended() is None:
-            return "ready"
-        world.delete()
-    except NoTaskError:
-        return "notready"
+        if world.task():
+            if world.ended() is None:
+                return "ready"
+            with suppress(NoTaskError):
+                world.delete()
     except WorldError:
         return "unknown"
     return "notready"

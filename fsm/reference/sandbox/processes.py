@@ -32,7 +32,6 @@ class Processes:
     *faults* has a point for each step, by its name.
 
     >>> import tempfile
-    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     world = Processes(Path(folder, "pod"))
     ...     pid = world.run()

@@ -3,7 +3,6 @@
 from contextlib import suppress
 from dataclasses import replace
 
-from fsm.machine import Outcome
 from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.world import Exit, WorldError
 from fsm.reference.driven import UNKNOWN, CallError, driver, is_noop
@@ -98,9 +97,9 @@ class UpstreamController(Controller):
 
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
-    ) -> Outcome:
+    ) -> None:
         self._silent = event == "shutdown" and outcome == "removed" and (sandbox.noticed or not sandbox.record.pid)
-        return super()._take(sandbox, event, outcome, ended, why)
+        super()._take(sandbox, event, outcome, ended, why)
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
         """Overwrite an exit that is recorded; forget callers that wait for what is shut down."""
