@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 BUG = sys.argv[1] if len(sys.argv) > 1 else ""
-FILE = Path(os.environ["FSM_FOLDER"], "purse")
+FILE = Path(os.environ.get("FSM_FOLDER", ""), "purse")
 
 
 class Purse:
