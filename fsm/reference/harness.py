@@ -16,7 +16,6 @@ from fsm.sut import UnsupportedError, drained
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
 """A file system in memory, where syncing a file takes no time; to a process that crashes it is a disk."""
 
-
 K = TypeVar("K")
 
 

@@ -12,18 +12,14 @@ USES: Final = ("status", "exec", "exec-sync", "attach", "reopen-log", "stats", "
 
 FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("create", "failed"): "make",
-    ("start", "no-info"): "look",
+    **dict.fromkeys([("start", "no-info"), ("remove", "no-info")], "look"),
     ("start", "failed"): "run",
     ("start", "not-recorded"): "disk",
     ("stop", "gone-already"): "no task",
-    ("stop", "cut-short"): "kill",
-    ("stop", "failed"): "kill",
-    ("stop", "stopped-late"): "late",
+    **dict.fromkeys([("stop", "cut-short"), ("stop", "failed"), ("remove", "not-killed")], "kill"),
+    **dict.fromkeys([("stop", "stopped-late"), ("remove", "killed-only")], "late"),
     ("stop", "no-record"): "no record",
-    ("remove", "no-info"): "look",
     ("remove", "no-record"): "gone",
-    ("remove", "not-killed"): "kill",
-    ("remove", "killed-only"): "late",
     ("remove", "failed"): "forget",
     **dict.fromkeys([(event, "failed") for event in USES], "use"),
 }

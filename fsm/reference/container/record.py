@@ -15,7 +15,6 @@ Int64: TypeAlias = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Uint32: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
 Uint64: TypeAlias = Annotated[int, Field(ge=0, lt=2**64)]
 
-
 FLAGS: Final = frozenset({"starting", "removing", "unknown"})
 """The fields of a status that are never written."""
 

@@ -41,7 +41,6 @@ class Construction:
     """Constructs one service with *makers*: each step is a method, and :meth:`make` does all of them."""
 
     profile = ""
-    """The profile of the machine."""
 
     def __init__(self, makers: Makers, *, fatal: Callable[[Exception], NoReturn] = exit_process) -> None:
         self.position = driver("service-construction", self.profile).position()

@@ -74,7 +74,6 @@ class CRIService:
     """
 
     syncer: type[Syncer] = Syncer
-    """The class of its syncers."""
 
     def __init__(
         self,

@@ -13,17 +13,9 @@ from typing import Final, NoReturn
 
 from fsm.library import load_system
 from fsm.reference.clock import TurnedClock
+from fsm.reference.criservice import faults
 from fsm.reference.criservice.components import Component
 from fsm.reference.criservice.event_monitor import EventMonitor
-from fsm.reference.criservice.faults import (
-    Feed,
-    Gate,
-    ImmediateRegistration,
-    ProcessExitError,
-    ServiceSUT,
-    StubbornServer,
-    empty_queue,
-)
 from fsm.reference.criservice.service import DRAIN_TIMEOUT, CloseError, CRIService, Parts, RunError
 from fsm.reference.criservice.upstream import UnrecoverableError, UpstreamService
 from fsm.reference.nri.api import NRI
@@ -47,7 +39,7 @@ POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id="pod", state=ContainerState.RUNNING)
 
 
-class CRIServiceSUT(ServiceSUT[CRIService]):
+class CRIServiceSUT(faults.ServiceSUT[CRIService]):
     """A :class:`~fsm.reference.criservice.service.CRIService` under test; without the profile ``mended``, containerd's.
 
     >>> sut = CRIServiceSUT("mended")
@@ -66,20 +58,21 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         self._in_use = self._lasting.enter_context(socket.create_server(("127.0.0.1", 0)))
 
     async def _begin(self) -> None:
-        self._gate, self._clock, self._feed, self._handled = Gate(), TurnedClock(), Feed(), asyncio.Event()
+        self._gate, self._feed, self._handled = faults.Gate(), faults.Feed(), asyncio.Event()
+        self._clock = TurnedClock()
         self._recovery: asyncio.Future[None] | None = None
         self._running: asyncio.Task[None] | None = None
         self._outcome, self._lingers = "", False
         self._listens = True
         self._fault = ""
         domains, folders = Domains(), [self._home / str(each) for each in range(FOLDERS)]
-        self.server = StubbornServer()
+        self.server = faults.StubbornServer()
         parts = Parts(
             monitor=EventMonitor(lambda: self._feed, self._handle),
             syncers=tuple(self._kind.syncer(self._watches, folder, lambda: None) for folder in folders),
             server=self.server,
-            registration=ImmediateRegistration(NRI(domains=domains, listen=self._listen), domains, FakeDomain()),
-            queue=empty_queue(),
+            registration=faults.ImmediateRegistration(NRI(domains=domains, listen=self._listen), domains, FakeDomain()),
+            queue=faults.empty_queue(),
         )
         self.service = self._kind(parts, self._recover, clock=self._clock, pause=self._gate.pause, fatal=self._fatal)
 
@@ -140,7 +133,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
             case "close":
                 return self._close()
             case "container-exits":
-                with suppress(ProcessExitError):
+                with suppress(faults.ProcessExitError):
                     self.service.exited(POD, CONTAINER)
             case "monitor-finishes":
                 self._handled.set()
@@ -204,7 +197,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
             self._running = called
             return "ok"
         error = called.exception()
-        return "ok" if error is None else "EXIT" if isinstance(error, ProcessExitError) else "UNKNOWN"
+        return "ok" if error is None else "EXIT" if isinstance(error, faults.ProcessExitError) else "UNKNOWN"
 
     def _close(self) -> str:
         try:
@@ -237,7 +230,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
 
     def _fatal(self, error: Exception) -> NoReturn:
         self._outputs.append("exited")
-        raise ProcessExitError from error
+        raise faults.ProcessExitError from error
 
     @property
     def _has_exited(self) -> bool:

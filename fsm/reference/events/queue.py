@@ -99,7 +99,6 @@ class EventQueue(Generic[E]):
     """
 
     profile = ""
-    """The profile of the machine."""
 
     def __init__(self, discard: Callable[[E], object], *, capacity: int = CAPACITY, clock: Clock | None = None) -> None:
         self.capacity = capacity

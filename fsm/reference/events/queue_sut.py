@@ -15,7 +15,6 @@ from fsm.reference.harness import ReferenceSUT
 from fsm.sut import BrokenError, UnsupportedError
 
 CAPACITY: Final = 3
-"""Number of events in the buffer."""
 
 STATES: Final[Mapping[str, Collection[str]]] = {
     **dict.fromkeys(("fits", "fills"), ("behind",)),

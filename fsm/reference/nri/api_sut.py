@@ -25,7 +25,6 @@ TIMEOUT: Final = 10.0
 
 OTHER: Final = "other"
 
-
 UNKNOWN_CALLS: Final = {("relay-pod-update", "unknown"), ("block", "unknown")}
 NEVER: Final = UNKNOWN_CALLS | {("new-default", "created"), ("start", "started")}
 NEVER_NEW: Final = UNKNOWN_CALLS | {("new-default", "disabled"), ("start", "unsynchronised")}
@@ -159,8 +158,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
             self._outputs.append("synchronised")
 
     def _stop(self) -> None:
-        nri = self._here
-        before = nri.plugins
+        nri, before = self._here, self._here.plugins
         nri.stop()
         if before and not nri.plugins:
             self._outputs.append("dismissed")

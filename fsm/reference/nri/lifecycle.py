@@ -11,12 +11,8 @@ from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, ReentrantErr
 from fsm.reference.nri.plugin_thread import PluginLocal
 
 RELAYS: Final = {
-    "update-pod-sandbox": "relay-pod-update",
-    "post-update-pod-sandbox": "relay-pod-update",
-    "stop-pod-sandbox": "relay-end",
-    "remove-pod-sandbox": "relay-end",
-    "stop-container": "relay-end",
-    "remove-container": "relay-end",
+    **dict.fromkeys(("update-pod-sandbox", "post-update-pod-sandbox"), "relay-pod-update"),
+    **dict.fromkeys(("stop-pod-sandbox", "remove-pod-sandbox", "stop-container", "remove-container"), "relay-end"),
     "notify-exit": "notify-exit",
 }
 """The event of ``nri-api`` for each event of a pod or container; ``relay`` for the others."""

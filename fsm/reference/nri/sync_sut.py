@@ -24,13 +24,9 @@ REGISTRATION: Final = 5.0
 SYSTEM: Final = load_system("plugin-sync")
 
 ORDERS: Final = {
-    "begins": "enter",
-    "begins-within": "enter",
-    "goes-on": "go",
-    "ends": "leave",
-    "registers": "enter",
-    "is-synchronised": "go",
-    "has-joined": "leave",
+    **dict.fromkeys(("begins", "begins-within", "registers"), "enter"),
+    **dict.fromkeys(("goes-on", "is-synchronised"), "go"),
+    **dict.fromkeys(("ends", "has-joined"), "leave"),
 }
 """What each joint event lets its process do."""
 

@@ -17,8 +17,8 @@ FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("create", "failed"): ("read",),
     ("start", "undone"): ("run",),
     ("start", "left-over"): ("run", "undo"),
-    ("stop", "gone"): ("no task",),
-    ("stop", "kept"): ("delete",),
+    **dict.fromkeys([("stop", "gone"), ("handle", "gone")], ("no task",)),
+    **dict.fromkeys([("stop", "kept"), ("handle", "kept")], ("delete",)),
     ("stop", "uncleaned"): ("clean",),
     ("stop", "gone-uncleaned"): ("no task", "clean"),
     ("stop", "kept-uncleaned"): ("delete", "clean"),
@@ -26,8 +26,6 @@ FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("stop", "failed"): ("kill", "clean"),
     ("shutdown", "half"): ("forget",),
     ("shutdown", "failed"): ("clear",),
-    ("handle", "gone"): ("no task",),
-    ("handle", "kept"): ("delete",),
 }
 """The faults that make an event end in an outcome."""
 
