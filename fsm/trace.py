@@ -82,21 +82,13 @@ Key: TypeAlias = tuple[str, Phase, str, str, str, str, tuple[str, ...] | None]
 """The fields of an observation that bear on legality: not the entity, the time or the line."""
 
 
-def key(observation: Observation) -> Key:
-    """The part of *observation* that bears on legality.
+def key(seen: Observation) -> Key:
+    """The part of what was *seen* that bears on legality.
 
     >>> key(Observation(entity="c1", event="stop", reply="ok"))
     ('stop', '', 'ok', '', '', '', None)
     """
-    return (
-        observation.event,
-        observation.phase,
-        observation.reply,
-        observation.shows,
-        observation.met,
-        observation.output,
-        observation.emits,
-    )
+    return seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits
 
 
 def nanoseconds(at: int | str | None) -> int | None:

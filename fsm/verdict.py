@@ -202,9 +202,8 @@ class WatchedProperty:
 class Judgement:
     """The verdict on one trace by one machine, with what was tolerated and covered.
 
-    ``notes`` count what the trace lacked: replies without a request, events that the
-    machine does not know. ``assumed`` is what must have happened for the rest to be legal.
-    ``properties`` are those that the trace was also held to.
+    ``notes`` count what the trace lacked: replies without a request, events that the machine does not know. ``assumed``
+    is what must have happened for the rest to be legal. ``properties`` are those that the trace was also held to.
     """
 
     machine: Machine

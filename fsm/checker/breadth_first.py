@@ -51,6 +51,5 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
 def reachable_size(table: TransitionSystem) -> Counts:
     """The number of states and transitions that *table* can reach, and their depth."""
     graph = explore(table)
-    return Counts(
-        states=len(graph.depth), transitions=len(graph.transitions), depth=max(graph.depth.values(), default=0)
-    )
+    depth = max(graph.depth.values(), default=0)
+    return Counts(states=len(graph.depth), transitions=len(graph.transitions), depth=depth)

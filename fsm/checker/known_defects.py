@@ -11,7 +11,7 @@ from typing import Final
 from fsm.checker import decide, stepping_of
 from fsm.library import claims, specified, systems
 from fsm.property.claims import JointSpecification, KnownFailure, Property, Specification
-from fsm.property.evidence import Checked, Proved, Refuted, Run, Unexplained
+from fsm.property.evidence import Checked, Proved, Refuted, Run
 
 UPSTREAM: Final = "upstream"
 """The profile of a machine with the defects of the code it was modelled on."""
@@ -35,11 +35,7 @@ class KnownDefect:
     @property
     def run(self) -> Run | None:
         """The shortest run that shows it, if there is one."""
-        if not isinstance(self.broken.verdict, Refuted):
-            return None
-        evidence = self.broken.verdict.evidence
-        run = evidence.run if isinstance(evidence, Unexplained) else evidence
-        return run if isinstance(run, Run) else None
+        return self.broken.verdict.run if isinstance(self.broken.verdict, Refuted) else None
 
     @property
     def proved(self) -> bool:

@@ -39,8 +39,7 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: int) -> tuple[Con
     depth = waiting.search.depth
     counts = Counts(states=len(depth), transitions=waiting.transitions, depth=max(depth.values()))
     due = [node for node in depth if node.due]
-    lasso = waiting.stops(due) or waiting.circles(due)
-    if lasso is not None:
+    if (lasso := waiting.stops(due) or waiting.circles(due)) is not None:
         return Refuted(evidence=lasso), counts
     return (Proved() if waiting.source_met else Vacuous(unmet=claim.source.text)), counts
 
@@ -97,8 +96,8 @@ class LeadsToGraph:
 
     def circles(self, due: Sequence[DueNode]) -> Run | None:
         """The shortest fair lasso, of those found, on which the target stays due."""
-        found = [self._circle(each) for each in self._fair_components(due)]
-        return min(found, key=lambda run: run.length, default=None)
+        inside = ((node, those) for those in self._fair_components(due) for node in self.search.depth if node in those)
+        return min((self._circle(node, those) for node, those in inside), key=lambda run: run.length, default=None)
 
     def _fair_components(self, nodes: Collection[DueNode]) -> Iterator[frozenset[DueNode]]:
         inside = frozenset(nodes)
@@ -123,12 +122,8 @@ class LeadsToGraph:
         elif starved != those:
             yield from self._fair_components([node for node in self.search.depth if node in those - starved])
 
-    def _circle(self, those: frozenset[DueNode]) -> Run:
-        """The shortest path to a node of *those*, followed by a fair cycle."""
-        runs = (self._circle_from(node, those) for node in self.search.depth if node in those)
-        return min(runs, key=lambda run: run.length)
-
-    def _circle_from(self, start: DueNode, those: frozenset[DueNode]) -> Run:
+    def _circle(self, start: DueNode, those: frozenset[DueNode]) -> Run:
+        """The shortest path to *start*, followed by a fair cycle in *those*."""
         cycle: list[_Link] = []
         here = start
         for fair in self.fair:

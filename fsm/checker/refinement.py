@@ -45,7 +45,7 @@ class Node(NamedTuple):
 
 def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple[Conclusion, Counts]:
     """Whether *other* allows all that can be seen of *table* with *overlap* calls at a time; with 0, they are single steps."""
-    product = _Product(rules=Rules(table), belief_table=BeliefTable(table, other), overlap=overlap)
+    product = _Product(table=table, rules=Rules(table), belief_table=BeliefTable(table, other), overlap=overlap)
     start = Node(table.initial, (), product.belief_table.initial)
     found: SearchResult[Node] = search(start, product.following, limit=limit)
     return _concluded(found, product.belief_table, table)
@@ -169,14 +169,11 @@ class BeliefTable:
 class _Product:
     """The machine, its calls in progress, and what may be true of the other."""
 
+    table: Table
     rules: Rules
     belief_table: BeliefTable
     overlap: int
     met: dict[tuple[int, tuple[OpenCall, ...]], list[int]] = field(default_factory=dict)
-
-    @property
-    def table(self) -> Table:
-        return self.rules.table
 
     def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
         """Every step from *node*, towards what allows least of what was met so far."""
@@ -193,8 +190,7 @@ class _Product:
         if self.overlap or not node.calls:
             yield from self._events(node)
         for index, call in enumerate(node.calls):
-            others = node.calls[:index] + node.calls[index + 1 :]
-            yield from self._goes_on(node, call, others)
+            yield from self._goes_on(node, call, node.calls[:index] + node.calls[index + 1 :])
 
     def _events(self, node: Node) -> Iterator[SearchEdge[Node]]:
         for row in self.table.rows:
@@ -231,8 +227,7 @@ class _Product:
                     lost = self.belief_table.called(self.table.rows[call.row].event)
                     belief = self.belief_table.after(belief, Observation(event=lost, phase="lost"))
             calls = tuple(call for call in calls if call not in over)
-        taken = self._taken(node.state, instant)
-        return SearchEdge(taken=taken, to=Node(instant.to, calls, belief), found=belief < 0)
+        return SearchEdge(taken=self._taken(node.state, instant), to=Node(instant.to, calls, belief), found=belief < 0)
 
     def _goes_on(self, node: Node, call: OpenCall, others: tuple[OpenCall, ...]) -> Iterator[SearchEdge[Node]]:
         if call.stage >= 0 or call.stage == FREE:
@@ -242,8 +237,7 @@ class _Product:
                 yield self._observed(node, others, seen, event.name)
         for instant in self.rules.instants(node.state, call.row, call.stage):
             calls = tuple(sorted((*others, OpenCall(call.row, instant.stage))))
-            to = Node(instant.to, calls, node.belief)
-            yield SearchEdge(taken=self._taken(node.state, instant), to=to, found=False)
+            yield SearchEdge(taken=self._taken(node.state, instant), to=Node(instant.to, calls, node.belief))
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
         """The replies of a call that has ended; those that are indefinite are always allowed, and left out."""

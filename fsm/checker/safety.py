@@ -23,8 +23,7 @@ def check_never(claim: Never, stepping: StepCache, limit: int) -> tuple[Conclusi
     best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
     if best is not None:
         return Refuted(evidence=best), total
-    parts = [part for sequence in claim.sequences for part in _parts(sequence)]
-    return _unless_vacuous(stepping, parts), total
+    return _unless_vacuous(stepping, [part for sequence in claim.sequences for part in _parts(sequence)]), total
 
 
 def check_reachable(claim: Reachable, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:

@@ -65,13 +65,11 @@ class Failure:
     @property
     def kind(self) -> tuple[object, ...]:
         """What failures of one cause have in common."""
-        last = self.trace[-1].step if self.trace else None
-        where = (last.event, last.stage) if last else ()
+        where = self.trace[-1].step[:2] if self.trace else ()  # the event, and the stage of it
         if self.breaks is not None:
             return ("breaks", self.breaks.of.name)
-        if self.violation is None:
+        if (found := self.violation) is None:
             return (*where, "broken")
-        found = self.violation
         return (*where, found.cause, found.clause.name, found.before)
 
 
@@ -257,8 +255,7 @@ class Execution:
             self.take(due)
             if len(self.trace) == before:
                 return  # the SUT does not have the fair event
-        violated = self.watch.finish()
-        if violated is not None:
+        if (violated := self.watch.finish()) is not None:
             raise self._failed(violated)
 
     def _crash(self, step: Stimulus) -> None:

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from fsm.conformance.simulated import Simulated
 from fsm.errors import InputError, Problem, nearest
@@ -20,19 +20,7 @@ from fsm.sut import SUT, BrokenError
 
 KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MODEL")
 
-METHODS: Final = (
-    "reset",
-    "do",
-    "shows",
-    "outputs",
-    "fields",
-    "arrange",
-    "arrange_stage",
-    "begin",
-    "end",
-    "record",
-    "crash",
-)
+METHODS = ("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash")
 """The methods of a SUT, and of the protocols that are optional, that may take too long."""
 
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
@@ -86,11 +74,8 @@ def find(name: str, machine: Machine, *, profile: str | None = None, timeout: fl
 
 def _limited(sut: SUT, timeout: float) -> SUT:
     """*sut*, each method of which has *timeout* seconds to return."""
-    methods = {name: getattr(sut, name) for name in METHODS if hasattr(sut, name)}
-    limited: Any = SimpleNamespace(close=sut.close)
-    vars(limited).update({name: partial(_called, method, timeout) for name, method in methods.items()})
-    found: SUT = limited
-    return found
+    methods = {name: partial(_called, getattr(sut, name), timeout) for name in METHODS if hasattr(sut, name)}
+    return cast("SUT", SimpleNamespace(close=sut.close, **methods))
 
 
 def _called(method: Callable[..., object], timeout: float, *arguments: object) -> object:

@@ -63,8 +63,7 @@ class Oracle:
         )
         pending = [() if call == IDLE else (Pending(call, HELD, 0),) for call in sorted(calls)]
         states = range(len(self.plan.table.states))
-        queue = seen.outputs or ()
-        anywhere = (Configuration(state, each, queue) for state in states for each in pending)
+        anywhere = (Configuration(state, each, seen.outputs or ()) for state in states for each in pending)
         return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
 
     def fits(self, edge: Edge, seen: Response) -> bool:
@@ -100,8 +99,7 @@ class Oracle:
             here = frozenset(each._replace(pending=released(each.pending, row)) for each in here)
         scene = Scene(dynamics=self.dynamics, before=here, seen=key(observation), led=None, others=self.others)
         explained = explain(scene)
-        edits = (edit for edit, _ in explained.edits)
-        return explained.violation(table.machine, observation, edits, Line("", number))
+        return explained.violation(table.machine, observation, (edit for edit, _ in explained.edits), Line("", number))
 
     def wrong_fields(
         self, step: Stimulus, seen: Response, fields: Mapping[str, int | str], *, number: int

@@ -78,7 +78,7 @@ class Plan:
         self.table = table
         self.overlaps = overlaps
         self.start = Point(table.initial)
-        self.leaving = cache(self._leaving)
+        self.leaving = cache(lambda point: tuple(self._edges(point)))
         self.alternatives = cache(self._alternatives)
         self._edges_of = cache(lambda point: {edge.step: edge for edge in self.leaving(point)})
         self._from = cache(self._search)
@@ -93,10 +93,6 @@ class Plan:
     def edges(self) -> tuple[Edge, ...]:
         """Every edge that can be reached, those that are near first."""
         return tuple(edge for point in self._from(self.start).depth for edge in self.leaving(point))
-
-    def _leaving(self, point: Point) -> tuple[Edge, ...]:
-        """What can be done at *point*, in the order of the model."""
-        return tuple(self._edges(point))
 
     def onward(self, point: Point) -> Iterator[Edge]:
         """What can be done at *point* and leads to a known point."""
@@ -126,6 +122,7 @@ class Plan:
         return search.exhausted()
 
     def _edges(self, point: Point) -> Iterator[Edge]:
+        """What can be done at *point*, in the order of the model."""
         for row in self.table.rows:
             if row.ends:
                 continue

@@ -36,8 +36,7 @@ def random_failure(
         return FailedError(failure)
 
     kind = walker(oracle, sut, cover, watch=watch, failing=failing)
-    phases = (Phase.generate, Phase.shrink)
-    how = settings(SETTINGS, max_examples=examples, stateful_step_count=steps, phases=phases)
+    how = settings(SETTINGS, max_examples=examples, stateful_step_count=steps, phases=(Phase.generate, Phase.shrink))
     seed(chance)(kind)
     with suppress(FailedError, Flaky):  # flaky is what Hypothesis did not see to fail again
         run_state_machine_as_test(kind, settings=how)

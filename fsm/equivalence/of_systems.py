@@ -26,8 +26,7 @@ def same_steps(first: Graph[SystemTable], second: SystemTable, *, named: bool = 
         # What it does depends on these digits only: one state for each of their values is enough.
         samples = {tuple(table.locals(state)[digit] for digit in digits): state for state in first.depth}
         for state in samples.values():
-            there = second.number(table.locals(state))
-            if _steps(table, state, name, named) != _steps(second, there, name, named):
+            if _steps(table, state, name, named) != _steps(second, second.number(table.locals(state)), name, named):
                 return False
     return True
 

@@ -75,9 +75,9 @@ def linearize(
 ) -> Linearizability:
     """Whether *history* is linearizable; unknown after *limit* situations.
 
-    Every entity begins in the initial state; without *fresh*, in any state. *unseen* names signals that may happen without standing in the history, as
-    hidden events may.  Raises :class:`ValueError` for an event or a sight
-    that the machine has not.
+    Every entity begins in the initial state; without *fresh*, in any state. *unseen* names signals that may happen
+    without standing in the history, as hidden events may.  Raises :class:`ValueError` for an event or a sight that the
+    machine has not.
 
     A container is started twice at once: one start is refused, as it meets the other, or its end.
 

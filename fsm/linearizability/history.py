@@ -59,12 +59,7 @@ class History:
 
     def parts(self) -> Iterator[tuple[str, History]]:
         """The history of each entity, in the order in which they are met."""
-        entities = dict.fromkeys([*(each.entity for each in self.operations), *self.outputs])
-        for entity in entities:
-            yield (
-                entity,
-                History(
-                    operations=tuple(each for each in self.operations if each.entity == entity),
-                    outputs={entity: self.outputs[entity]} if entity in self.outputs else {},
-                ),
-            )
+        for entity in dict.fromkeys([*(each.entity for each in self.operations), *self.outputs]):
+            operations = tuple(each for each in self.operations if each.entity == entity)
+            outputs = {entity: self.outputs[entity]} if entity in self.outputs else {}
+            yield entity, History(operations=operations, outputs=outputs)

@@ -117,15 +117,15 @@ class Refuted(Fails):
     evidence: Evidence
 
     @property
+    def run(self) -> Run | None:
+        """The counterexample, where that is a run."""
+        run = self.evidence.run if isinstance(self.evidence, Unexplained) else self.evidence
+        return run if isinstance(run, Run) else None
+
+    @property
     def length(self) -> int:
         """Steps of the counterexample; 0 where there is no run to show."""
-        match self.evidence:
-            case Run():
-                return self.evidence.length
-            case Unexplained(run=run):
-                return run.length
-            case _:
-                return 0
+        return self.run.length if self.run else 0
 
 
 Conclusion: TypeAlias = Proved | Refuted | Unknown

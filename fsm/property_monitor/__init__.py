@@ -137,7 +137,7 @@ class Watch:
         self._waited = 0
         self.left = False
         """Whether no run of the machine explains all that was seen."""
-        self._asked_for = self._turn() if self._owed() else None
+        self._asked_for = self._turn()
 
     def step(self, step: Stimulus, seen: Response) -> Violated | None:
         """Take one more *step* of a test, and what was *seen*; that the property is violated, once it is."""
@@ -282,8 +282,6 @@ class Watch:
 
         ``None`` if nothing is due, or if nothing that is fair can happen.
         """
-        if not self._owed():
-            return None
         index = self._turn()
         if index is None:
             return None
@@ -292,7 +290,8 @@ class Watch:
         return Stimulus(fair.event, stage, (fair.outcome,) if fair.outcome else ())
 
     def _turn(self) -> int | None:
-        if not isinstance(self._memory, Owing):
+        """Which fair step can be taken and had its turn longest ago, while the target is due."""
+        if not isinstance(self._memory, Owing) or not self._owed():
             return None
         waiting, states = self._memory.waiting, {place.state for place in self._places}
         can = (each for each in self._turns if any(waiting.possible(self._fair[each], at) for at in states))
@@ -302,7 +301,7 @@ class Watch:
         """Count the steps in which what had its turn was taken; who was taken waits for the others."""
         self._waited = self._waited + 1 if self._asked_for in taken else 0
         self._turns = [each for each in self._turns if each not in taken] + sorted(taken)
-        self._asked_for = self._turn() if self._owed() else None
+        self._asked_for = self._turn()
 
     def _evidence(self, *, stopped: bool = False) -> Violated:
         """What breaks the property: the test once more, with the places through which a run goes."""

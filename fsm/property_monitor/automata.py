@@ -148,9 +148,8 @@ class Following:
     """The belief about the other machine, which hears outputs as its events."""
 
     def __init__(self, claim: Follows, stepping: StepCache, profile: str | None) -> None:
-        self._listener = OutputListener(
-            machine_table(stepping.table), tabulate(with_same_profile(claim.other, profile))
-        )
+        other = tabulate(with_same_profile(claim.other, profile))
+        self._listener = OutputListener(machine_table(stepping.table), other)
         self.start: Progress = (self._listener.belief_table.initial,)
         self.restarted: Progress = (self._listener.belief_table.everything,)
         self.texts = (f"is a run of {claim.other.name}",)

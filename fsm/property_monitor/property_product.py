@@ -126,8 +126,7 @@ class PropertyProduct:
         self, place: RunPlace, row: int, to: int, *, reply: str, emits: tuple[str, ...], begins: bool = False
     ) -> tuple[RunPlace, InstantStep]:
         """Where an event of *row* leads from *place* that goes as the machine does not have it, and that step."""
-        replies = (reply,) if reply else ()
-        way = Way(index=-1, name="unspecified", to=to, reply=replies, emits=emits, begins=begins)
+        way = Way(index=-1, name="unspecified", to=to, reply=(reply,) if reply else (), emits=emits, begins=begins)
         step = self.steps.step(place.state, row, way, reply)
         return self.after(place, step), step
 

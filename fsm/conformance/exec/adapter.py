@@ -174,8 +174,7 @@ class Talk:
                 answer = self._awaited(self._process, asked)
             except EndedError as error:
                 alone = len(self._waiting) == 1
-                broken = self._breaks(str(error), line, right=_RIGHT)
-                return self._death(asked, broken, alone=alone)
+                return self._death(asked, self._breaks(str(error), line, right=_RIGHT), alone=alone)
             except TalkError as error:
                 raise self._breaks(str(error), line, right=error.right or _RIGHT) from None
             except BrokenError:
