@@ -7,6 +7,7 @@ from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import Feed, ProcessExitError, ServiceSUT, empty_queue
+from fsm.reference.criservice.service import nothing
 from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Syncer
 from fsm.reference.criservice.upstream import UpstreamConstruction
@@ -36,7 +37,7 @@ class ConstructionSUT(ServiceSUT[Construction]):
             queue=lambda: self._kept(empty_queue()),
             platform=lambda: self._unless_it_fails((), "no CNI plugin is installed"),
             server=lambda: self._unless_it_fails(StreamingServer(), "a certificate is missing"),
-            monitor=lambda: EventMonitor(Feed, self._handle),
+            monitor=lambda: EventMonitor(Feed, nothing),
             watch=lambda path: self._kept(Syncer(self._watches, path, lambda: None)),
             registration=lambda: Registration(NRI(), Domains(), FakeDomain()),
             controller=lambda: None if self._fails else bool,
@@ -91,8 +92,6 @@ class ConstructionSUT(ServiceSUT[Construction]):
     def _kept(self, component: C) -> C:
         self._made.append(component)
         return component
-
-    async def _handle(self, event: str) -> None: ...
 
     def _fatal(self, error: Exception) -> NoReturn:
         raise ProcessExitError from error

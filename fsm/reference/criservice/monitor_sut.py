@@ -7,6 +7,7 @@ from typing import Final
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import Feed
+from fsm.reference.criservice.service import nothing
 from fsm.reference.harness import LoopSUT
 from fsm.sut import BrokenError
 
@@ -24,7 +25,7 @@ class MonitorSUT(LoopSUT[EventMonitor]):
     def reset(self) -> None:
         super().reset()
         self._feed = Feed()
-        self.monitor = self._kind(lambda: self._feed, self._handle)
+        self.monitor = self._kind(lambda: self._feed, nothing)
 
     def shows(self) -> str:
         """Its state; it must have a task exactly while it runs or has an error."""
@@ -50,5 +51,3 @@ class MonitorSUT(LoopSUT[EventMonitor]):
         await super()._settle(act)
         if before != self.monitor.state == "failed":
             self._outputs.append("error")
-
-    async def _handle(self, event: str) -> None: ...

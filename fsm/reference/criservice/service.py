@@ -58,7 +58,7 @@ class Parts:
 
 
 async def nothing(*_: object) -> None:
-    """Recover nothing, or do not wait."""
+    """Recover nothing, do not wait, or ignore an event."""
 
 
 def exit_process(error: Exception) -> NoReturn:

@@ -64,10 +64,6 @@ class PodsSUT(LoopSUT[Pods]):
         network = Leases(self._home / "network", faults=self.faults)
         self.pods = self._kind(self._home / "pods", self._controller, network, self.containers, self.clock)
 
-    async def _stop(self) -> None:
-        await self.pods.close()
-        await self._controller.close()
-
     def now(self) -> int:
         self._time += 1
         return self._time
@@ -186,7 +182,8 @@ class PodsSUT(LoopSUT[Pods]):
             self.pods.exited(pod, Exit(9, self.now()))
 
     async def _restart(self) -> None:
-        await self._stop()
+        await self.pods.close()
+        await self._controller.close()
         world, file = self.worlds.get(self._last), self._disk / "metadata.json"
         if "dead" in self.faults and world is not None:
             world.die()
