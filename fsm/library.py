@@ -179,7 +179,6 @@ def claims(name: str) -> Specification | JointSpecification:
     """What is stated of the machine or system called *name*, or in the property file of that path.
 
     A model file stands for the properties of the same file name in the folder ``properties`` beside its own.
-
     Raises :class:`InputError` if there are none, or if they are not well formed.
 
     >>> claims("node").machine.name

@@ -121,7 +121,7 @@ class BeliefTable:
         self.refused: tuple[int, ...] = ()
         self._numbers: Numbering[Configurations] = Numbering()
         self._after: dict[tuple[int, Observation], int] = {}
-        self._within = cache(self._compared)
+        self._within = cache(lambda less, more: within(self._numbers.listed[less], self._numbers.listed[more]))
 
     @property
     def initial(self) -> int:
@@ -160,9 +160,6 @@ class BeliefTable:
         beside[:] = [known for known in beside if not self._within(belief, known)]
         beside.append(belief)
         return belief
-
-    def _compared(self, less: int, more: int) -> bool:
-        return within(self._numbers.listed[less], self._numbers.listed[more])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,7 +119,6 @@ def conform(
     called from so many threads at once, in search of races.  After *most* failures of different kinds the test ends.
 
     *name* is what the SUT is called in reports; *advanced* is called with the number of tests done and of all tests.
-
     Raises :class:`InputError` if *sut* names nothing that can be tested.
 
     >>> from fsm.library import load

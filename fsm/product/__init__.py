@@ -153,8 +153,7 @@ class SystemTable:
         return self._events[self.row[event]].digits
 
     def shows(self, state: int) -> tuple[str, ...]:
-        here = self._locals[state]
-        return tuple(self._tables[copy.part].shows[here[copy.digit]] for copy in self.system.copies)
+        return tuple(self._tables[copy.part].shows[self._locals[state][copy.digit]] for copy in self.system.copies)
 
     def name(self, locals_: Locals) -> str:
         """The states of the copies in words, without those in their initial state."""
