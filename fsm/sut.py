@@ -16,8 +16,7 @@ StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
 class Stimulus(NamedTuple):
     """What a test does with an event; ``expected`` are the outcomes it is to have, stage by stage.
 
-    They are empty where there is no choice.  A crash is one at the ``point``-th
-    effect of the event; the last outcome that is expected then is that of the restart.
+    They are empty where there is no choice.  A crash is at effect ``point``; the last outcome is that of the restart.
     """
 
     event: str

@@ -33,8 +33,7 @@ lost
 answered
     A reply to a call whose request was not recorded; it acted at some instant before.
 noticed
-    A signal that may happen now, with or without its effect; the trace does not show
-    whether it acts later.
+    A signal that may happen now, with or without its effect; the trace does not show whether it acts later.
 maybe
     A signal that may have happened, or a call that may have been made.
 assumed
@@ -49,8 +48,7 @@ gap
 class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A single thing that was observed.
 
-    A struct of ``msgspec`` and not a dataclass: a trace has millions of them, and the
-    decoder makes them straight from bytes.
+    A ``msgspec`` struct, not a dataclass: a trace has millions, and the decoder makes them straight from bytes.
 
     ``of`` is the kind of entity (``container``). ``event`` is the model's name for the event or its name on the wire.
     ``shows`` is the state that was shown just after; ``met`` the state in which the call was executed, if the reply

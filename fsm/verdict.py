@@ -99,8 +99,7 @@ class Violation:
 class Tolerated:
     """A declared deviation of the chosen profile that occurred in the trace.
 
-    Where ``others`` would explain the observation as well, it was one of them or this
-    one; the trace does not show which.
+    Where ``others`` would explain the observation as well, the trace does not show which one it was.
     """
 
     machine: str
@@ -162,8 +161,7 @@ Legality: TypeAlias = Holds | Illegal | Unknown
 class Finding:
     """Violations with one cause, grouped: the first few, their number, and that of the entities.
 
-    With ``others`` it is not one cause: beyond the causes that are listed separately,
-    all violations of clauses of one level are counted together.
+    With ``others`` these are the violations of clauses of one level whose causes are not listed separately.
     """
 
     first: tuple[Violation, ...]

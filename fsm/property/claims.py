@@ -59,8 +59,7 @@ class Reachable:
 class Fair:
     """An event, its ends, or one outcome of either, that is not postponed for ever.
 
-    Weakly fair: it is taken if it stays enabled for ever.  Strongly fair: it is taken
-    if it is enabled infinitely often.
+    Weakly fair: it is taken if it stays enabled for ever; strongly fair: if it is enabled infinitely often.
     """
 
     event: str
@@ -141,8 +140,7 @@ class KnownFailure:
 class Property:
     """A claim, in words and in meaning, with its level and source.
 
-    ``catches`` names mutants of the machine that break it; ``fails`` maps profiles to
-    how it is known to fail under them.
+    ``catches`` names mutants of the machine that break it; ``fails`` how it is known to fail, by profile.
     """
 
     name: str
