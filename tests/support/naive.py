@@ -237,7 +237,8 @@ class Asking:
         if found is None:
             for to in self.machine.states:
                 yield others.at(to).with_call(Call(event, "free", state))
-                yield others.at(to).with_call(Call(event, "begun", state))
+                if self.machine.events[event].ends:
+                    yield others.at(to).with_call(Call(event, "begun", state))
         yield from (self.acted(others, way, event, state) for way in found or ())
         # It has no effect, and an indefinite reply.
         yield others.with_call(Call(event, "acted", state, tuple(sorted(self.machine.indefinite))))

@@ -91,10 +91,8 @@ class Rules:
         row = end if begun and end is not None else row
         ways = self.table.step(state, row)
         if ways is None:
-            states = range(len(self.table.states))
-            going = [to for to in states if end is not None and not begun and self.table.step(to, end)]
-            free = [CallInstant(row, None, to, FREE) for to in states]
-            return (*free, *(CallInstant(row, None, to, BEGUN) for to in going))
+            stages = (FREE,) if begun or end is None else (FREE, BEGUN)
+            return tuple(CallInstant(row, None, to, stage) for stage in stages for to in range(len(self.table.states)))
         if begun and not ways:
             return (CallInstant(row, None, state, FREE),)
         return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
