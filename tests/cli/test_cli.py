@@ -497,7 +497,7 @@ def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    while not list(tmp_path.iterdir()):
+    while not list(tmp_path.glob("*/*")):
         assert running.poll() is None
 
     running.terminate()
