@@ -29,7 +29,8 @@ def explained(found: FoundDrawing, sheet: Canvas, text: str) -> FoundDrawing:
     if not found.problems:
         return found
     (rows,) = (rows for rows in sheet.paragraphs() if found.line - 1 in rows)
-    cause = tabs(sheet, text, rows) or _lost_blank(sheet, text.split("\n"), rows)
+    near = sorted({row for each in found.problems for row in range(each.line - 2, each.line + 1) if row in rows})
+    cause = tabs(sheet, text, rows) or _lost_blank(sheet, text.split("\n"), rows, near)
     return replace(found, problems=(cause,)) if cause else found
 
 
@@ -48,8 +49,9 @@ def tabs(sheet: Canvas, text: str, rows: range) -> Problem | None:
     return Problem(path=sheet.path, line=row + 1, code="FSM403", what=what, hint=hint)
 
 
-def _lost_blank(sheet: Canvas, lines: list[str], rows: range) -> Problem | None:
-    places = [(row, gap.start()) for row in rows for gap in _GAP.finditer(lines[row])]
+def _lost_blank(sheet: Canvas, lines: list[str], rows: range, near: list[int]) -> Problem | None:
+    """The lost blank in one of the rows *near* the problems with a drawing in these *rows*."""
+    places = [(row, gap.start()) for row in near for gap in _GAP.finditer(lines[row])]
     for row, at in places[:_TRIES]:
         line = lines[row]
         if _read([*lines[:row], f"{line[:at]} {line[at:]}", *lines[row + 1 :]], rows):
