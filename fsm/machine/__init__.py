@@ -230,8 +230,8 @@ class Machine:
     """A lifecycle: a total table of states and events, with its sources.
 
     ``fields`` are those that a status may show beside the state, ``requires`` what states require of them, by clause.
-    ``profile`` is the name of the profile applied to it, with its ``exemptions``.  ``omits`` maps an event to what drawings leave out of it; it is
-    ``None`` if the model does not mention drawings.
+    ``profile`` is the name of the profile applied to it, with its ``exemptions``.  ``omits`` maps an event to what
+    drawings leave out of it; it is ``None`` if the model does not mention drawings.
 
     >>> from fsm.library import load
     >>> machine = load("cri-pod")

@@ -16,7 +16,7 @@ from fsm.language.build.ends import check_ends
 from fsm.language.build.events import Events
 from fsm.language.build.problems import Problems
 from fsm.language.build.profiles import profiles
-from fsm.language.build.requirements import Requirements
+from fsm.language.build.requirements import Requirements, kinds_of_fields
 from fsm.language.machine_file import Cells, Written
 from fsm.language.read import Model
 from fsm.machine import Machine, State
@@ -56,7 +56,7 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
     if header.initial not in written.states:
         problems.unknown("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
     known = clauses_of(problems, written.clause, written.event)
-    fields = Requirements(problems=problems, sets=sets)
+    fields = kinds_of_fields(problems)
     return Machine(
         name=header.name,
         title=header.title,
@@ -68,8 +68,8 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
         events=Events(problems=problems, known=known, sets=sets).by_name(),
         clauses=known,
         indefinite=tuple(header.indefinite),
-        fields=fields.kinds(),
-        requires=fields.requirements(known),
+        fields=fields,
+        requires=Requirements(problems=problems, sets=sets, kinds=fields).requirements(known),
         path=problems.model.path,
     )
 

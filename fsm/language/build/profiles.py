@@ -86,7 +86,7 @@ class Overriding:
                 at = ("profile", self.name, "cell", key, "event")
                 self.problems.unknown("FSM114", "unknown event", override.event, self.machine.events, *at)
         self._check_once(overrides)
-        fields = Requirements(problems=self.problems, sets=self.sets)
+        fields = Requirements(problems=self.problems, sets=self.sets, kinds=self.machine.fields)
         exemptions = tuple(fields.exemptions(self.name, self.machine.requires))
         named = {each.deviation.name for each in exemptions}
         above = parent.exemptions if parent else ()

@@ -17,21 +17,11 @@ _TEXT: Final[tuple[FieldKind, ...]] = ("text",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """Builds what a model says of its fields; *sets* are its sets of states."""
+    """Builds what a model says of its fields, which are of these *kinds*; *sets* are its sets of states."""
 
     problems: Problems[Written]
     sets: Mapping[str, tuple[str, ...]]
-
-    def kinds(self) -> dict[str, FieldKind]:
-        """The kind of each field."""
-        found: dict[str, FieldKind] = {}
-        listed = self.problems.model.written.fields
-        for kind, names in zip((*_NUMBERS, *_TEXT), (listed.time, listed.int, listed.text), strict=True):
-            for index, name in enumerate(names):
-                if found.setdefault(name, kind) != kind:
-                    what = f"field '{name}' is {found[name]} and {kind} at once"
-                    self.problems.say("FSM132", what, "keep the kind that is meant", "fields", kind, index)
-        return found
+    kinds: Mapping[str, FieldKind]
 
     def requirements(self, clauses: Collection[str]) -> dict[str, Requirement]:
         """Every clause on fields by name; no other of the *clauses* has that."""
@@ -98,12 +88,23 @@ class Requirements:
                 self._check_kind(name, _TEXT if isinstance(value, str) else _NUMBERS, repr(value), *at, name, index)
 
     def _check_kind(self, name: str, kinds: Collection[FieldKind], wanted: str, *at: str | int) -> None:
-        known = self.kinds()
-        if name not in known:
-            self.problems.unknown("FSM132", "unknown field", name, known, *at)
-        elif known[name] not in kinds:
-            what = f"'{name}' cannot be {wanted}: it is of kind {known[name]}"
+        if name not in self.kinds:
+            self.problems.unknown("FSM132", "unknown field", name, self.kinds, *at)
+        elif self.kinds[name] not in kinds:
+            what = f"'{name}' cannot be {wanted}: it is of kind {self.kinds[name]}"
             self.problems.say("FSM133", what, f"name a field of kind {' or '.join(kinds)}", *at)
+
+
+def kinds_of_fields(problems: Problems[Written]) -> dict[str, FieldKind]:
+    """The kind of each field of a model."""
+    found: dict[str, FieldKind] = {}
+    listed = problems.model.written.fields
+    for kind, names in zip((*_NUMBERS, *_TEXT), (listed.time, listed.int, listed.text), strict=True):
+        for index, name in enumerate(names):
+            if found.setdefault(name, kind) != kind:
+                what = f"field '{name}' is {found[name]} and {kind} at once"
+                problems.say("FSM132", what, "keep the kind that is meant", "fields", kind, index)
+    return found
 
 
 def _values(written: Mapping[str, list[int | str]]) -> Values:
