@@ -154,13 +154,13 @@ PURSE = """\
 name    = "purse"
 title   = "A purse"
 about   = "Coins go in, and are there the next day."
-source  = "grandmother"
+source  = "a purse"
 initial = "absent"
 level   = "MUST"
 [states]
 absent = { about = "There is none.", shows = "absent" }
 there  = { about = "There is one.", shows = "THERE" }
-torn   = { about = "There is one, and nobody can count what is in it.", shows = "TORN" }
+torn   = { about = "There is one, and what is in it cannot be counted.", shows = "TORN" }
 [event.knit]
 kind    = "call"
 about   = "Make one."
