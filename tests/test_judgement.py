@@ -12,7 +12,7 @@ from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.language.codes import RULES
 from fsm.library import home
-from fsm.machine.calls import belief
+from fsm.machine.calls import unobserved
 from fsm.recordings import RecordingKind
 from fsm.report import ExitCode, Report, json_report
 from fsm.report.github import github
@@ -367,7 +367,7 @@ def test_what_could_not_be_judged_is_no_pass_beside_surprises(
     trace: str, answer: ExitCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only a violation says more than that too many calls overlap."""
-    monkeypatch.setattr(belief, "LIMIT", 20)
+    monkeypatch.setattr(unobserved, "LIMIT", 20)
     file = tmp_path / "trace.jsonl"
     file.write_text(trace, encoding="utf-8")
 

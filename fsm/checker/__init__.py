@@ -18,7 +18,7 @@ from fsm.checker.safety import check_always, check_never, check_reachable
 from fsm.checker.silence import washed_out
 from fsm.library import claims
 from fsm.machine import Machine
-from fsm.machine.calls.belief import TooManyError
+from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import LimitError
 from fsm.product import SystemTable

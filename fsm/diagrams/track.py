@@ -3,8 +3,9 @@
 from fsm.diagrams.draw.picture import EdgeLabel, Marks
 from fsm.errors import InputError, Problem, nearest
 from fsm.machine import Machine
-from fsm.machine.calls.belief import Dynamics, TooManyError, dynamics
+from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations
+from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.table import tabulate
 from fsm.recordings import open_recording
 from fsm.trace import Observation, key

@@ -11,7 +11,8 @@ from fsm.checker.instants import StepCache
 from fsm.errors import InputError, Problem, nearest
 from fsm.library import specification
 from fsm.machine import Clause, Deviation, Machine
-from fsm.machine.calls.belief import Dynamics, TooManyError
+from fsm.machine.calls.belief import Dynamics
+from fsm.machine.calls.unobserved import TooManyError
 from fsm.property.claims import KnownFailure, Property
 from fsm.property_monitor.automata import parts
 from fsm.property_monitor.property_product import PropertyProduct

@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from fsm.machine import Machine
-from fsm.machine.calls.belief import TooManyError, tried
 from fsm.machine.calls.configuration import Configurations, bits
+from fsm.machine.calls.unobserved import TooManyError, tried
 from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
 from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, certain
 from fsm.monitor.cache import shared

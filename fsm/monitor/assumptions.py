@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from fsm.machine.calls.belief import ASSUMED
 from fsm.machine.calls.configuration import Configurations
+from fsm.machine.calls.unobserved import ASSUMED
 from fsm.trace import Observation
 from fsm.verdict import Assumed
 

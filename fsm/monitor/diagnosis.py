@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
-from fsm.machine.calls.belief import Dynamics, tried
+from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, bits, numbers
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, CUT
+from fsm.machine.calls.unobserved import tried
 from fsm.machine.table import Table, Way
 from fsm.trace import Key, Line, Observation
 from fsm.verdict import Cause, Edit, Permitted, Repair, Violation

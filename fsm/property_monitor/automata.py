@@ -14,7 +14,7 @@ from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine
 from fsm.checker.liveness import LeadsToGraph
 from fsm.checker.refinement import BeliefTable, OutputListener
 from fsm.checker.safety import DONE, SequenceAutomaton, breaches
-from fsm.machine.calls.belief import TooManyError
+from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
 from fsm.machine.table import tabulate
 from fsm.property.claims import Always, Claim, Follows, Idempotent, LeadsTo, MatchesDiagram, Never, Reachable, Refines

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from fsm.checker.instants import InstantStep, StepCache, machine_table
 from fsm.machine import ANY_ERROR
-from fsm.machine.calls.belief import TooManyError
 from fsm.machine.calls.rules import ASKED, CallInstant, Rules
+from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.table import Table, Way
 from fsm.property.claims import Claim, conditions_of
 from fsm.property_monitor.automata import Broken, Progress, memory

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from fsm.machine.calls.belief import Dynamics, TooManyError
+from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, interrupted, passing
 from fsm.machine.calls.rules import ASKED, BEGUN
+from fsm.machine.calls.unobserved import TooManyError
 from fsm.property.claims import LeadsTo, Property, Reachable, Refines
 from fsm.property_monitor import untestable
 from fsm.property_monitor.automata import Broken

@@ -18,7 +18,7 @@ from thorough import TIMES, amount
 import fsm.monitor
 from fsm.judgement import judge
 from fsm.library import load, names
-from fsm.machine.calls import belief
+from fsm.machine.calls import unobserved
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor, beliefs, cache, grouping
 from fsm.monitor.cache import shared
@@ -214,7 +214,7 @@ def test_dropping_what_adds_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatc
         signals = random_seen(chance, machine)
         pruned = judged(machine, trace, fresh=True, signals=signals)
         with monkeypatch.context() as patched:
-            patched.setattr(belief, "ConfigurationSet", Unpruned)
+            patched.setattr(unobserved, "ConfigurationSet", Unpruned)
             whole = judged(machine, trace, fresh=True, signals=signals)
 
         assert gave_up(whole) or first_in(whole) == first_in(pruned)
@@ -949,7 +949,7 @@ def test_says_nothing_of_an_empty_trace() -> None:
 
 def test_gives_up_and_says_so_when_too_many_calls_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A trace with more possibilities than can be tried is unknown, neither a pass nor a hang."""
-    monkeypatch.setattr(belief, "LIMIT", 50)
+    monkeypatch.setattr(unobserved, "LIMIT", 50)
     judgement = judged(counter(to=9), seen("add? reset? " * 9), fresh=True)
 
     assert Unknown(why="too many calls overlap to try every order of them") == judgement.verdict
@@ -960,7 +960,7 @@ def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) ->
     """Where the edits are too many to try the violation stands without them; nothing is alleged that is not so."""
     trace = seen("make:ok start? start=WEIRD start=WEIRD start? make:WEIRD")
     every = {each.line for each in violations(judged(job(), trace, fresh=True))}
-    monkeypatch.setattr(belief, "LIMIT", limit)
+    monkeypatch.setattr(unobserved, "LIMIT", limit)
     judgement = judged(job(), trace, fresh=True)
 
     assert every == {6}
@@ -1023,7 +1023,7 @@ def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch:
 
 def test_a_machine_may_have_more_states_than_there_may_be_possibilities(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not to know the state is nothing unusual."""
-    monkeypatch.setattr(belief, "LIMIT", 3)
+    monkeypatch.setattr(unobserved, "LIMIT", 3)
 
     assert 1 == first_violation(counter(to=9), seen("@n7 @n8"))
 

@@ -1,62 +1,27 @@
 """What may be true of one entity, given what was observed: sets of configurations, and what an observation leaves of them.
 
-Between two observations anything unobservable may happen: calls in progress act, and so do the events that this trace
-does not show.  An observation keeps the configurations that explain it.
-
-Two calls whose intervals overlap are thereby tried in every order that is consistent with time (linearizability:
-Herlihy and Wing, 1990).  Most outcomes leave the state as it is: such a call carries the set of states that the entity
-passed through while it was in progress, and only outcomes that move the entity are tried one by one; a configuration
-that another one covers is dropped.  Without this, eight threads at one container make millions of configurations; with
-it, hundreds.
+An observation keeps the configurations that explain it, with all that may come of them unobserved
+(:mod:`~fsm.machine.calls.unobserved`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from fsm.machine.calls.configuration import (
-    Configuration,
-    Configurations,
-    ConfigurationSet,
-    Pending,
-    bits,
-    interrupted,
-    late,
-    numbers,
-    passing,
-    plus,
-)
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending, bits, late, numbers, plus
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, Rules
+from fsm.machine.calls.unobserved import Unobserved, resting_on, tried
 from fsm.machine.traversal import closure
 from fsm.trace import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable
 
-    from fsm.machine.calls.rules import CallInstant
     from fsm.machine.table import Table, Way
     from fsm.trace import Key
-
-ASSUMED: Final = "assumed "
-"""What marks, among the deviations on which a configuration rests, an event that is assumed to have happened."""
-
-LIMIT = 20_000
-"""Configurations of one entity beyond its states; with more the search gives up and says so."""
-
-
-class TooManyError(Exception):
-    """The configurations outgrew :data:`LIMIT`."""
-
-
-def tried(find: Callable[[], Configurations]) -> Configurations:
-    """What *find* finds; nothing where that is too much to try."""
-    try:
-        return find()
-    except TooManyError:
-        return frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,127 +39,8 @@ class Remainder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dynamics:
-    """How sets of configurations move: the rules, and what is known beside.
-
-    ``unseen`` are the rows of events that may happen without an observation.  ``outputs`` says that the trace shows
-    outputs on their own, one by one.  ``coming`` are all the outputs until the next look at them, where these are known
-    beforehand.  Without ``silence`` nothing happens where the specification is silent.  What rests on an event of the
-    row ``assumed`` is marked so (:data:`ASSUMED`).  ``limits`` are the ways that lead to a state which is left in time,
-    where there is a clock, each with the states from which the entity may come to it.  With more configurations beyond
-    the states than ``limit``, or :data:`LIMIT`, the search gives up.
-    """
-
-    rules: Rules
-    unseen: tuple[int, ...]
-    outputs: bool = False
-    coming: tuple[str, ...] | None = None
-    silence: bool = True
-    assumed: int = -1
-    limits: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    limit: int | None = None
-    names: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def table(self) -> Table:
-        return self.rules.table
-
-    def everything(self) -> Configurations:
-        """Nothing is known."""
-        return self.closed(Configuration(state) for state in range(len(self.table.states)))
-
-    def beginning(self) -> Configurations:
-        """The entity is known to be in the machine's initial state."""
-        return self.closed([Configuration(self.table.initial)])
-
-    def closed(self, configurations: Iterable[Configuration]) -> Configurations:
-        """*configurations*, and all that may come of them unobserved, but for those that others cover."""
-        found = ConfigurationSet()
-        todo = [each for each in configurations if found.add(each)]
-        while todo:
-            todo += [each for each in self._unseen(todo.pop()) if found.add(each)]
-            if found.size > (self.limit or LIMIT) + len(self.table.states):
-                raise TooManyError
-        return found.all()
-
-    def _unseen(self, here: Configuration) -> Iterator[Configuration]:
-        for index, call in enumerate(here.pending):
-            if index and call == here.pending[index - 1]:
-                continue  # it is as the last one
-            for instant in self.rules.instants(here.state, call.row, call.stage):
-                yield from self._acts(here, index, call, instant)
-        for row in self.unseen:
-            for instant in self.rules.instants(here.state, row):
-                yield from self.happens(here, row, instant)
-
-    def _acts(self, here: Configuration, index: int, call: Pending, instant: CallInstant) -> Iterator[Configuration]:
-        """The next *instant* of *call*, if it moves the entity: it begins, goes on, or ends."""
-        _, way, to, stage = instant
-        lost = call.stage <= LOST
-        asked = call.stage in {ASKED, LOST}
-        if asked and way is not None and stage >= 0 and to == here.state and not self._apart(way, here):
-            return  # it has moved nothing: what it has met says all
-        if way is None and ((asked and not self.silence) or (lost and not asked)):
-            return
-        if lost:
-            after = late(here.pending, call.row, LOST_BEGUN) if stage == BEGUN else here.pending
-        else:
-            met = 1 << here.state if asked else call.met
-            met = (1 << len(self.table.states)) - 1 if way is None and not asked else met
-            others = here.pending[:index] + here.pending[index + 1 :]
-            after = plus(others, Pending(call.row, stage, met))
-        if way is None:
-            yield from self._anything_emitted(here._replace(state=to, pending=passing(after, to), due=-1))
-        else:
-            yield from self._went(here, instant, after)
-
-    def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
-        """*call*, which is in progress beside *others*, goes on by one instant, and is held there."""
-        for instant in self.rules.instants(here.state, call.row, call.stage):
-            held = plus(others, call._replace(stage=HELD))
-            if instant.way is None:
-                moved = here._replace(state=instant.to, pending=passing(held, instant.to), due=-1)
-                yield from self._anything_emitted(moved)
-            elif instant.stage == BEGUN:
-                yield from self._went(here, instant, held)
-
-    def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterator[Configuration]:
-        """An event of *row* that is no call happens by *instant*."""
-        pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
-        if instant.way is None:
-            if self.silence:
-                moved = here._replace(state=instant.to, pending=passing(pending, instant.to), due=-1)
-                yield from [moved] if row in self.unseen else self._anything_emitted(moved)
-            return
-        if row == self.assumed:
-            here = _resting_on(here, f"{ASSUMED}{self.table.rows[row].name}")
-        yield from self._went(here, instant, pending)
-
-    def _went(self, here: Configuration, instant: CallInstant, pending: tuple[Pending, ...]) -> Iterator[Configuration]:
-        queue = self._queued(here.queue, instant.emits)
-        if queue is None:
-            return
-        deviations, due = here.deviations, here.due
-        if instant.way is not None and instant.way.deviation is not None:
-            deviations = tuple(sorted({*deviations, instant.way.deviation.name}))
-        if self.limits:
-            index = instant.way.index if instant.way is not None else -1
-            due = index if index in self.limits else due if instant.to in self.limits.get(due, ()) else -1
-        yield Configuration(instant.to, passing(pending, instant.to), queue, deviations, due)
-
-    def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
-        """*queue* and then *emits*; ``None`` if that cannot be: other outputs come, or earlier ones must be seen first."""
-        if not emits or (self.coming is None and not self.outputs):
-            return queue
-        if self.coming is None:
-            return None if queue else emits
-        after = queue + emits
-        return after if self.coming[: len(after)] == after else None
-
-    def _anything_emitted(self, here: Configuration) -> Iterator[Configuration]:
-        """*here*, after outputs of which nothing is specified."""
-        for end in range(len(here.queue), len(self.coming or here.queue) + 1):
-            yield here._replace(queue=(self.coming or here.queue)[:end])
+class Dynamics(Unobserved):
+    """How sets of configurations move, also by what is observed."""
 
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
         """What is left of *before*, which is closed, when *seen* is seen; closed again.
@@ -220,7 +66,7 @@ class Dynamics:
                     answers = self._answers(numbers(since or bits(before)), seen)
                     # It has acted: before what was last seen, or after.
                     acted = self._replied(self.asked(before, row), row, reply, met, emits).configurations
-                    already = {_resting_on(each, deviation) for each in before for deviation in answers}
+                    already = {resting_on(each, deviation) for each in before for deviation in answers}
                     before = self.closed(already | acted) if answers else frozenset()
                 case "":
                     asked = self.asked(before, row)
@@ -291,7 +137,7 @@ class Dynamics:
                 if fit is None:
                     continue
                 left = each._replace(pending=each.pending[:index] + each.pending[index + 1 :])
-                kept.update(_resting_on(left, deviation) for deviation in fit.deviations)
+                kept.update(resting_on(left, deviation) for deviation in fit.deviations)
                 cells.add(fit.cells)
                 unspecified = unspecified and fit.unspecified
         certain = frozenset.intersection(*cells) if cells else frozenset()
@@ -320,22 +166,13 @@ class Dynamics:
         stays = [
             (state, each.way)
             for state, each in found
-            if each.to == state and each.way is not None and not self._apart(each.way, here)
+            if each.to == state and each.way is not None and not self.apart(each.way, here)
             if self.rules.fits(each.stage, reply) and emits in {None, each.emits}
         ]
         if not stays:
             return _Fit(unspecified=True) if silent else None
         cells = frozenset((call.row, state) for state in (*(state for state, _ in stays), *silent))
         return _Fit(cells=cells if len(cells) == 1 else frozenset(), deviations=_needed(way for _, way in stays))
-
-    def _apart(self, way: Way, here: Configuration) -> bool:
-        """Whether *way* is tried at an instant of its own: for the order of outputs, or since time runs from then on.
-
-        Time limits are only for calls that no other one that may move the entity overlaps: many would take too long.
-        """
-        if way.index in self.limits and way.to == here.state:
-            return sum(each.stage > LOST and self.moves(each.row) for each in here.pending) == 1
-        return self.coming is not None and bool(way.emits)
 
     def _lost(self, before: Configurations, row: int) -> Configurations:
         """The caller of *row* gave up: it may have acted, or act yet."""
@@ -352,11 +189,6 @@ class Dynamics:
                 kept.add(each._replace(pending=others))
         return self.closed(kept)
 
-    def moves(self, row: int) -> bool:
-        """Whether an event of *row* can change the state, anywhere."""
-        cells = ((state, self.table.step(state, row)) for state in range(len(self.table.states)))
-        return any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in cells)
-
     def _happened(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Remainder:
         if phase == "assumed":  # it may have happened unobserved, once or repeatedly
             assuming = replace(self, unseen=(*self.unseen, row), assumed=row)
@@ -370,7 +202,7 @@ class Dynamics:
             if phase == "maybe":
                 kept.add(each)
             elif phase == "noticed":
-                kept.update(_resting_on(each, deviation) for deviation in _needed(each.way for each in instants))
+                kept.update(resting_on(each, deviation) for deviation in _needed(each.way for each in instants))
             for instant in instants:
                 if instant.way is not None and emits not in {None, instant.way.emits}:
                     continue
@@ -423,11 +255,6 @@ def _needed(ways: Iterable[Way | None]) -> tuple[str, ...]:
     """The deviations of one of which it needs that an event went one of these *ways*; the empty one is none."""
     names = {way.deviation.name if way and way.deviation else "" for way in ways}
     return ("",) if "" in names else tuple(sorted(names))
-
-
-def _resting_on(each: Configuration, deviation: str) -> Configuration:
-    """*each*, which rests on *deviation* too, unless that is none."""
-    return each._replace(deviations=tuple(sorted({*each.deviations, deviation}))) if deviation else each
 
 
 def dynamics(
