@@ -189,7 +189,8 @@ class _ProductRules(Rules):
             return found
         silent = self.table.step(state, found[0].row) is None
         targets = product.unknown if silent else [product.unknown[product.places[state].state]]
-        return tuple(found[0]._replace(to=to) for to in targets)
+        stages = dict.fromkeys(each.stage for each in found)
+        return tuple(found[0]._replace(to=to, stage=how) for how in stages for to in targets)
 
     def fits(self, stage: int, reply: str) -> bool:
         """Whether *reply* fits; an error that the property distinguishes has a way of its own."""

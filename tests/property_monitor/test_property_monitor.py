@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,13 +19,16 @@ from shipped import known_mutants, specification
 from thorough import amount
 
 from fsm.checker import decide
+from fsm.checker.instants import StepCache
 from fsm.conformance.plan import IDLE, Plan, Point, steps
 from fsm.library import load, specified
 from fsm.machine import Silent, outcomes
+from fsm.machine.calls.rules import BEGUN, Rules
 from fsm.machine.table import tabulate
 from fsm.property.claims import LeadsTo, Reachable, Refines
 from fsm.property.evidence import Refuted, Run, Unexplained, Vacuous
 from fsm.property_monitor import Violated, Watch, untestable
+from fsm.property_monitor.property_product import PropertyProduct
 from fsm.sut import Response, Stimulus
 
 if TYPE_CHECKING:
@@ -440,3 +444,22 @@ def test_outputs_that_nobody_asked_for_are_not_counted() -> None:
     watch = Watch(machine, stated(machine, 'never = "gone then open"'))
 
     assert watch.step(Stimulus("push"), Response(reply="NOT_FOUND", shows="CLOSED")) is None
+
+
+def test_a_product_goes_as_far_as_its_machine() -> None:
+    """At each place a call ends, goes on, or is free where it may of the machine alone, also where nothing is specified."""
+    silent = 0
+    for number in range(120):
+        chance = random.Random(number)
+        table = tabulate(random_machine(chance))
+        claim = random_property(chance, table.machine, ("never",)).claim
+        product, rules = PropertyProduct(StepCache(table), claim, None), Rules(table)
+        calls = [row.index for row in table.rows if row.event.kind == "call" and not row.ends]
+
+        for at, row in itertools.product(range(len(product.places)), calls):
+            alone = rules.instants(product.places[at].state, row)
+            silent += any(each.way is None and each.stage == BEGUN for each in alone)
+            assert {each.stage for each in alone if each.way is None} == {
+                each.stage for each in product.rules.instants(at, row) if each.way is None
+            }
+    assert silent > 5
