@@ -16,9 +16,6 @@ from fsm.machine.table import Table
 from fsm.machine.traversal import LimitError, Numbering
 from fsm.verdict import Unknown
 
-OVERLAP: Final = 2
-"""Largest number of calls in progress at a time."""
-
 LIMIT: Final = 100_000
 """Largest number of moments of both machines, and of pairs of sets of moments."""
 
@@ -26,14 +23,11 @@ _START: Final = (0, 1)
 """The numbers of the moments in which the two begin."""
 
 
-def compare(
-    first: Table, second: Table, *, shared: bool = False, overlap: int = OVERLAP, limit: int = LIMIT
-) -> EquivalenceResult:
+def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceResult:
     """Whether the two are equivalent, and if not, what distinguishes them.
 
-    With *shared* only by what both have: signals of only one are hidden, calls of only one are not made.  Up to *overlap*
-    calls that take time overlap.  Beyond *limit* moments the answer is unknown; as many pairs of sets of moments, of
-    which there may be exponentially many, are searched for a distinguishing trace.
+    Up to two calls that take time overlap.  Beyond *limit* moments the answer is unknown; as many pairs of sets of
+    moments, of which there may be exponentially many, are searched for a distinguishing trace.
 
     >>> from fsm.library import load
     >>> from fsm.machine.table import tabulate
@@ -41,7 +35,7 @@ def compare(
     >>> type(compare(table, table)).__name__
     'Equivalent'
     """
-    pair = _Pair(observers(first, second, shared=shared, overlap=overlap))
+    pair = _Pair(observers(first, second))
     if not pair.explore(limit):
         return Unknown(why=f"the machines have more than {limit:,} moments")
     weak = saturated(pair.hidden, pair.seen)
@@ -60,7 +54,7 @@ def compare(
 
 def bisimilar(first: Table, second: Table) -> bool:
     """Whether the two are weakly bisimilar, with up to two calls that overlap."""
-    pair = _Pair(observers(first, second, shared=False, overlap=OVERLAP))
+    pair = _Pair(observers(first, second))
     pair.explore()
     return not refine(saturated(pair.hidden, pair.seen)).separated(*_START)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from fsm.equivalence.comparison import Observable
 from fsm.machine import ANY_ERROR
@@ -12,6 +12,9 @@ from fsm.machine.calls.rules import ASKED, BEGUN, Rules
 from fsm.machine.table import Row, Table, Way
 from fsm.machine.traversal import BreadthFirst
 from fsm.property.evidence import Run, RunStep
+
+OVERLAP: Final = 2
+"""Largest number of calls in progress at a time."""
 
 NOWHERE = -1
 """The state of which nothing is specified any more."""
@@ -40,18 +43,14 @@ class ObservedStep(NamedTuple):
 class Observer:
     """One machine, in the names that it shares with another.
 
-    ``names`` has a name for each event; those in ``unseen`` are not observed, and those in ``uncalled`` are not called.
-    ``codes`` are the error codes that are distinguished, by event, ``error`` standing for all others.  ``indefinite`` are
-    those after which it is unknown whether the call acted.  At most ``overlap`` calls are in progress at a time.
+    ``names`` has a name for each event.  ``codes`` are the error codes that are distinguished, by event, ``error`` standing
+    for all others; ``indefinite`` are those after which it is unknown whether the call acted.
     """
 
     rules: Rules
     names: Mapping[str, str]
-    unseen: Collection[str]
-    uncalled: Collection[str]
     codes: Mapping[str, tuple[str, ...]]
     indefinite: tuple[str, ...]
-    overlap: int
 
     @property
     def table(self) -> Table:
@@ -76,7 +75,7 @@ class Observer:
                     others = list(at.calls)
                     others.remove(call)
                     yield from self._goes_on(at, row, BEGUN, tuple(others))
-            elif row.event.name not in self.uncalled:
+            else:
                 yield from self._goes_on(at, row, ASKED, () if row.event.interrupts else at.calls)
 
     def _goes_on(self, at: Moment, row: Row, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
@@ -84,16 +83,15 @@ class Observer:
         event, ends = row.event, row.ends
         name = self.names[event.name]
         call = self.table.row[event.name]
-        hidden = event.kind == "hidden" or event.name in self.unseen
         for instant in self.rules.instants(at.state, call, stage):
             if instant.way is None:
-                seen = Observable(event="" if hidden else name, ends=ends, silent=True)
+                seen = Observable(event="" if event.kind == "hidden" else name, ends=ends, silent=True)
                 yield ObservedStep((seen,), Moment(at.state, others) if ends else Moment(NOWHERE), row.index, None)
                 break
             if instant.stage != BEGUN:
                 to = Moment(instant.to, others)
                 yield ObservedStep(self._seen(row.index, instant.way), to, row.index, instant.way)
-            elif len(others) < self.overlap:
+            elif len(others) < OVERLAP:
                 begun = Moment(instant.to, tuple(sorted((*others, call))))
                 seen = Observable(event=name, ends=ends, begins=True)
                 yield ObservedStep((seen,), begun, row.index, instant.way)
@@ -106,7 +104,7 @@ class Observer:
         """All that may be observed of *way*; nothing if it is hidden."""
         row = self.table.rows[index]
         name = self.names[row.event.name]
-        if row.event.kind == "hidden" or row.event.name in self.unseen:
+        if row.event.kind == "hidden":
             # The event is not observed; its outputs are.
             return (Observable(emits=way.emits),) if way.emits else ()
         if row.event.kind == "signal":
@@ -178,7 +176,7 @@ class _TraceStep(NamedTuple):
     to: _Point
 
 
-def observers(first: Table, second: Table, *, shared: bool, overlap: int) -> tuple[Observer, Observer]:
+def observers(first: Table, second: Table) -> tuple[Observer, Observer]:
     """Both machines in the same names: events that share a name, here or on the wire, are one."""
     ours = {word: event.name for event in first.machine.events.values() for word in (event.name, event.rpc) if word}
     own = {name: name for name in first.machine.events}
@@ -186,28 +184,14 @@ def observers(first: Table, second: Table, *, shared: bool, overlap: int) -> tup
         event.name: next((ours[word] for word in (event.name, event.rpc) if word in ours), event.name)
         for event in second.machine.events.values()
     }
-    common = set(own.values()) & set(theirs.values())
     indefinite = _indefinite((first, second))
     codes = _codes(((first, own), (second, theirs)), indefinite)
 
     def observer(table: Table, names: Mapping[str, str]) -> Observer:
-        return Observer(
-            rules=Rules(table),
-            names=names,
-            unseen=_only(table, names, common, "signal") if shared else (),
-            uncalled=_only(table, names, common, "call") if shared else (),
-            codes=codes,
-            indefinite=tuple(each for each in table.machine.indefinite if each in indefinite),
-            overlap=overlap,
-        )
+        own_indefinite = tuple(each for each in table.machine.indefinite if each in indefinite)
+        return Observer(rules=Rules(table), names=names, codes=codes, indefinite=own_indefinite)
 
     return observer(first, own), observer(second, theirs)
-
-
-def _only(table: Table, names: Mapping[str, str], common: Collection[str], kind: str) -> frozenset[str]:
-    """The events of this *kind* that the other machine does not have."""
-    events = table.machine.events.values()
-    return frozenset(event.name for event in events if event.kind == kind and names[event.name] not in common)
 
 
 def _codes(

@@ -231,7 +231,7 @@ def test_whoever_differs_is_noticed(name: str) -> None:
         found = outcome(machine, lambda each=mutant: Simulated(each.machine))  # type: ignore[misc]  # bound here
         assert found.failures, mutant.name
 
-        apart = compare(tabulate(machine), tabulate(mutant.machine), overlap=1)
+        apart = compare(tabulate(machine), tabulate(mutant.machine))
         if isinstance(apart, Distinguished):
             shortest = min(len(each.steps) for each in found.failures)
             assert shortest <= sum(1 for seen in apart.trace if seen.event), mutant.name

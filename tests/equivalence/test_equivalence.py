@@ -41,27 +41,27 @@ MOST_SITUATIONS = 30
 """Moments of both machines together; the second opinion compares all pairs, repeatedly."""
 
 
-def compared(first: Machine, second: Machine, *, shared: bool = False) -> EquivalenceResult:
+def compared(first: Machine, second: Machine) -> EquivalenceResult:
     """The comparison of the two."""
-    return compare(tabulate(first), tabulate(second), shared=shared)
+    return compare(tabulate(first), tabulate(second))
 
 
 # -- two opinions --------------------------------------------------------------
 
 
-def agree(first: Machine, second: Machine, *, shared: bool = False) -> EquivalenceResult | None:
+def agree(first: Machine, second: Machine) -> EquivalenceResult | None:
     """The comparison by the engine, which the second opinion confirms; ``None`` if the machines are too large.
 
     All evidence is confirmed.
     """
-    watched = Watched(first, second, shared=shared), Watched(second, first, shared=shared)
+    watched = Watched(first, second), Watched(second, first)
     if sum(len(each.all()) for each in watched) > MOST_SITUATIONS:
         return None
-    found = compared(first, second, shared=shared)
+    found = compared(first, second)
     alike = naive_equivalence.bisimilar(*watched)
 
     assert isinstance(found, Equivalent) == alike
-    assert shared or bisimilar(tabulate(first), tabulate(second)) == alike
+    assert bisimilar(tabulate(first), tabulate(second)) == alike
     match found:
         case Distinguished():
             assert shortest(*watched) == len(found.trace)
@@ -140,7 +140,7 @@ def test_two_opinions_on_machines_that_choose_earlier(chance: random.Random) -> 
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_any_two_machines(chance: random.Random) -> None:
     """Generated independently; some of their events have the same names."""
-    agree(random_machine(chance), random_machine(chance), shared=chance.random() < 0.5)
+    agree(random_machine(chance), random_machine(chance))
 
 
 @given(st.randoms(use_true_random=False))
@@ -478,22 +478,11 @@ cannot = ["*"]
 
 
 def test_events_that_only_one_has() -> None:
-    """They distinguish the two, unless only what both have is compared."""
+    """They distinguish the two."""
     found = agree(door(), machine_of(ONE_MORE))
 
     assert isinstance(found, Distinguished)
     assert ("bell ok Ding", Side.SECOND) == (word(found.trace[0]), found.owner)
-    assert isinstance(agree(door(), machine_of(ONE_MORE), shared=True), Equivalent)
-
-
-def test_signals_that_only_one_has_are_hidden() -> None:
-    """If only what both have is compared."""
-    other = machine_of(edited(ONE_MORE, 'any more."\ncannot', 'any more."\nmoves = { shut = "gone" }\ncannot'))
-    found = agree(door(), other, shared=True)
-
-    assert isinstance(found, Distinguished)
-    assert "push NOT_FOUND" == word(found.trace[0])
-    assert ["night", "push"] == [taken.event for taken in found.run.steps]
 
 
 def test_events_have_the_same_name_here_or_on_the_wire() -> None:

@@ -38,10 +38,8 @@ Step: TypeAlias = tuple[Observable | None, Now]
 class Watched:
     """One machine, and what is needed of the other to describe both in the same terms."""
 
-    def __init__(self, machine: Machine, other: Machine, *, shared: bool = False) -> None:
+    def __init__(self, machine: Machine, other: Machine) -> None:
         self.machine = machine
-        self.shared = shared
-        self.theirs = {word for event in other.events.values() for word in (event.name, event.rpc) if word}
         self.codes = {"error"}
         for each in (machine, other):
             self.codes |= set(each.indefinite)
@@ -58,16 +56,14 @@ class Watched:
             return
         yield Observable(shows=self.machine.states[now.state].shows), now
         for event in self.machine.events.values():
-            alone = self.shared and not self.theirs & {event.name, event.rpc}
-            hidden = event.kind == "hidden" or (alone and event.kind == "signal")
-            if not (alone and event.kind == "call"):
-                yield from self._first(now, event, hidden=hidden)
+            yield from self._first(now, event)
         for name in set(now.calls):
             left = list(now.calls)
             left.remove(name)
             yield from self._end(now, name, tuple(left))
 
-    def _first(self, now: Now, event: Event, *, hidden: bool) -> Iterator[Step]:
+    def _first(self, now: Now, event: Event) -> Iterator[Step]:
+        hidden = event.kind == "hidden"
         ways = naive.ways(self.machine, now.state, event.name)
         name = "" if hidden else event.name
         if ways is None:
