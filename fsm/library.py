@@ -15,11 +15,13 @@ from fsm.errors import InputError, Problem, nearest
 from fsm.language.build import build
 from fsm.language.build.specification import specify
 from fsm.language.build.systems import build_system
-from fsm.language.read import File, content, describes_system, parse, parse_properties, parse_system, states_properties
+from fsm.language.machine_file import Written
+from fsm.language.property_file import Stated
+from fsm.language.read import File, content, form_of, parse
 from fsm.language.system_file import WrittenSystem
 from fsm.machine import Machine
 from fsm.product.system import System
-from fsm.property.claims import JointSpecification, Specification
+from fsm.property.claims import Specification, is_of
 
 Role: TypeAlias = Literal["contract", "implementation", "system", "part"]
 
@@ -28,9 +30,9 @@ DISTRIBUTION: Final = "container-fsm"
 REMEMBERED: Final = 64
 """Files of which it is remembered what they mean."""
 
-_stated = lru_cache(maxsize=REMEMBERED)(parse_properties)
-_composed = lru_cache(maxsize=REMEMBERED)(parse_system)
-_describes_system = lru_cache(maxsize=REMEMBERED)(describes_system)
+_stated = lru_cache(maxsize=REMEMBERED)(partial(parse, form=Stated))
+_composed = lru_cache(maxsize=REMEMBERED)(partial(parse, form=WrittenSystem))
+_form_of = lru_cache(maxsize=REMEMBERED)(form_of)
 
 
 @cache
@@ -126,7 +128,9 @@ def roles() -> dict[str, Role]:
 
 def is_system(name: str) -> bool:
     """Whether *name* is that of a system, or the path of a system file that is there."""
-    return _describes_system(content(name), path=name) if is_path(name) and Path(name).is_file() else name in systems()
+    if is_path(name) and Path(name).is_file():
+        return _form_of(content(name), path=name) is WrittenSystem
+    return name in systems()
 
 
 def load_system(name: str | PathLike[str]) -> System:
@@ -163,19 +167,19 @@ def specified() -> tuple[str, ...]:
     return _stems("properties")
 
 
-def specification(name: str) -> Specification:
+def specification(name: str) -> Specification[Machine]:
     """As :func:`claims`; raises :class:`InputError` for a system too.
 
     >>> specification("container-status").machine.name
     'container-status'
     """
     found = claims(name)
-    if isinstance(found, Specification):
+    if is_of(found, Machine):
         return found
     raise InputError([_a_system(name)])
 
 
-def claims(name: str) -> Specification | JointSpecification:
+def claims(name: str) -> Specification[Machine | System]:
     """What is stated of the machine or system called *name*, or in the property file of that path.
 
     A model file stands for the properties of the same file name in the folder ``properties`` beside its own.
@@ -189,9 +193,9 @@ def claims(name: str) -> Specification | JointSpecification:
             return _specified(home() / "properties" / "systems" / f"{name}.toml", load_system(name))
         return _specified(home() / "properties" / f"{name}.toml", load(name))
     path = Path(name)
-    if states_properties(content(path), path=name):
+    if _form_of(content(path), path=name) is Stated:
         return _specified(path, None)
-    described = load_system(name) if _describes_system(content(path), path=name) else load(name)
+    described = load_system(name) if is_system(name) else load(name)
     return _specified(_properties_beside(path.absolute()), described)
 
 
@@ -203,7 +207,7 @@ def _properties_beside(model: Path) -> Path:
     return folder.parent / "properties" / model.name
 
 
-def _specified(path: Path, machine: Machine | System | None) -> Specification | JointSpecification:
+def _specified(path: Path, machine: Machine | System | None) -> Specification[Machine | System]:
     """The properties in the file at *path*, of *machine* or of the one that it names."""
     if machine is not None and not path.is_file():
         hint = f"write its properties in {path}, or give the path of a property file"
@@ -217,13 +221,13 @@ def _beside(path: Path, name: str) -> Machine | System:
     folder = path.absolute().parent
     near = folder / name if is_path(name) else folder.parent / "models" / f"{name}.toml"
     if near.is_file():
-        return load_system(str(near)) if _describes_system(content(near), path=str(near)) else load(str(near))
+        return load_system(str(near)) if is_system(str(near)) else load(str(near))
     if name in systems():
         return load_system(name)
     return load(str(near) if is_path(name) else name)
 
 
-def single(specification: JointSpecification) -> JointSpecification:
+def single(specification: Specification[System]) -> Specification[System]:
     """The same of the system with one copy of each part."""
     file = composition(specification.machine)
     parts = {name: each.model_copy(update={"count": 1}) for name, each in file.written.part.items()}
@@ -232,14 +236,14 @@ def single(specification: JointSpecification) -> JointSpecification:
     stated = _stated(content(specification.path), path=specification.path)
     named = stated.written.machine
     found = specify(stated, lambda name: system if name == named else _beside(Path(specification.path), name))
-    if not isinstance(found, JointSpecification):
+    if not is_of(found, System):
         raise TypeError(f"{named} is a machine")
     return found
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _machine(data: bytes, path: str) -> Machine:
-    return build(parse(data, path=path))
+    return build(parse(data, Written, path=path))
 
 
 def _a_system(name: str) -> Problem:

@@ -30,7 +30,6 @@ from fsm.property.claims import (
     Counts,
     Follows,
     Idempotent,
-    JointSpecification,
     LeadsTo,
     MatchesDiagram,
     Never,
@@ -91,7 +90,7 @@ def decide(
 
 
 def examine(
-    specification: Specification | JointSpecification,
+    specification: Specification[Machine | System],
     profile: str | None = None,
     *,
     machine: Machine | System | None = None,

@@ -10,7 +10,9 @@ from typing import Final
 
 from fsm.checker import decide, stepping_of
 from fsm.library import claims, specified, systems
-from fsm.property.claims import JointSpecification, KnownFailure, Property, Specification
+from fsm.machine import Machine
+from fsm.product.system import System
+from fsm.property.claims import KnownFailure, Property, Specification
 from fsm.property.evidence import Checked, Proved, Refuted, Run
 
 UPSTREAM: Final = "upstream"
@@ -24,7 +26,7 @@ MENDED: Final = "mended"
 class KnownDefect:
     """A property that fails under ``profile``, and whether it holds under ``mend``; ``None`` is no profile."""
 
-    of: Specification | JointSpecification
+    of: Specification[Machine | System]
     stated: Property
     known: KnownFailure
     profile: str | None
@@ -53,7 +55,7 @@ def known_defects(*names: str) -> Iterator[KnownDefect]:
         yield from _found(claims(name))
 
 
-def _found(of: Specification | JointSpecification) -> Iterator[KnownDefect]:
+def _found(of: Specification[Machine | System]) -> Iterator[KnownDefect]:
     profiles = of.machine.profiles
     if not {UPSTREAM, MENDED} & set(profiles):
         return

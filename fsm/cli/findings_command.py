@@ -9,7 +9,7 @@ from fsm.cli import completion
 from fsm.cli.options import format_option, layout
 from fsm.cli.output import write
 from fsm.diagrams.draw import sequence
-from fsm.property.claims import JointSpecification
+from fsm.product.system import System
 from fsm.report import findings_report as report
 
 
@@ -38,7 +38,7 @@ def command(names: tuple[str, ...], form: str, output: Path | None) -> int:
     if output is not None:
         pages = {output / name: text.encode() for name, text in report.pages(found).items()}
         for each in found:
-            if each.run is not None and isinstance(each.of, JointSpecification):
+            if each.run is not None and isinstance(each.of.machine, System):
                 drawn = sequence.svg(sequence.chart(each.run, each.of.machine))
                 pages[output / f"{each.of.machine.name}-{each.stated.name}.svg"] = drawn
         try:

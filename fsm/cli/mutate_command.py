@@ -10,6 +10,7 @@ from click.core import ParameterSource
 from fsm.cli import completion
 from fsm.cli.options import asked, format_option, layout, of_one, profile_option, progress, property_option
 from fsm.library import claims, composition, single, specified, systems
+from fsm.machine import Machine
 from fsm.mutation import (
     JointMutant,
     Mutant,
@@ -20,7 +21,8 @@ from fsm.mutation import (
     mutation_outcomes,
 )
 from fsm.mutation.power import CONTRACTS, power_over
-from fsm.property.claims import JointSpecification, Specification
+from fsm.product.system import System
+from fsm.property.claims import Specification, is_of
 from fsm.recordings import open_recording
 from fsm.recordings.restarts import Assume
 from fsm.report import mutation_report as report
@@ -142,25 +144,25 @@ def _power(
     return power_report.answer(powers).value
 
 
-def _mutants(of: Specification | JointSpecification, profile: str | None) -> Iterable[Mutant | JointMutant]:
-    if isinstance(of, JointSpecification):
+def _mutants(of: Specification[Machine | System], profile: str | None) -> Iterable[Mutant | JointMutant]:
+    if isinstance(of.machine, System):
         return joint_mutants(of.machine.under(profile), composition(of.machine), profile)
     return mutants(of.machine.under(profile))
 
 
 def _mutated(
-    of: Specification | JointSpecification, profile: str | None, only: tuple[str, ...], advanced: Callable[[], None]
+    of: Specification[Machine | System], profile: str | None, only: tuple[str, ...], advanced: Callable[[], None]
 ) -> report.Mutated:
     asked = tuple(each for each in of.properties if not only or each.name in only)
-    found: Iterable[MutationOutcome[Mutant | JointMutant]]
-    if isinstance(of, JointSpecification):
-        smaller = single(of) if len(of.machine.copies) > FEW else None
+    stated = replace(of, properties=asked)
+    found: Iterable[MutationOutcome[Mutant | JointMutant]] = ()
+    if isinstance(of.machine, Machine):
+        found = mutation_outcomes(of.machine, asked, profile=profile, advanced=advanced)
+    elif is_of(stated, System):
+        smaller = single(stated) if len(of.machine.copies) > FEW else None
         if smaller is not None:
             names = {each.name for each in asked}
             smaller = replace(smaller, properties=tuple(each for each in smaller.properties if each.name in names))
-        stated = replace(of, properties=asked)
         made = joint_mutants(of.machine.under(profile), composition(of.machine), profile)
         found = joint_mutation_outcomes(stated, made, smaller=smaller, profile=profile, whole=False, advanced=advanced)
-        return report.Mutated(specification=stated, outcomes=tuple(found))
-    found = mutation_outcomes(of.machine, asked, profile=profile, advanced=advanced)
-    return report.Mutated(specification=replace(of, properties=asked), outcomes=tuple(found))
+    return report.Mutated(specification=stated, outcomes=tuple(found))

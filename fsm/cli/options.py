@@ -20,7 +20,7 @@ from fsm.product.system import System
 from fsm.report.layout import Layout, plain
 
 if TYPE_CHECKING:
-    from fsm.property.claims import JointSpecification, Specification
+    from fsm.property.claims import Specification
 
 WIDEST = 100
 _Model = TypeVar("_Model", Machine, System)
@@ -119,6 +119,6 @@ def of_one(names: Iterable[str], profiles: Mapping[str, Bounded]) -> None:
             raise click.BadParameter(f"'{name}': {advice(name, profiles)}", param_hint="--profile")
 
 
-def asked(found: Iterable[Specification | JointSpecification], only: Iterable[str]) -> None:
+def asked(found: Iterable[Specification[Machine | System]], only: Iterable[str]) -> None:
     """Refuse names in *only* that no property of the specifications *found* has."""
     require(only, (each.name for of in found for each in of.properties), of="properties", hint="--property")

@@ -14,6 +14,7 @@ from fsm.interop.draft import machine_of
 from fsm.interop.source_text import SourceProblems, text_of
 from fsm.interop.yaml_nodes import node_of
 from fsm.language.build import build
+from fsm.language.machine_file import Written
 from fsm.language.read import parse
 from fsm.language.write import toml
 from fsm.machine import Machine
@@ -65,4 +66,4 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     comments = [f"Imported from {file}, {found.form}.", *found.notes]
     plain = ["".join(each if each.isprintable() else "?" for each in line) for line in comments]
     written = toml(machine_of(found, file=file, outcomes=outcomes), comments=plain)
-    return Imported(machine=replace(build(parse(written.encode(), path=file)), path=""), text=written)
+    return Imported(machine=replace(build(parse(written.encode(), Written, path=file)), path=""), text=written)

@@ -17,14 +17,14 @@ from fsm.mutation.outcomes import MutationOutcome, killers
 from fsm.mutation.system_mutants import JointMutant
 from fsm.product import SystemTable, cone
 from fsm.product.system import System
-from fsm.property.claims import JointSpecification
+from fsm.property.claims import Specification
 
 
 def joint_mutation_outcomes(
-    specification: JointSpecification,
+    specification: Specification[System],
     mutants: Iterable[JointMutant],
     *,
-    smaller: JointSpecification | None = None,
+    smaller: Specification[System] | None = None,
     profile: str | None = None,
     whole: bool = True,
     advanced: Callable[[], None] = lambda: None,
@@ -64,7 +64,7 @@ def _outcome(
 class _Scope:
     """The system with some number of copies, its properties, and the largest cone that they need."""
 
-    def __init__(self, specification: JointSpecification, profile: str | None) -> None:
+    def __init__(self, specification: Specification[System], profile: str | None) -> None:
         self.profile = profile
         self.system: System = specification.machine.under(profile)
         self.stated = {each.name: each for each in specification.properties}

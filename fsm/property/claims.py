@@ -7,7 +7,7 @@ on.  A step that emits several outputs is as many instants, one for each output,
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import Generic, TypeAlias, TypeGuard, TypeVar, assert_never
 
 from fsm.machine import Level, Machine
 from fsm.machine.conditions import Sequence, WrittenCondition
@@ -18,6 +18,9 @@ ANY_PROFILE = "*"
 
 NO_PROFILE = "none"
 """Key of ``fails`` and ``expect`` for the machine without a profile."""
+
+M = TypeVar("M", bound=Machine | System)
+M_co = TypeVar("M_co", bound=Machine | System, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,20 +171,15 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Specification:
-    """A machine and all properties claimed of it; ``expect`` by profile, ``none`` for no profile."""
+class Specification(Generic[M_co]):
+    """A machine or a system and all properties claimed of it; ``expect`` by profile, ``none`` for no profile."""
 
-    machine: Machine
+    machine: M_co
     properties: tuple[Property, ...]
     expect: Mapping[str, Counts] = field(default_factory=dict)
     path: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JointSpecification:
-    """A system and all properties claimed of it; ``expect`` by profile, ``none`` for no profile."""
-
-    machine: System
-    properties: tuple[Property, ...]
-    expect: Mapping[str, Counts] = field(default_factory=dict)
-    path: str = ""
+def is_of(stated: Specification[Machine | System], kind: type[M]) -> TypeGuard[Specification[M]]:
+    """Whether *stated* is of what is of this *kind*, a machine or a system."""
+    return isinstance(stated.machine, kind)

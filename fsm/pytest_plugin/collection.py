@@ -92,7 +92,7 @@ class PropertyFile(pytest.File):
     _last: tuple[str | None, StepCache] | None = None
 
     @cached_property
-    def specification(self) -> Specification:
+    def specification(self) -> Specification[Machine]:
         return specification(str(self.path))
 
     def collect(self) -> Iterator[pytest.Item]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from fsm.checker.known_defects import KnownDefect
 from fsm.diagrams.draw import sequence
-from fsm.property.claims import JointSpecification
+from fsm.product.system import System
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
@@ -93,7 +93,7 @@ def _story(each: KnownDefect) -> Iterator[str]:
     yield f"What mends it is {where}, of which it is proved; `fsm check {each.of.machine.name} -P {each.stated.name}`."
     if each.run is None:
         return
-    if isinstance(each.of, JointSpecification):
+    if isinstance(each.of.machine, System):
         shown = sequence.mermaid(sequence.chart(each.run, each.of.machine))
         yield from ("", "```mermaid", shown.rstrip("\n"), "```")
     yield from ("", "```text", *steps(each.run, indent=0), "```")

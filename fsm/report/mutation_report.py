@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fsm.machine import Machine
 from fsm.mutation import JointMutant, Mutant, MutationOutcome
-from fsm.property.claims import JointSpecification, Specification
+from fsm.product.system import System
+from fsm.property.claims import Specification
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped
 from fsm.report.layout import Layout
@@ -16,7 +18,7 @@ from fsm.report.words import plural
 class Mutated:
     """The mutants of one machine or system, and what became of them; of a system each has one killer at most."""
 
-    specification: Specification | JointSpecification
+    specification: Specification[Machine | System]
     outcomes: tuple[MutationOutcome[Mutant | JointMutant], ...]
 
     @property
@@ -55,7 +57,7 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
     kills = mutated.kills()
     yield layout.style(machine.name, "bold") + f": {machine.title}"
     digits = len(f"{max(kills.values(), default=0):,}")
-    joint = isinstance(mutated.specification, JointSpecification)
+    joint = isinstance(machine, System)
     for name, count in kills.items():
         if joint and not count:
             continue  # it may well kill some, and is not the first to do so

@@ -16,7 +16,8 @@ from fsm.checker import decide
 from fsm.checker.breadth_first import reachable_size
 from fsm.checker.instants import holds
 from fsm.language.build.specification import specify
-from fsm.language.read import parse_properties
+from fsm.language.property_file import Stated
+from fsm.language.read import parse
 from fsm.machine.conditions import At
 from fsm.machine.table import tabulate
 from fsm.property.evidence import Proved, Refuted, Run, Unexplained, Unreached, Vacuous
@@ -183,7 +184,7 @@ def beside(machine: Machine, claim: str, other: Machine) -> Conclusion:
     """The conclusion on a *claim* that refers to *other* as ``other``."""
     text = f'machine = "it"\n[property.it]\nsays = ""\nMUST  = ""\n{claim}\n'
     found: Callable[[str], Machine] = {"it": machine, "other": other}.__getitem__
-    specification = specify(parse_properties(text.encode(), path="it.toml"), found)
+    specification = specify(parse(text.encode(), Stated, path="it.toml"), found)
     return decide(specification.properties[0], tabulate(machine)).verdict
 
 

@@ -9,8 +9,10 @@ import pytest
 from fsm.checker import examine
 from fsm.checker.silence import washed_out
 from fsm.language.build import build
+from fsm.language.machine_file import Written
 from fsm.language.read import parse
 from fsm.library import load, names
+from fsm.machine import Machine
 from fsm.property.claims import Specification
 from fsm.recordings import containerd_log, cri_calls, nri_events
 from fsm.report.check_report import json, text
@@ -56,9 +58,9 @@ SHOWN = {
 """The signals that recordings show, by the machines that judge them; the plugin's own events are outputs."""
 
 
-def door(*, level: str = "MUST", kind: str = "hidden") -> Specification:
+def door(*, level: str = "MUST", kind: str = "hidden") -> Specification[Machine]:
     written = DOOR.format(level=level, kind=kind, breaks="wear")
-    return Specification(machine=build(parse(written.encode(), path="door.toml")), properties=())
+    return Specification(machine=build(parse(written.encode(), Written, path="door.toml")), properties=())
 
 
 def test_a_silent_cell_behind_a_hidden_event_is_reported() -> None:
@@ -75,7 +77,7 @@ def test_a_silent_cell_behind_a_hidden_event_is_reported() -> None:
 
 
 @pytest.mark.parametrize("specification", [door(level="MAY"), door(kind="signal")], ids=["left open", "observed"])
-def test_one_that_is_meant_or_seen_is_not(specification: Specification) -> None:
+def test_one_that_is_meant_or_seen_is_not(specification: Specification[Machine]) -> None:
     """What the contract leaves open is open on purpose; what is seen is a reason."""
     assert examine(specification).washed_out == ()
     assert "silent on" not in text([examine(specification)])

@@ -12,7 +12,8 @@ from machines import DOOR, edited, line_of, machine_of
 from fsm.errors import InputError
 from fsm.language.build.specification import specify
 from fsm.language.codes import RULES
-from fsm.language.read import parse_properties
+from fsm.language.property_file import Stated
+from fsm.language.read import parse
 from fsm.library import specification
 from fsm.machine.conditions import In, WrittenCondition
 from fsm.property.claims import KnownFailure, Never, Reachable, Refines
@@ -37,9 +38,9 @@ def found(name: str) -> Machine:
     return load(name)
 
 
-def specified(text: str) -> Specification:
+def specified(text: str) -> Specification[Machine]:
     """What the property file *text* states."""
-    return specify(parse_properties(text.encode(), path="toy.toml"), found)
+    return specify(parse(text.encode(), Stated, path="toy.toml"), found)
 
 
 def problems(text: str) -> tuple[Problem, ...]:

@@ -14,6 +14,7 @@ from toml_text import toml_text
 
 from fsm.errors import InputError
 from fsm.language.codes import RULES
+from fsm.language.machine_file import Written
 from fsm.language.read import content, parse
 from fsm.language.read.positions import locate
 from fsm.language.read.toml import DEEPEST, LARGEST
@@ -95,7 +96,7 @@ def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object
     make(path)
 
     with pytest.raises(InputError) as caught:
-        parse(content(path), path=str(path))
+        parse(content(path), Written, path=str(path))
 
     (problem,) = caught.value.problems
     assert (code, 0, what) == (problem.code, problem.line, problem.what)
@@ -366,4 +367,4 @@ def test_reads_the_same_from_bytes_and_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "door.toml"
     path.write_text(DOOR, encoding="utf-8")
 
-    assert parse(DOOR.encode(), path=str(path)) == parse(content(path), path=str(path))
+    assert parse(DOOR.encode(), Written, path=str(path)) == parse(content(path), Written, path=str(path))

@@ -17,7 +17,8 @@ from fsm.checker.cones import Cones
 from fsm.library import composition, load, load_system, names, single, specified, systems
 from fsm.machine.table import tabulate
 from fsm.mutation import JointMutant, joint_mutants, joint_mutation_outcomes, mutation_outcomes
-from fsm.property.claims import JointSpecification, Reachable
+from fsm.product.system import System
+from fsm.property.claims import Reachable, Specification, is_of
 from fsm.property.evidence import Proved, Refuted
 
 FEW = 8
@@ -105,10 +106,10 @@ def test_is_worded_and_sourced(name: str, stated: str) -> None:
 
 
 @cache
-def _joint(name: str) -> JointSpecification:
+def _joint(name: str) -> Specification[System]:
     """What is stated of the system *name*, with few copies."""
     found = claims(name)
-    assert isinstance(found, JointSpecification)
+    assert is_of(found, System)
     return found if len(found.machine.copies) <= FEW else single(found)
 
 

@@ -16,7 +16,8 @@ from built_tables import AGAIN, differences, machine_table, normal_form, propert
 from fsm.language.build.machine_conditions import MachineGrammar
 from fsm.library import claims, load, load_system
 from fsm.machine import Ignores, Refuses
-from fsm.property.claims import Always, JointSpecification
+from fsm.product.system import System
+from fsm.property.claims import Always, is_of
 
 if TYPE_CHECKING:
     from built_tables import Data
@@ -82,7 +83,7 @@ def test_a_step_that_differs_is_named() -> None:
 def test_a_claim_that_differs_is_named() -> None:
     """With its property."""
     stated = claims("pod-records")
-    assert isinstance(stated, JointSpecification)
+    assert is_of(stated, System)
     first = stated.properties[0]
     assert isinstance(first.claim, Always)
     changed = replace(first, claim=replace(first.claim, when=None))

@@ -18,10 +18,11 @@ from toy_systems import OFFICE, stated_of
 
 from fsm.checker import decide
 from fsm.checker.cones import Cones
-from fsm.language.read import parse_system
+from fsm.language.read import parse
+from fsm.language.system_file import WrittenSystem
 from fsm.mutation import joint_mutants, joint_mutation_outcomes
 from fsm.product.flatten import flatten
-from fsm.property.claims import JointSpecification
+from fsm.property.claims import Specification
 from fsm.property.evidence import Proved
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def office(text: str = TEXT) -> System:
 
 def made(text: str = TEXT, machines: dict[str, Machine] = MACHINES) -> dict[str, JointMutant]:
     """Every mutant by its name."""
-    found = list(joint_mutants(system_of(text, machines), parse_system(text.encode(), path="system.toml")))
+    found = list(joint_mutants(system_of(text, machines), parse(text.encode(), WrittenSystem, path="system.toml")))
     assert len(found) == len({each.name for each in found})
     return {each.name: each for each in found}
 
@@ -236,7 +237,7 @@ def test_lines_are_those_of_what_is_changed() -> None:
     system = office(text).under("quiet")
     (drops,) = [
         each
-        for each in joint_mutants(system, parse_system(text.encode(), path="system.toml"), "quiet")
+        for each in joint_mutants(system, parse(text.encode(), WrittenSystem, path="system.toml"), "quiet")
         if each.name == "burn: drops door.slam"
     ]
     assert text.splitlines()[drops.line - 1] == 'steps = ["door.slam"]'
@@ -246,7 +247,7 @@ def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
     """The others have theirs where they are written, and what is left out has no mutants."""
     text = f'{TEXT}[profile.late]\nabout = "L."\n[profile.late.event.work]\nways.failed.steps = ["door.slam"]\n'
     text += '[profile.early]\nabout = "E."\nevent.work.without = ["failed"]\n'
-    lines, file = text.splitlines(), parse_system(text.encode(), path="system.toml")
+    lines, file = text.splitlines(), parse(text.encode(), WrittenSystem, path="system.toml")
     late, early = (
         {each.name: each for each in joint_mutants(office(text).under(name), file, name)} for name in ("late", "early")
     )
@@ -263,8 +264,8 @@ def became(claims: dict[str, str], text: str = TEXT, *, whole: bool = True) -> d
     """What becomes of each mutant of the office by properties that make these *claims*."""
     system = office(text)
     stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())
-    mutants = joint_mutants(system, parse_system(text.encode(), path="system.toml"))
-    found = joint_mutation_outcomes(JointSpecification(machine=system, properties=stated), mutants, whole=whole)
+    mutants = joint_mutants(system, parse(text.encode(), WrittenSystem, path="system.toml"))
+    found = joint_mutation_outcomes(Specification(machine=system, properties=stated), mutants, whole=whole)
     return {each.mutant.name: each for each in found}
 
 
@@ -369,7 +370,7 @@ def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Rando
     assume(small(system))
     mutants = made(text, machines)
     chosen = [mutants[name] for name in chance.sample(sorted(mutants), k=min(4, len(mutants)))]
-    for each in joint_mutation_outcomes(JointSpecification(machine=system, properties=()), chosen):
+    for each in joint_mutation_outcomes(Specification(machine=system, properties=()), chosen):
         other = each.mutant.system
         if small(other):
             first, second = watched(system), watched(other)

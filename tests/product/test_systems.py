@@ -20,7 +20,8 @@ from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache
 from fsm.errors import InputError
 from fsm.language.codes import RULES
-from fsm.language.read import parse_system
+from fsm.language.read import parse
+from fsm.language.system_file import WrittenSystem
 from fsm.library import claims, load_system
 from fsm.machine import Moves, outcomes
 from fsm.machine.conditions import At, Not, Some
@@ -367,7 +368,7 @@ def test_every_rule_is_tried() -> None:
 def test_values_of_a_wrong_type_are_reported() -> None:
     """As in models."""
     with pytest.raises(InputError, match="FSM010"):
-        parse_system((OFFICE + 'colour = "red"\n').encode(), path="system.toml")
+        parse((OFFICE + 'colour = "red"\n').encode(), WrittenSystem, path="system.toml")
 
 
 LATE = """

@@ -9,7 +9,7 @@ import pytest
 
 from fsm.checker.known_defects import known_defects
 from fsm.diagrams.draw import sequence
-from fsm.property.claims import JointSpecification
+from fsm.product.system import System
 from fsm.report import findings_report as report
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
     """Otherwise ``fsm findings -o docs/findings`` rewrites them."""
     expected: dict[str, bytes] = {name: text.encode() for name, text in report.pages(found).items()}
     for each in found:
-        if each.run is not None and isinstance(each.of, JointSpecification):
+        if each.run is not None and isinstance(each.of.machine, System):
             name = f"{each.of.machine.name}-{each.stated.name}.svg"
             expected[name] = sequence.svg(sequence.chart(each.run, each.of.machine))
 

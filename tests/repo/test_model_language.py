@@ -10,6 +10,7 @@ import pytest
 
 from fsm.language.build import build
 from fsm.language.codes import RULES
+from fsm.language.machine_file import Written
 from fsm.language.read import parse
 from fsm.language.schema import schema
 from fsm.machine.table import tabulate
@@ -62,7 +63,7 @@ def _example() -> str:
 
 def test_the_example_is_a_machine() -> None:
     """It is built and tabulated, and so is each of its profiles."""
-    machine = build(parse(_example().encode(), path=str(PAGE)))
+    machine = build(parse(_example().encode(), Written, path=str(PAGE)))
 
     assert machine.profiles
     for profile in machine.profiles:

@@ -14,8 +14,9 @@ from fsm.language.build.claims import KINDS
 from fsm.language.build.machine_conditions import WORDS
 from fsm.language.build.specification import specify
 from fsm.language.codes import RULES
+from fsm.language.machine_file import Written
 from fsm.language.property_file import Stated
-from fsm.language.read import parse, parse_properties
+from fsm.language.read import parse
 from fsm.language.schema import schema
 from fsm.property.evidence import Proved
 
@@ -45,14 +46,14 @@ def _example(text: str) -> bytes:
     return str(example).encode()
 
 
-def _specification() -> Specification:
-    model = build(parse(_example((DOCS / "model-language.md").read_text(encoding="utf-8")), path="job.toml"))
+def _specification() -> Specification[Machine]:
+    model = build(parse(_example((DOCS / "model-language.md").read_text(encoding="utf-8")), Written, path="job.toml"))
     assert model.name == "job"
 
     def find(_: str) -> Machine:
         return model
 
-    return specify(parse_properties(_example(TEXT), path="properties/job.toml"), find)
+    return specify(parse(_example(TEXT), Stated, path="properties/job.toml"), find)
 
 
 @pytest.mark.parametrize("profile", [None, "jobs-2"])

@@ -12,7 +12,8 @@ from fsm.language.build import build
 from fsm.language.build.system_conditions import WORDS
 from fsm.language.build.systems import build_system
 from fsm.language.codes import RULES
-from fsm.language.read import parse, parse_system
+from fsm.language.machine_file import Written
+from fsm.language.read import parse
 from fsm.language.schema import schema
 from fsm.language.system_file import WrittenSystem
 from fsm.machine.graph import explore
@@ -69,9 +70,9 @@ def test_the_example_is_a_system() -> None:
     job = _example((DOCS / "model-language.md").read_text(encoding="utf-8"))
 
     def find(name: str) -> Machine:
-        return build(parse({"job": job, "desk": DESK.encode()}[name], path=name))
+        return build(parse({"job": job, "desk": DESK.encode()}[name], Written, path=name))
 
-    system = build_system(parse_system(_example(TEXT), path="office.toml"), find)
+    system = build_system(parse(_example(TEXT), WrittenSystem, path="office.toml"), find)
 
     for each in (system, *(profile.system for profile in system.profiles.values())):
         graph = explore(SystemTable(each))

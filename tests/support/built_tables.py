@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fsm.machine.conditions import Condition
-    from fsm.property.claims import JointSpecification, Specification
+    from fsm.property.claims import Specification
 
 Data: TypeAlias = "dict[str, Data] | list[Data] | str | int | bool | None"
 
@@ -72,7 +72,7 @@ def system_table(system: System) -> Data:
     return {**_Data(system=system).record(system), "profiles": [*system.profiles]}
 
 
-def property_table(stated: Specification | JointSpecification) -> Data:
+def property_table(stated: Specification[Machine | System]) -> Data:
     """All that *stated* claims."""
     of = stated.machine
     about = _Data(system=of) if isinstance(of, System) else _Data(machine=of)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fsm.errors import InputError
 from fsm.language.build import build
+from fsm.language.machine_file import Written
 from fsm.language.read import parse
 
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ ignores = ["n0"]
 
 def machine_of(text: str) -> Machine:
     """The machine of the model file *text*."""
-    return build(parse(text.encode(), path="toy.toml"))
+    return build(parse(text.encode(), Written, path="toy.toml"))
 
 
 def door() -> Machine:
@@ -241,7 +242,7 @@ def counter(*, to: int = 3) -> Machine:
 def problems_of(data: str | bytes) -> tuple[Problem, ...]:
     """The problems of a model file, in the order of the report."""
     try:
-        build(parse(data.encode() if isinstance(data, str) else data, path="toy.toml"))
+        build(parse(data.encode() if isinstance(data, str) else data, Written, path="toy.toml"))
     except InputError as error:
         return error.problems
     return ()

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from fsm.language.build.machine_conditions import outputs
 from fsm.language.build.specification import specify
-from fsm.language.read import parse_properties
+from fsm.language.property_file import Stated
+from fsm.language.read import parse
 
 if TYPE_CHECKING:
     import random
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 KINDS = ("idempotent", "always", "never", "never", "reachable", "leads-to", "leads-to")
 
 
-def specification_of(machine: Machine, text: str) -> Specification:
+def specification_of(machine: Machine, text: str) -> Specification[Machine]:
     """The properties in the property file *text* of *machine*."""
 
     def find(_: str) -> Machine:
         return machine
 
-    return specify(parse_properties(text.encode(), path="random.toml"), find)
+    return specify(parse(text.encode(), Stated, path="random.toml"), find)
 
 
 def stated(machine: Machine, claim: str) -> Property:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from random_machines import random_machine
 
 from fsm.language.build.systems import build_system
-from fsm.language.read import parse_system
+from fsm.language.read import parse
+from fsm.language.system_file import WrittenSystem
 from fsm.library import load
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def system_of(text: str, machines: dict[str, Machine]) -> System:
     def find(name: str) -> Machine:
         return machines[name] if name in machines else load(name)
 
-    return build_system(parse_system(text.encode(), path="system.toml"), find)
+    return build_system(parse(text.encode(), WrittenSystem, path="system.toml"), find)
 
 
 def random_system(chance: random.Random) -> System:

@@ -9,18 +9,20 @@ from fsm import library
 from fsm.mutation import mutants
 
 if TYPE_CHECKING:
+    from fsm.machine import Machine
     from fsm.mutation import Mutant
-    from fsm.property.claims import JointSpecification, Specification
+    from fsm.product.system import System
+    from fsm.property.claims import Specification
 
 
 @cache
-def claims(name: str) -> Specification | JointSpecification:
+def claims(name: str) -> Specification[Machine | System]:
     """The properties of the machine or system called *name*."""
     return library.claims(name)
 
 
 @cache
-def specification(name: str) -> Specification:
+def specification(name: str) -> Specification[Machine]:
     """The properties of the machine called *name*."""
     return library.specification(name)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fsm.language.build.specification import specify
-from fsm.language.read import parse_properties
+from fsm.language.property_file import Stated
+from fsm.language.read import parse
 
 if TYPE_CHECKING:
     from fsm.product.system import System
@@ -42,4 +43,4 @@ def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
     def find(_: str) -> System:
         return system
 
-    return specify(parse_properties((head + claim).encode(), path="it.toml"), find, copy=copy).properties[0]
+    return specify(parse((head + claim).encode(), Stated, path="it.toml"), find, copy=copy).properties[0]

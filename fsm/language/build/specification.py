@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator
 from operator import itemgetter
-from typing import TypeVar, overload
+from typing import TypeVar
 
 from fsm.errors import InputError
 from fsm.language.build.citations import cited
@@ -15,33 +15,12 @@ from fsm.language.property_file import Stated, WrittenProperty
 from fsm.language.read import File
 from fsm.machine import Machine
 from fsm.product.system import System
-from fsm.property.claims import (
-    ANY_PROFILE,
-    NO_PROFILE,
-    Claim,
-    Counts,
-    JointSpecification,
-    KnownFailure,
-    Property,
-    Specification,
-)
+from fsm.property.claims import ANY_PROFILE, NO_PROFILE, Claim, Counts, KnownFailure, M, Property, Specification
 
 T = TypeVar("T")
 
 
-@overload
-def specify(file: File[Stated], find: Callable[[str], Machine], *, copy: int = 0) -> Specification: ...
-
-
-@overload
-def specify(
-    file: File[Stated], find: Callable[[str], Machine | System], *, copy: int = 0
-) -> Specification | JointSpecification: ...
-
-
-def specify(
-    file: File[Stated], find: Callable[[str], Machine | System], *, copy: int = 0
-) -> Specification | JointSpecification:
+def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
     """What *file* states; *find* gives the machines and systems that it names.
 
     Of a system, what is claimed of each copy of a part is claimed of the one of the number *copy*, the first or
@@ -67,8 +46,6 @@ def specify(
     sizes = {NO_PROFILE: written.expect, **written.under} if written.expect else written.under
     counts = {name: Counts(**each.model_dump()) for name, each in sizes.items()}
     expect = _handed_down(machine, counts)
-    if isinstance(machine, System):
-        return JointSpecification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
     return Specification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
 
 
@@ -95,7 +72,7 @@ def _conditions(written: WrittenProperty) -> Iterator[str]:
     yield from written.from_each
 
 
-def _machine(problems: Problems[Stated], find: Callable[[str], Machine | System]) -> Machine | System:
+def _machine(problems: Problems[Stated], find: Callable[[str], M]) -> M:
     """The machine or system that the file is about."""
     name = problems.model.written.machine
     try:

@@ -36,15 +36,12 @@ class File(Generic[F]):
 Model: TypeAlias = File[Written]
 
 
-def describes_system(data: bytes, *, path: str) -> bool:
-    """Whether the TOML in *data* is of a system, and not of a machine."""
-    return "system" in document(data.removeprefix(codecs.BOM_UTF8), path)
-
-
-def states_properties(data: bytes, *, path: str) -> bool:
-    """Whether the TOML in *data* is of properties, and not a model."""
+def form_of(data: bytes, *, path: str) -> type[Form]:
+    """Whether the TOML in *data* is of a machine, of a system, or of properties."""
     found = document(data.removeprefix(codecs.BOM_UTF8), path)
-    return "property" in found or isinstance(found.get("machine"), str)
+    if "property" in found or isinstance(found.get("machine"), str):
+        return Stated
+    return WrittenSystem if "system" in found else Written
 
 
 def content(path: str | Path) -> bytes:
@@ -55,28 +52,14 @@ def content(path: str | Path) -> bytes:
     return contents(path, most=LARGEST, code="FSM001", hint="give the path of a model file, or a name from 'fsm list'")
 
 
-def parse(data: bytes, *, path: str) -> Model:
-    """The model in *data*; *path* is only the name that problems carry.
+def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
+    """What *data* is as a file of this *form*; *path* is only the name that problems carry.
 
-    >>> parse(b"x = ", path="door.toml")
+    >>> parse(b"x = ", Written, path="door.toml")
     Traceback (most recent call last):
     fsm.errors.InputError: door.toml:1: is not TOML: invalid value (at end of document) [FSM004]
         see https://toml.io/en/v1.0.0
     """
-    return _parse(data, path, Written)
-
-
-def parse_properties(data: bytes, *, path: str) -> File[Stated]:
-    """The properties in *data*; *path* is only the name that problems carry."""
-    return _parse(data, path, Stated)
-
-
-def parse_system(data: bytes, *, path: str) -> File[WrittenSystem]:
-    """The system in *data*; *path* is only the name that problems carry."""
-    return _parse(data, path, WrittenSystem)
-
-
-def _parse(data: bytes, path: str, form: type[F]) -> File[F]:
     data = data.removeprefix(codecs.BOM_UTF8)
     content = document(data, path)
     lines = locate(data)
