@@ -126,9 +126,10 @@ def conform(
     >>> type(tested.verdict).__name__, tested.missed
     ('Holds', ())
     """
+    found_under = profile
     if isinstance(machine, System):
         machine, profile = flatten(machine.under(profile)), None
-    factory = find(sut, machine, profile=profile) if isinstance(sut, str) else sut
+    factory = find(sut, machine, profile=found_under) if isinstance(sut, str) else sut
     tested = factory()
     if threads > 1:
         refuse_serial(tested)

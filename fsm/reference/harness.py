@@ -51,7 +51,10 @@ class ReferenceSUT(Generic[K]):
         return self._reply(event, lambda: self._happen(event))
 
     def _happen(self, event: str) -> object:
-        return self._actions()[event]()
+        actions = self._actions()
+        if event not in actions:
+            raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")
+        return actions[event]()
 
     def _actions(self) -> Mapping[str, Callable[[], object]]:
         """The function for each event; it may be a coroutine function where there is an event loop."""

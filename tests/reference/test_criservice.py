@@ -704,6 +704,13 @@ def test_a_bug_of_the_monitor_is_found_by_the_shortest_test(kind: type[EventMoni
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [MONITORS[kind]]
 
 
+def test_an_event_that_only_containerd_has_is_left_out() -> None:
+    """The reference of the monitor has none of its deviations."""
+    tested = conform(load("event-monitor"), "reference", profile="upstream", examples=0)
+
+    assert ((), ["foreign"]) == (tested.failures, [each.event for each in tested.left_out])
+
+
 async def test_a_running_server_cannot_be_started_again(tmp_path: Path) -> None:
     async with placed(tmp_path):
         server = StreamingServer()

@@ -106,6 +106,15 @@ def test_a_bug_is_found_by_a_short_test(kind: type[SyncLock]) -> None:
     assert steps == "; ".join(step.event.partition(".")[0] for step in shortest.steps)
 
 
+@pytest.mark.parametrize("against", ["", "calls-first"])
+def test_a_system_and_its_reference_have_one_profile(against: str) -> None:
+    """Also where the reference is given by name only; under another profile it fails."""
+    system = load_system("plugin-sync")
+    named = conform(system, "reference", profile=against or None, examples=0)
+    other = conform(system, PluginSyncSUT if against else lambda: PluginSyncSUT("calls-first"), profile=against or None)
+    assert (True, False) == (not named.failures, not other.failures)
+
+
 def test_a_thread_that_cannot_go_on_is_reported() -> None:
     """The SUT does not wait for it."""
     sut = PluginSyncSUT(kind=JoinsForever)
