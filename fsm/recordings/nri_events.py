@@ -39,7 +39,10 @@ SHOWN: Final = frozenset(
 )
 """The signals that can be observed; the recording of a plugin assumes that it is the only one."""
 
-_CONTAINER_EVENTS: Final = (
+EVENTS: Final = (
+    "RunPodSandbox",
+    "StopPodSandbox",
+    "RemovePodSandbox",
     "CreateContainer",
     "PostCreateContainer",
     "StartContainer",
@@ -48,8 +51,12 @@ _CONTAINER_EVENTS: Final = (
     "PostUpdateContainer",
     "StopContainer",
     "RemoveContainer",
+    "UpdatePodSandbox",
+    "PostUpdatePodSandbox",
 )
-_POD_EVENTS: Final = ("RunPodSandbox", "StopPodSandbox", "RemovePodSandbox", "UpdatePodSandbox", "PostUpdatePodSandbox")
+"""The events of pods and containers, in the order of their bits in NRI's mask of events."""
+
+_POD_EVENTS: Final = frozenset(name for name in EVENTS if name.endswith("PodSandbox"))
 
 
 def _enum(name: str) -> str:
@@ -61,13 +68,14 @@ def _enum(name: str) -> str:
     return "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name).lstrip("_")
 
 
-EVENT_NAMES: Final = {form: name for name in (*_CONTAINER_EVENTS, *_POD_EVENTS) for form in (name, _enum(name))}
-_LISTED: Final = {
+EVENT_NAMES: Final = {form: name for name in EVENTS for form in (name, _enum(name))}
+LISTED: Final = {
     "CONTAINER_CREATED": "sync-created",
     "CONTAINER_RUNNING": "sync-running",
     "CONTAINER_PAUSED": "sync-running",
     "CONTAINER_STOPPED": "sync-stopped",
 }
+"""The event for a container that is listed in a state; it is ``sync-gone`` for other states."""
 
 
 class NriEvent(msgspec.Struct, gc=False):
@@ -133,7 +141,7 @@ class NriEventReader:
             elif name == "RemovePodSandbox":
                 self._new.pop(event.pod, None)
             yield Observation(entity=event.pod, of=POD, output=name, at=event.ts)
-        elif name in _CONTAINER_EVENTS and event.container:
+        elif name and name not in _POD_EVENTS and event.container:
             known = self._new.get(event.pod, {event.container})
             if event.container not in known and name != "CreateContainer":
                 yield Observation(entity=event.container, of=CONTAINER, shows=ABSENT, at=event.ts)
@@ -153,5 +161,5 @@ class NriEventReader:
             if isinstance(each, dict) and isinstance(identity := each.get("id"), str):
                 if isinstance(pod := each.get("pod"), str) and pod:
                     self.pods[identity] = pod
-                signal = _LISTED.get(str(each.get("state", "")), "sync-gone")
+                signal = LISTED.get(str(each.get("state", "")), "sync-gone")
                 yield Observation(entity=identity, of=CONTAINER, event=signal, at=event.ts)

@@ -252,7 +252,7 @@ def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], c
     with suppress(CallError):
         sut.faults |= {"run", "undo", "clear"}
         sut._runner.run(sut.pods.run(NAME))
-    sut._last = sut.pods.names.holder(NAME)
+    sut._last = sut.pods.names.get(NAME, "")
     pod = sut._pod
     sut.pods.metadata.save(pod.metadata("making"))
     sut.faults.clear()
@@ -274,7 +274,7 @@ def test_a_pod_that_cannot_be_started(
         sut._runner.run(sut.pods.run(NAME))
     states = [each.record.state for each in sut._controller._store.values()]
     assert (["SANDBOX_READY"] if left and fault == "describe" else left) == states
-    assert ({}, "", []) == (sut.pods.list(), sut.pods.names.holder(NAME), [*sut.pods.metadata.ids()])
+    assert ({}, "", []) == (sut.pods.list(), sut.pods.names.get(NAME, ""), [*sut.pods.metadata.ids()])
 
 
 @pytest.mark.parametrize("kind", [Pods, UpstreamPods])
@@ -289,7 +289,7 @@ def test_metadata_that_cannot_be_deleted_after_a_failed_run(
         with pytest.raises(CallError, match="cannot setup"):
             sut._runner.run(sut.pods.run(NAME))
     sut.faults.clear()
-    holder = sut.pods.names.holder(NAME)
+    holder = sut.pods.names.get(NAME, "")
     assert ({} if kind is UpstreamPods else {holder: "SANDBOX_NOTREADY"}) == sut.pods.list()
     sut._runner.run(sut.pods.remove(holder))
     if kind is UpstreamPods:
@@ -309,7 +309,7 @@ def test_a_pod_that_cannot_be_watched(
     with pytest.raises(CallError, match="NOT_FOUND"):
         sut._runner.run(sut.pods.run(NAME))
     assert ([] if state == "absent" else [state]) == list(sut.pods.list().values())
-    assert "" == sut.pods.names.holder(NAME)
+    assert "" == sut.pods.names.get(NAME, "")
     assert all(sut.pods.network.addresses(pod) == () for pod in sut.pods.list())
     assert all(each.watch is None for each in sut.pods._store.values())
 
@@ -338,14 +338,14 @@ def test_metadata_that_cannot_be_deleted_by_a_removal(
     """The removal can be repeated; in containerd the pod is gone without its name, and a restart recovers it."""
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
-    pod = sut.pods.names.holder(NAME)
+    pod = sut.pods.names.get(NAME, "")
     with monkeypatch.context() as broken:
         broken.setattr(sut.pods.metadata, "delete", refuses)
         with pytest.raises(CallError, match="read-only"):
             sut._runner.run(sut.pods.remove(pod))
     assert ([] if kind is UpstreamPods else [pod]) == list(sut.pods.list())
     sut._runner.run(sut.pods.remove(pod))
-    assert (pod if kind is UpstreamPods else "") == sut.pods.names.holder(NAME)
+    assert (pod if kind is UpstreamPods else "") == sut.pods.names.get(NAME, "")
     sut._runner.run(sut._restart())
     assert ([pod] if kind is UpstreamPods else []) == list(sut.pods.list())
 
@@ -475,7 +475,7 @@ class UnmakesForwards(Pods):
         )
 
     async def _fail_run(self, pod: Pod, error: MakeError) -> None:
-        self.names.release(pod.id)
+        self._release(pod)
         self.metadata.delete(pod.id)
         error.left = 0
         await super()._fail_run(pod, error)
@@ -542,7 +542,7 @@ class ForgetsNamesAtARestart(Pods):
 
     async def _recover(self, found: Metadata) -> None:
         await super()._recover(found)
-        self.names.release(found.id)
+        self._release(self._store[found.id])
 
 
 class MissesExitsAfterARestart(Pods):

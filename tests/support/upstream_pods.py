@@ -103,7 +103,7 @@ class UpstreamPods(Pods):
             self.metadata.delete(id)
         except OSError as error:
             raise CallError("remove", UNKNOWN, str(error)) from error
-        self.names.release(id)
+        self._release(pod)
 
     def _write(self, pod: Pod, state: str = "") -> None:
         """Write limits, but no state."""
@@ -127,7 +127,7 @@ class UpstreamPods(Pods):
         pod.exit = record.exit
         self._store[pod.id] = pod
         if found.id in self._pauses.ids():
-            self.names.reserve(pod.name, pod.id)
+            self._reserve(pod)
         if record.state != NOT_READY:
             await self._start_watch(pod)
 

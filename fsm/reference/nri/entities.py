@@ -7,15 +7,7 @@ from fsm.machine import Outcome
 from fsm.machine.driver import Position
 from fsm.machine.table import tabulate
 from fsm.reference.driven import driver
-from fsm.reference.nri.messages import Container, ContainerState
-
-LISTED: Final = {
-    ContainerState.CREATED: "sync-created",
-    ContainerState.RUNNING: "sync-running",
-    ContainerState.PAUSED: "sync-running",
-    ContainerState.STOPPED: "sync-stopped",
-}
-"""The event for a container that is listed in a state; it is ``sync-gone`` for other states."""
+from fsm.reference.nri.messages import Container
 
 
 class EntityStates:
@@ -53,4 +45,4 @@ class EntityStates:
     def synchronise(self, containers: Iterable[Container]) -> None:
         """Set the states of *containers* as they are listed; those that are not listed keep theirs."""
         for container in containers:
-            self.take(container.id, LISTED.get(container.state, "sync-gone"))
+            self.take(container.id, container.state.event)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
+from fsm.recordings import nri_events
+
 Fields: TypeAlias = Mapping[str, object]
 """Values by the name of their field."""
 
@@ -17,33 +19,23 @@ NOTHING: Final[Fields] = {}
 DOMAIN: Final = "k8s.io"
 """The domain of pods and containers that are created through the CRI."""
 
-EVENTS: Final = (
-    "RunPodSandbox",
-    "StopPodSandbox",
-    "RemovePodSandbox",
-    "CreateContainer",
-    "PostCreateContainer",
-    "StartContainer",
-    "PostStartContainer",
-    "UpdateContainer",
-    "PostUpdateContainer",
-    "StopContainer",
-    "RemoveContainer",
-    "UpdatePodSandbox",
-    "PostUpdatePodSandbox",
-    "ValidateContainerAdjustment",
-)
+EVENTS: Final = (*nri_events.EVENTS, "ValidateContainerAdjustment")
 """All events in the order of their bits."""
 
 
 class ContainerState(Enum):
     """The state of a container as its domain lists it."""
 
-    UNKNOWN = "unknown"
-    CREATED = "created"
-    PAUSED = "paused"
-    RUNNING = "running"
-    STOPPED = "stopped"
+    UNKNOWN = "CONTAINER_UNKNOWN"
+    CREATED = "CONTAINER_CREATED"
+    PAUSED = "CONTAINER_PAUSED"
+    RUNNING = "CONTAINER_RUNNING"
+    STOPPED = "CONTAINER_STOPPED"
+
+    @property
+    def event(self) -> str:
+        """The event of ``nri-container`` for a container that is listed in this state."""
+        return nri_events.LISTED.get(self.value, "sync-gone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ A second plugin must receive each request after it, unless that answered with an
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -59,12 +59,8 @@ def happen(nri: NRI, event: str, container: Container = CONTAINER) -> None:
         nri.relay(event, POD, None if event.endswith("pod-sandbox") else container)
 
 
-LISTED_AS: Final[Mapping[str, ContainerState]] = {
-    "sync-created": ContainerState.CREATED,
-    "sync-running": ContainerState.RUNNING,
-    "sync-stopped": ContainerState.STOPPED,
-    "sync-gone": ContainerState.UNKNOWN,
-}
+LISTED_AS: Final = {state.event: state for state in ContainerState}
+"""A state in which a container is listed, by the event that this is."""
 
 
 class _NriSUT(ReferenceSUT[NRI]):

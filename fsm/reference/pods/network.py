@@ -15,7 +15,8 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 class Leases:
     """Addresses of *network*, each leased by a file in *root* that holds the pod's id.
 
-    Every method may raise :class:`~fsm.reference.container.world.WorldError`, and has a point in *faults*.
+    Every method may raise :class:`OSError` and :class:`~fsm.reference.container.world.WorldError`, and has a point in
+    *faults*.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -35,29 +36,19 @@ class Leases:
 
     def setup(self, pod: str) -> None:
         """Lease the first free address; :meth:`teardown` releases what a failure leaves."""
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            leased = any(self._lease(self.root / str(address), pod) for address in self.network.hosts())
-        except OSError as error:
-            raise WorldError(str(error)) from error
-        if not leased:
+        self.root.mkdir(parents=True, exist_ok=True)
+        if not any(self._lease(self.root / str(address), pod) for address in self.network.hosts()):
             raise WorldError(f"no address is free in {self.network}")
         self.faults.point("setup", effect=False)
 
     def teardown(self, pod: str) -> None:
         self.faults.point("teardown", effect=False)
-        try:
-            for each in self._of(pod):
-                each.unlink(missing_ok=True)
-        except OSError as error:
-            raise WorldError(str(error)) from error
+        for each in self._of(pod):
+            each.unlink(missing_ok=True)
 
     def addresses(self, pod: str) -> tuple[str, ...]:
         self.faults.point("addresses", effect=False)
-        try:
-            return tuple(each.name for each in self._of(pod))
-        except OSError as error:
-            raise WorldError(str(error)) from error
+        return tuple(each.name for each in self._of(pod))
 
     def forward(self, pod: str) -> None:
         """Prepare a stream to ports of *pod*, which needs an address."""

@@ -10,14 +10,13 @@ from uuid import uuid4
 
 from fsm.machine.driver import Position
 from fsm.reference.clock import Clock
-from fsm.reference.container.world import Exit
+from fsm.reference.container.world import Exit, WorldError
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_offered, is_noop, raise_reply
 from fsm.reference.events.backoff import Backoff, HandlerError
 from fsm.reference.pods.containers import Containers
 from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import REMOVED, STOPPED, Pod, PodStatus
-from fsm.reference.pods.registrar import Registrar
 from fsm.reference.pods.stages import FAILURES, MakeError, Stage, make, unmake
 from fsm.reference.sandbox.controller import Controller, SandboxRecord
 from fsm.reference.tasks import Tasks
@@ -29,6 +28,8 @@ READY: Final = "SANDBOX_READY"
 
 class Pods:
     """All pods, with their metadata in *root*; *clock* says when a failed write is retried.
+
+    ``names`` has the id that each name is reserved for.
 
     For one event loop; calls on one pod are serialised.
 
@@ -58,7 +59,7 @@ class Pods:
         containers: Containers | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.names = Registrar()
+        self.names: dict[str, str] = {}
         self.metadata = MetadataStore(root)
         self.controller = controller
         self.network = network
@@ -105,7 +106,7 @@ class Pods:
 
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
         """Create a pod and start its pause process; the pod's id."""
-        if known := self._store.get(self.names.holder(name)):
+        if known := self._store.get(self.names.get(name, "")):
             self._take(known, "run", why=f'there is a pod of the name "{name}"')
         pod = Pod(Metadata(id=uuid4().hex, name=name, limits=dict(limits or {})), self._position())
         try:
@@ -183,7 +184,7 @@ class Pods:
         """Let the run of the pod that is *found* fail, since it was not complete."""
         self.controller.recover(found.id)
         pod = Pod(found, self._position())
-        self.names.reserve(pod.name, pod.id)
+        self._reserve(pod)
         if left := await unmake(self._stages(pod)):
             with suppress(CallError):
                 await self._fail_run(pod, MakeError("the run was not complete", left))
@@ -199,14 +200,14 @@ class Pods:
             with suppress(OSError):
                 self._write(pod)
         self._store[pod.id] = pod
-        self.names.reserve(pod.name, pod.id)
+        self._reserve(pod)
         if record.state != NOT_READY:
             await self._start_watch(pod)
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         """What a run of *pod* makes; metadata come before everything that a restart has to find."""
         return (
-            Stage(lambda: self.names.reserve(pod.name, pod.id), lambda: self.names.release(pod.id)),
+            Stage(lambda: self._reserve(pod), lambda: self._release(pod)),
             Stage(lambda: self.metadata.create(pod.metadata(MAKING)), lambda: self.metadata.delete(pod.id)),
             Stage(lambda: self.network.setup(pod.id), lambda: self.network.teardown(pod.id)),
             Stage(lambda: self.controller.create(pod.id), lambda: self.controller.shutdown(pod.id)),
@@ -214,6 +215,15 @@ class Pods:
             Stage(lambda: self._start_watch(pod), lambda: self._stop_watch(pod)),
             Stage(lambda: self._write(pod, "ready")),
         )
+
+    def _reserve(self, pod: Pod) -> None:
+        holder = self.names.setdefault(pod.name, pod.id)
+        if holder != pod.id:
+            raise WorldError(f'name "{pod.name}" is reserved for "{holder}"')
+
+    def _release(self, pod: Pod) -> None:
+        if self.names.get(pod.name) == pod.id:
+            del self.names[pod.name]
 
     def _start_process(self, pod: Pod) -> None:
         self.controller.start(pod.id)
@@ -288,7 +298,7 @@ class Pods:
         except FAILURES as error:
             return "freed", str(error)
         self._stop_watch(pod)
-        self.names.release(pod.id)
+        self._release(pod)
         return "gone", ""
 
     def _exit(self, pod: Pod) -> Exit | None:

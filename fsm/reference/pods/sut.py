@@ -86,14 +86,14 @@ class PodsSUT(LoopSUT[Pods]):
         watched = (pod.watch and not pod.watch.done()) or self.pods.retries.delay(self._last)
         if pod.position.state == "ready" and not watched:
             return "it is ready, and its exit is not watched"
-        if pod.position.state != ABSENT and self.pods.names.holder(NAME) != self._last:
+        if pod.position.state != ABSENT and self.pods.names.get(NAME, "") != self._last:
             return "it exists, and its name is not reserved for it"
         if pod.position.state == "stopped" and self.pods.network.addresses(self._last):
             return "it was stopped, and has a network"
         if pod.position.state != ABSENT:
             return ""
         left = {
-            "its name": self.pods.names.holder(NAME),
+            "its name": self.pods.names.get(NAME, ""),
             "its metadata": [*self.pods.metadata.ids()],
             "a network": [*(self._home / "network").glob("*")],
             "an entry at its controller": self._controller._store,  # noqa: SLF001  (it is not public)
@@ -158,7 +158,7 @@ class PodsSUT(LoopSUT[Pods]):
         try:
             self._last = await self.pods.run(NAME, self._new_limits())
         finally:
-            self._last = self.pods.names.holder(NAME) or self._last
+            self._last = self.pods.names.get(NAME, "") or self._last
 
     def _new_limits(self) -> dict[str, int]:
         self._limits += 1
@@ -191,7 +191,7 @@ class PodsSUT(LoopSUT[Pods]):
             damage(file, next(self._damage))
         self._start()
         await self.pods.recover()
-        self._last = self.pods.names.holder(NAME) or self._last
+        self._last = self.pods.names.get(NAME, "") or self._last
 
     @property
     def _pod(self) -> Pod:
