@@ -5,7 +5,8 @@ nothing, and the conclusion is unknown.
 """
 
 from collections.abc import Callable, Collection
-from typing import assert_never
+from dataclasses import replace
+from typing import TypeVar, assert_never
 
 from fsm.checker.breadth_first import LIMIT, reachable_size
 from fsm.checker.cones import Cones, JointListener
@@ -21,6 +22,7 @@ from fsm.machine import Machine
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import LimitError
+from fsm.machine.versions import meant, within
 from fsm.product import SystemTable
 from fsm.product.system import System
 from fsm.property.claims import (
@@ -38,8 +40,10 @@ from fsm.property.claims import (
     Refines,
     Specification,
 )
-from fsm.property.evidence import Checked, Conclusion, Examined
+from fsm.property.evidence import Checked, Conclusion, Examined, Refuted
 from fsm.verdict import Unknown
+
+M = TypeVar("M", bound=Machine | System)
 
 
 def check(machine: Machine | System, *names: str, profile: str | None = None, limit: int = LIMIT) -> Examined:
@@ -104,6 +108,7 @@ def examine(
     largest cone of all its properties, so it is not compared if *only* is given.
     """
     described = machine or specification.machine
+    specification = as_known(specification, profile)
     machine = described.under(profile)
     joint = isinstance(machine, System)
     stepping = stepping_of(machine)
@@ -120,6 +125,27 @@ def examine(
         checked=tuple(checked),
         washed_out=() if isinstance(machine, System) else washed_out(machine),
     )
+
+
+def as_known(of: Specification[M], profile: str | None, limit: int = LIMIT) -> Specification[M]:
+    """*of* where *profile* is a version, or several: known to fail is what one of its profiles is known for, and fails.
+
+    >>> from fsm.library import specification
+    >>> of = as_known(specification("container-status"), "containerd-1.7.24")
+    >>> [each.name for each in of.properties if each.expected("containerd-1.7") and not each.expected("containerd-1.7.24")]
+    []
+    """
+    names = meant(profile, of.machine.profiles)
+    if profile is None or profile in names.values() or not all(names.values()):
+        return of
+    stepping = stepping_of(of.machine.under(profile))
+    properties = []
+    for each in of.properties:
+        known = next((each.fails[name] for name in names.values() if name in each.fails), None)
+        verdict = known and decide(each, stepping, profile=profile, limit=limit).verdict
+        fails = {profile: replace(known, length=verdict.length)} if known and isinstance(verdict, Refuted) else {}
+        properties.append(replace(each, fails={**each.fails, **fails}))
+    return replace(of, properties=tuple(properties))
 
 
 def stepping_of(machine: Machine | System) -> StepCache | Cones:
@@ -140,19 +166,14 @@ def _conclude(claim: Claim, stepping: StepCache, profile: str | None, limit: int
         case LeadsTo():
             return check_leads_to(claim, stepping, limit)
         case Follows(other=other):
-            table, followed = stepping.table, with_same_profile(other, profile)
+            table, followed = stepping.table, other.under(within(profile, other.profiles))
             if isinstance(table, SystemTable):
                 return check_follows(table, JointListener(table.system, claim, followed), limit)
             return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)
         case Refines(other=other, overlap=overlap):
-            refined = tabulate(with_same_profile(other, profile))
+            refined = tabulate(other.under(within(profile, other.profiles)))
             return check_refines(machine_table(stepping.table), refined, overlap, limit)
         case MatchesDiagram():
             return check_matches(claim, machine_table(stepping.table).machine)
         case _:
             assert_never(claim)
-
-
-def with_same_profile(other: Machine, profile: str | None) -> Machine:
-    """*other* as *profile* has it, if it has a profile of that name."""
-    return other.under(profile) if other.profiled(profile) else other

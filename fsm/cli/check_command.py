@@ -8,7 +8,7 @@ from fsm.cli import completion
 from fsm.cli.options import asked, format_option, layout, of_one, profile_option, progress, property_option
 from fsm.library import claims, specified, systems
 from fsm.machine import Profile
-from fsm.machine.versions import Bounded
+from fsm.machine.versions import within
 from fsm.property.evidence import Examined
 from fsm.report import check_report
 
@@ -16,7 +16,8 @@ from fsm.report import check_report
 @click.command("check")
 @click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
 @profile_option(
-    "Only under this profile; 'none' is without one. May be repeated. By default without one and under each.",
+    "Only under this profile, or under A+B together; 'none' is without one. May be repeated. By default without one "
+    "and under each.",
     several=True,
 )
 @property_option("Only this property; may be repeated.")
@@ -47,13 +48,13 @@ def command(
     """
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     asked(found, only)
-    bare: dict[str, Bounded] = {"none": Profile(name="none", about="", overrides=())}
-    of_one(profiles, bare | {name: profile for each in found for name, profile in each.machine.profiles.items()})
+    bare = Profile(name="none", about="", overrides=())
+    of_one(profiles, [{"none": bare}, *(each.machine.profiles for each in found)])
     work = [
-        (each, profile)
+        (each, own)
         for each in found
-        for profile in (None, *each.machine.profiles)
-        if not profiles or (profile or "none") in profiles
+        for name in dict.fromkeys(profiles) or ("none", *each.machine.profiles)
+        if (own := within(name, each.machine.profiles)) or name == "none"
     ]
     examined: list[Examined] = []
     size = sum(1 for each, _ in work for one in each.properties if not only or one.name in only)

@@ -18,6 +18,7 @@ from fsm.interop.scxml import scxml
 from fsm.interop.transitions import transitions
 from fsm.library import load, specification
 from fsm.machine import Machine
+from fsm.machine.versions import within
 from fsm.property.claims import Follows, Property
 from fsm.report import machine_report
 
@@ -90,8 +91,8 @@ def _asked(name: str, form: str, wanted: str | None) -> tuple[Machine, Property 
 def _under(stated: Property | None, profile: str | None) -> Property | None:
     """*stated*, with the machine that it mentions as *profile* has it, if it has such a profile."""
     claim = stated.claim if stated else None
-    if stated and isinstance(claim, Follows) and claim.other.profiled(profile):
-        return replace(stated, claim=replace(claim, other=claim.other.under(profile)))
+    if stated and isinstance(claim, Follows) and (own := within(profile, claim.other.profiles)):
+        return replace(stated, claim=replace(claim, other=claim.other.under(own)))
     return stated
 
 

@@ -7,10 +7,12 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from fsm.checker import as_known
 from fsm.cli import completion
 from fsm.cli.options import asked, format_option, layout, of_one, profile_option, progress, property_option
 from fsm.library import claims, composition, single, specified, systems
 from fsm.machine import Machine
+from fsm.machine.versions import within
 from fsm.mutation import (
     JointMutant,
     Mutant,
@@ -116,12 +118,12 @@ def command(
         return _power(recordings, calls or "", profile, restarts, limit, seed, form)
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     asked(found, only)
-    if profile is not None:
-        of_one([profile], {name: known for each in found for name, known in each.machine.profiles.items()})
-        found = [each for each in found if profile in each.machine.profiles]
-    size = sum(1 for each in found for _ in _mutants(each, profile))
+    of_one([profile], [each.machine.profiles for each in found])
+    under = [(each, within(profile, each.machine.profiles)) for each in found]
+    work = [(as_known(each, own), own) for each, own in under if own or profile is None]
+    size = sum(1 for each, own in work for _ in _mutants(each, own))
     with progress("mutating", size) as advanced:
-        mutated = tuple(_mutated(each, profile, only, advanced) for each in found)
+        mutated = tuple(_mutated(each, own, only, advanced) for each, own in work)
     click.echo(report.json(mutated) if form == "json" else report.text(mutated, layout(), listed=listed), nl=False)
     return report.answer(mutated).value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,7 +15,7 @@ from click.decorators import FC
 from fsm.cli import completion
 from fsm.errors import nearest
 from fsm.machine import Machine
-from fsm.machine.versions import Bounded, advice
+from fsm.machine.versions import Bounded, unknown_profile
 from fsm.product.system import System
 from fsm.report.layout import Layout, plain
 
@@ -58,7 +58,7 @@ def profile_option(about: str, *, several: bool = False) -> Callable[[FC], FC]:
 
 
 def _combined(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> str | None:
-    return "+".join(names) or None
+    return "+".join(dict.fromkeys(names)) or None
 
 
 def property_option(about: str) -> Callable[[FC], FC]:
@@ -107,16 +107,16 @@ def unknown(word: str, known: Iterable[str], *, of: str, hint: str) -> click.Bad
 
 def under(model: _Model, profile: str | None) -> _Model:
     """*model* as *profile* has it, if one is given."""
-    if profile and not (isinstance(model, Machine) and model.profiled(profile)):
-        of_one([profile], model.profiles)
+    of_one([profile], [model.profiles])
     return model.under(profile)
 
 
-def of_one(names: Iterable[str], profiles: Mapping[str, Bounded]) -> None:
-    """Refuse the first of *names* that is none of the *profiles*, be it that of a version of one."""
-    for name in names:
-        if name not in profiles:
-            raise click.BadParameter(f"'{name}': {advice(name, profiles)}", param_hint="--profile")
+def of_one(profiles: Iterable[str | None], groups: Sequence[Mapping[str, Bounded]]) -> None:
+    """Refuse the first of *profiles* that is in none of the *groups*, one for each model, nor a version of one there."""
+    for profile in profiles:
+        if wrong := unknown_profile(profile, groups):
+            name, advice = wrong
+            raise click.BadParameter(f"'{name}': {advice}", param_hint="--profile")
 
 
 def asked(found: Iterable[Specification[Machine | System]], only: Iterable[str]) -> None:

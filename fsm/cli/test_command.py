@@ -8,6 +8,7 @@ from functools import partial
 
 import click
 
+from fsm.checker import as_known
 from fsm.cli import completion
 from fsm.cli.options import (
     asked,
@@ -113,7 +114,7 @@ def command(
         if again is not None or threads > 1:
             raise click.UsageError("--replay and --threads are for the test of the machine, not of its properties")
         run = partial(run_property_test, factory=factory, profile=profile, examples=examples, steps=steps, chance=seed)
-        results = _property_tests(model, only, run)
+        results = _property_tests(model, only, profile, run)
         report = PropertyTestReport(results=results, machine=machine.name, sut=sut, profile=profile, least=least)
         click.echo(report.json() if form == "json" else report.text(layout()), nl=False)
         return report.answer().value
@@ -142,10 +143,10 @@ def command(
 
 
 def _property_tests(
-    model: str, only: tuple[str, ...], run: Callable[[Machine, Property], PropertyTestResult]
+    model: str, only: tuple[str, ...], profile: str | None, run: Callable[[Machine, Property], PropertyTestResult]
 ) -> tuple[PropertyTestResult, ...]:
     """What tests show of each property of the *model*, or of those called *only*."""
-    stated = specification(model)
+    stated = as_known(specification(model), profile)
     asked([stated], only)
     chosen = [each for each in stated.properties if not only or each.name in only]
     results = []

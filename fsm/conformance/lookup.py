@@ -15,6 +15,7 @@ from fsm.conformance.simulated import Simulated
 from fsm.errors import InputError, Problem, nearest
 from fsm.library import is_system, load, load_system
 from fsm.machine import Machine
+from fsm.machine.versions import meant, within
 from fsm.product.flatten import flatten
 from fsm.sut import SUT, BrokenError
 
@@ -56,7 +57,9 @@ def find(name: str, machine: Machine, *, profile: str | None = None, timeout: fl
     kind, _, rest = name.partition(":")
     match kind:
         case "reference" if not rest:
-            factory = _reference(machine, profile or "")
+            factory = _reference(
+                machine, "+".join(own or each for each, own in meant(profile, machine.profiles).items())
+            )
         case "python" if rest:
             factory = _python(name, rest)
         case "exec" if rest.strip():
@@ -105,9 +108,9 @@ def _model(name: str, profile: str | None) -> Machine:
     """The machine, or the system as one machine, called *name*; under *profile*, if it has that profile."""
     if is_system(name):
         system = load_system(name)
-        return flatten(system.under(profile if profile in system.profiles else None))
+        return flatten(system.under(within(profile, system.profiles)))
     other = load(name)
-    return other.under(profile if other.profiled(profile) else None)
+    return other.under(within(profile, other.profiles))
 
 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:

@@ -17,7 +17,7 @@ from fsm.judgement.joint import JointWatch
 from fsm.judgement.properties import PropertyWatch, stated
 from fsm.library import is_path, is_system, load, load_system
 from fsm.machine import Machine
-from fsm.machine.versions import advice, numbers
+from fsm.machine.versions import numbers, unknown_profile, within
 from fsm.monitor import Monitor
 from fsm.monitor.cache import shared
 from fsm.recordings import Recording, RecordingKind, open_recording
@@ -75,12 +75,12 @@ def judge(
     machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
     _check_profile(machines, profile, name)
     _check_unseen(machines, recording)
-    held_to = None if properties is None else stated(machines, properties, name)
+    held_to = None if properties is None else stated(machines, properties, name, profile)
     fresh, outputs = fresh or recording.fresh, recording.outputs
     monitors: list[Monitor] = []
     watches: list[PropertyWatch] = []
     for index, machine in enumerate(machines):
-        own = profile if machine.profiled(profile) else None
+        own = within(profile, machine.profiles)
         seen = _shown(machine, recording, restarts)
         monitor = Monitor(
             machine,
@@ -180,12 +180,11 @@ def _in_header(problem: Problem, file: str) -> Problem:
 
 
 def _check_profile(machines: Sequence[Machine], profile: str | None, file: str) -> None:
-    if profile is None or any(machine.profiled(profile) for machine in machines):
-        return
-    known = {name: each for machine in machines for name, each in machine.profiles.items()}
-    of = " and ".join(machine.name for machine in machines)
-    hint = advice(profile, known)
-    raise InputError([Problem(path=file, line=0, code="FSM203", what=f"no profile '{profile}' of {of}", hint=hint)])
+    if wrong := unknown_profile(profile, [machine.profiles for machine in machines]):
+        of = " and ".join(machine.name for machine in machines)
+        raise InputError(
+            [Problem(path=file, line=0, code="FSM203", what=f"no profile '{wrong[0]}' of {of}", hint=wrong[1])]
+        )
 
 
 def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:

@@ -18,6 +18,7 @@ from fsm.linearizability.history import History, Operation
 from fsm.linearizability.situations import Step
 from fsm.machine import Clause, Deviation, Machine
 from fsm.machine.calls.endings import finals
+from fsm.machine.versions import within
 from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.grouping import Folder
@@ -50,7 +51,7 @@ def judge_history(
     ``hidden`` names signals that happen without standing in the history.
     Raises :class:`InputError` for events and sights that no machine has.
     """
-    understood = [_Names(machine, profile if machine.profiled(profile) else None) for machine in machines]
+    understood = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
     _check(history, understood, file)
     return tuple(_Judging(names, history, file, hidden).judgement() for names in understood)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fsm.machine import Deviation
 from fsm.machine.conditions import All, At, Condition, Not, Some
-from fsm.machine.versions import of_version
+from fsm.machine.versions import meant
 from fsm.monitor import Monitor
 from fsm.product.system import JointEvent, System
 from fsm.recordings.batches import Batch
@@ -47,7 +47,7 @@ class JointWatch:
     ) -> None:
         self._system = system
         self._file = file
-        self._own = profile if profile in system.profiles else "".join(of_version(profile or "", system.profiles)[:1])
+        self._own = {*meant(profile, system.profiles).values()}
         self._pods = pods
         self._within: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._monitors = {each.machine.entity: each for each in monitors}
@@ -82,8 +82,8 @@ class JointWatch:
     def _broken(self, joint: JointEvent, of: _Those, seen: Observation, line: Line) -> None:
         monitor = self._monitors[seen.of]
         known = {each.profile: each for each in self._deviations(joint, of)}
-        if self._own in known:
-            monitor.folder.tolerate(monitor.machine.name, [known[self._own]], seen, line)
+        if own := [each for name, each in known.items() if name in self._own]:
+            monitor.folder.tolerate(monitor.machine.name, own, seen, line)
             return
         kind, others = (CONTAINER, of.containers) if seen.of == POD else (POD, (of.pod,))
         states = (state for each in others for state in sorted(self._monitors[kind].states(each)))
@@ -104,8 +104,8 @@ class JointWatch:
     def _deviations(self, joint: JointEvent, of: _Those) -> Iterator[Deviation]:
         """What the profiles allow beyond the condition of *joint*."""
         for profile in self._system.profiles.values():
-            otherwise = profile.system.events[joint.name]
-            if self._may(otherwise.when, of).hold:
+            otherwise = profile.events.get(joint.name)
+            if otherwise and self._may(otherwise.when, of).hold:
                 yield Deviation(
                     name=joint.family,
                     event=joint.family,

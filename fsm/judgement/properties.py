@@ -7,12 +7,14 @@ from typing import Final
 
 from msgspec import structs
 
+from fsm.checker import as_known
 from fsm.checker.instants import StepCache
 from fsm.errors import InputError, Problem, nearest
 from fsm.library import specification
 from fsm.machine import Clause, Deviation, Machine
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.unobserved import TooManyError
+from fsm.machine.versions import within
 from fsm.property.claims import KnownFailure, Property
 from fsm.property_monitor.automata import parts
 from fsm.property_monitor.property_product import PropertyProduct
@@ -38,12 +40,15 @@ TOO_MANY: Final = "too many calls overlap to be followed"
 UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 
 
-def stated(machines: Sequence[Machine], only: Sequence[str], file: str) -> list[tuple[Property, ...]]:
-    """The properties of each of *machines*, or those of them called *only*, to judge *file*.
+def stated(
+    machines: Sequence[Machine], only: Sequence[str], file: str, profile: str | None
+) -> list[tuple[Property, ...]]:
+    """The properties of each of *machines*, or those of them called *only*, to judge *file* under *profile*.
 
     Raises :class:`InputError` for a name that none of them has, and for a machine without properties.
     """
-    found = [specification(machine.path or machine.name).properties for machine in machines]
+    own = [specification(machine.path or machine.name) for machine in machines]
+    found = [as_known(each, within(profile, each.machine.profiles)).properties for each in own]
     known = dict.fromkeys(each.name for properties in found for each in properties)
     of = " and ".join(machine.name for machine in machines)
     unknown = [

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, assert_never
 
-from fsm.errors import InputError, Problem
+from fsm.errors import InputError
 from fsm.machine.fields import Exemption, FieldKind, Requirement
-from fsm.machine.versions import has, of_version, parted
+from fsm.machine.versions import conflict, has, meant, parted
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY", "observed"]
@@ -216,6 +216,18 @@ class Profile:
     since: str = ""
     until: str = ""
 
+    def of(self, name: str) -> Profile:
+        """What of it is there under *name*: its own, or that of a version."""
+        exact = name == self.name
+        version = self.since.partition(",")[0] if exact else parted(name)[1]
+
+        def kept(each: Override | Exemption) -> bool:
+            return not version or bool(exact and each.deviation) or has(version, each)
+
+        overrides = (each if exact else each.of(name) for each in self.overrides if kept(each))
+        exemptions = (each if exact else each.of(name) for each in self.exemptions if kept(each))
+        return replace(self, overrides=tuple(overrides), exemptions=tuple(exemptions))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
@@ -319,38 +331,25 @@ class Machine:
         >>> [way.reply for way in machine.under("containerd-1.7.24").step("absent", "stop")]
         [('ok',)]
         """
-        if not profile:
+        names = meant(profile, self.profiles)
+        if not profile or not all(names.values()):
             return None
-        if "+" in profile:
-            parts = [self.profiled(each) for each in profile.split("+")]
-            return self._combined(profile, [each for each in parts if each]) if all(parts) else None
-        names = (profile,) if profile in self.profiles else of_version(profile, self.profiles)
-        if len(names) != 1:
-            return None
-        found = self.profiles[names[0]]
-        exact = found.name == profile
-        version = found.since.partition(",")[0] if exact else parted(profile)[1]
-
-        def kept(each: Override | Exemption) -> bool:
-            return not version or bool(exact and each.deviation) or has(version, each)
-
-        overrides = (each if exact else each.of(profile) for each in found.overrides if kept(each))
-        exemptions = (each if exact else each.of(profile) for each in found.exemptions if kept(each))
-        return replace(found, overrides=tuple(overrides), exemptions=tuple(exemptions))
+        parts = [self.profiles[name].of(each) for each, name in names.items()]
+        return parts[0] if len(parts) == 1 else self._combined(profile, parts)
 
     def _combined(self, name: str, parts: list[Profile]) -> Profile:
         """All that the *parts* change, as *name*; first what replaces cells, and then what deviates from them."""
-        replaced: dict[tuple[str, str, bool], tuple[Profile, Cell]] = {}
+        replaced: dict[tuple[str, str, bool], tuple[str, Cell]] = {}
         problems = []
-        replacing = [(part, each) for part in parts for each in part.overrides if each.deviation is None]
-        for part, each in replacing:
-            cells = [(state, False, cell) for state, cell in each.cells.items()]
-            for state, ends, cell in [*cells, *((state, True, end) for state, end in each.ends.items())]:
-                other, before = replaced.setdefault((each.event, state, ends), (part, cell))
+        for part in parts:
+            narrowed = [each for each in part.overrides if each.deviation is None]
+            own = {(each.event, state, False): cell for each in narrowed for state, cell in each.cells.items()}
+            own |= {(each.event, state, True): end for each in narrowed for state, end in each.ends.items()}
+            for place, cell in own.items():
+                other, before = replaced.setdefault(place, (part.name, cell))
                 if replace(before, line=0) != replace(cell, line=0):
-                    what = f"'{part.name}' and '{other.name}' each say something else of '{each.event}' in '{state}'"
-                    hint = f"leave one of the two profiles out; '{other.name}' says it on line {before.line}"
-                    problems.append(Problem(path=self.path, line=cell.line, code="FSM105", what=what, hint=hint))
+                    of, first = f"'{place[0]}' in '{place[1]}'", (other, before.line)
+                    problems.append(conflict(self.path, of, (part.name, cell.line), first))
         if problems:
             raise InputError(problems)
         every = [each for part in parts for each in part.overrides]

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, Protocol
 
-from fsm.errors import nearest
+from fsm.errors import Problem, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 PATCH: Final = 3
 """Numbers of a version, the first two of which are those of its release branch."""
@@ -68,11 +68,38 @@ def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
     return tuple(key for key, since in fitting.items() if since == newest)
 
 
-def advice(name: str, profiles: Mapping[str, Bounded]) -> str:
-    """The way out where *name* is none of *profiles*, nor a version that exactly one of them is of."""
+def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
+    """The names in *asked*, with ``+`` between them, and which of the *profiles* each means; empty if none, or several.
+
+    >>> meant("old+new", {})
+    {'old': '', 'new': ''}
+    """
+    found = {each: (each,) if each in profiles else of_version(each, profiles) for each in (asked or "").split("+")}
+    return {each: names[0] if len(names) == 1 else "" for each, names in found.items() if each}
+
+
+def within(asked: str | None, profiles: Mapping[str, Bounded]) -> str | None:
+    """Those of the names in *asked* that mean one of the *profiles*; ``None`` if there are none."""
+    return "+".join(each for each, name in meant(asked, profiles).items() if name) or None
+
+
+def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) -> tuple[str, str] | None:
+    """The first of the names in *asked* that means a profile in none of the *groups*, and the way out."""
+    for name in meant(asked, {}):
+        if not any(within(name, profiles) for profiles in groups):
+            return name, _advice(name, {key: each for profiles in groups for key, each in profiles.items()})
+    return None
+
+
+def conflict(path: str, of: str, one: tuple[str, int], other: tuple[str, int]) -> Problem:
+    """That two profiles, each with the line on which it says so, cannot be combined: they differ in what they say *of* it."""
+    what = f"'{one[0]}' and '{other[0]}' each say something else of {of}"
+    hint = f"leave one of the two profiles out; '{other[0]}' says it on line {other[1]}"
+    return Problem(path=path, line=one[1], code="FSM105", what=what, hint=hint)
+
+
+def _advice(name: str, profiles: Mapping[str, Bounded]) -> str:
     if several := of_version(name, profiles) or tuple(each for each in profiles if each.startswith(f"{name}.")):
-        if len(several) == 1:
-            return f"did you mean '{several[0]}'? here a profile is taken as it stands, not as one version has it"
         return f"it may be {' or '.join(several)}: name one of them"
     runtime, version = parted(name)
     if len(numbers(version)) >= PATCH and any(each.startswith(f"{runtime}-") for each in profiles):

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from fsm.errors import InputError
 from fsm.machine import Clause, Kind, Machine
 from fsm.machine.conditions import Condition
+from fsm.machine.versions import conflict, meant, within
 
 BEGINNING: Final = "the beginning"
 """Name of the state in which every copy is in its initial state."""
@@ -101,13 +103,14 @@ class JointEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A profile of a system: the ``system`` as it is under it."""
+    """A profile of a system: the joint ``events`` that are otherwise under it."""
 
     name: str
     about: str
-    system: System
+    events: Mapping[str, JointEvent]
     since: str = ""
     until: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +129,7 @@ class System:
     profile: str = ""
 
     def under(self, profile: str | None) -> System:
-        """The system as *profile* has it, if one is named; ``ValueError`` if the system has no such profile.
+        """The system as *profile* has it, as of :meth:`Machine.under`, and its parts, where their machines have such a profile.
 
         >>> from fsm.library import load_system
         >>> system = load_system("cri-service")
@@ -135,10 +138,26 @@ class System:
         """
         if not profile or profile == self.profile:
             return self
-        if profile not in self.profiles:
+        names = meant(profile, self.profiles).values()
+        if not all(names):
             known = ", ".join(self.profiles) or "none"
             raise ValueError(f"system '{self.name}' has no profile {profile!r}; profiles: {known}")
-        return replace(self.profiles[profile].system, profile=profile)
+        changed: dict[str, tuple[Variant, JointEvent]] = {}
+        problems = {}
+        for variant in map(self.profiles.__getitem__, names):
+            for name, joint in variant.events.items():
+                other, before = changed.setdefault(name, (variant, joint))
+                if before != joint:
+                    of, places = f"'{joint.family}'", [(each.name, each.line) for each in (variant, other)]
+                    problems[joint.family] = conflict(self.path, of, *places)
+        if problems:
+            raise InputError(problems.values())
+        parts = {
+            name: replace(part, machine=part.machine.under(within(profile, part.machine.profiles)))
+            for name, part in self.parts.items()
+        }
+        events = {**self.events} | {name: joint for name, (_, joint) in changed.items()}
+        return replace(self, parts=parts, events=events, profiles={}, profile=profile)
 
     @property
     def copies(self) -> tuple[Copy, ...]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from fsm.checker import with_same_profile
 from fsm.checker.idempotence import CallPair, IdempotenceAutomaton
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine_table
 from fsm.checker.liveness import LeadsToGraph
@@ -17,6 +16,7 @@ from fsm.checker.safety import DONE, SequenceAutomaton, breaches
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
 from fsm.machine.table import tabulate
+from fsm.machine.versions import within
 from fsm.property.claims import Always, Claim, Follows, Idempotent, LeadsTo, MatchesDiagram, Never, Reachable, Refines
 from fsm.trace import Observation
 
@@ -148,7 +148,7 @@ class Following:
     """The belief about the other machine, which hears outputs as its events."""
 
     def __init__(self, claim: Follows, stepping: StepCache, profile: str | None) -> None:
-        other = tabulate(with_same_profile(claim.other, profile))
+        other = tabulate(claim.other.under(within(profile, claim.other.profiles)))
         self._listener = OutputListener(machine_table(stepping.table), other)
         self.start: Progress = (self._listener.belief_table.initial,)
         self.restarted: Progress = (self._listener.belief_table.everything,)
@@ -175,7 +175,7 @@ class Resembling:
 
     def __init__(self, claim: Refines, stepping: StepCache, profile: str | None) -> None:
         self._table = machine_table(stepping.table)
-        self._beliefs = BeliefTable(self._table, tabulate(with_same_profile(claim.other, profile)))
+        self._beliefs = BeliefTable(self._table, tabulate(claim.other.under(within(profile, claim.other.profiles))))
         self._overlap = claim.overlap
         self.start: Progress = (self._beliefs.initial,)
         self.texts = (f"is allowed by {claim.other.name}",)

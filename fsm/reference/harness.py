@@ -33,7 +33,7 @@ class ReferenceSUT(Generic[K]):
 
     def __init__(self, profile: str = "", kind: type[K] | None = None) -> None:
         self._profile = profile
-        self._kind = kind or self.kinds[-1 if profile in self.profiles else 0]
+        self._kind = kind or self.kinds[-1 if {*profile.split("+")} & {*self.profiles} else 0]
         self._scope = ExitStack()
         self.reset()
 

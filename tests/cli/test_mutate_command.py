@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import Terminal, fsm
 from door_project import CLAIM, door
 from judged import RECORDINGS
 from machines import DOOR, edited
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COIN = """\
 [machine]
@@ -28,8 +26,9 @@ tail = { about = "Tail up.", shows = "TAIL" }
 [event.turn]
 kind  = "call"
 about = "Turn it over."
-moves = { head = "tail", tail = "head" }
 """
+MOVES = 'moves = { head = "tail", tail = "head" }\n'
+COIN += MOVES
 TURNS = """\
 machine = "coin"
 [property.turns]
@@ -90,6 +89,47 @@ def test_tells_what_is_asked_for(tmp_path: Path) -> None:
     assert equal
     assert equal <= set(everything.splitlines())
     assert "  survives  push in open: refused\n" in everything
+
+
+@pytest.mark.parametrize(("name", "other"), [("cri-pod", "containerd-main"), ("nri-locks", "mended")])
+def test_what_is_wrong_with_one_of_several_profiles(name: str, other: str) -> None:
+    """Is said of that one, of machines and of systems alike; and profiles that conflict are refused."""
+    wrong, conflicting = (fsm("mutate", name, "-p", "containerd-1.7.24", "-p", each) for each in ("old-9.9.9", other))
+
+    assert (wrong.returncode, wrong.stdout) == (conflicting.returncode, conflicting.stdout) == (2, "")
+    assert "--profile: 'old-9.9.9': profiles: containerd-1." in wrong.stderr
+    assert f"'{other}' and 'containerd-1.7' each say something else of '" in conflicting.stderr
+    assert "[FSM105]\n    leave one of the two profiles out; 'containerd-1.7' says it on line " in conflicting.stderr
+
+
+def test_a_mutant_of_a_version(tmp_path: Path) -> None:
+    """Is one of the machine without what was mended by then."""
+    path = coin(tmp_path)
+    profiles = """
+[event.turn.clauses.other-side]
+says  = "A turn shows the other side."
+MUST  = "a purse"
+moves = { head = "tail", tail = "head" }
+[profile."purse-1"]
+about = "An old one."
+since = "1.0.0"
+until = "2.0.0"
+[profile."purse-1".cell.stuck]
+event    = "turn"
+about    = "It stays."
+deviates = "other-side"
+until    = "1.2.3"
+moves    = { head = { to = "head", reply = "error" } }
+[profile.odd]
+about = "Of two tails."
+"""
+    Path(path.replace("properties", "models")).write_text(COIN.removesuffix(MOVES) + profiles, encoding="utf-8")
+    ran = {each: fsm("mutate", path, "-p", each) for each in ("purse-1.2.2", "purse-1.2.3", "purse-1.2.3+odd")}
+
+    assert [each.stderr for each in ran.values()] == ["", "", ""]
+    assert "10 mutants, 10 killed" in ran["purse-1.2.3"].stdout
+    assert ran["purse-1.2.3"].stdout == ran["purse-1.2.3+odd"].stdout
+    assert "10 mutants" not in ran["purse-1.2.2"].stdout
 
 
 def test_by_one_property_only(tmp_path: Path) -> None:

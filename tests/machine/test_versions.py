@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fsm.checker import check
 from fsm.errors import InputError
 from fsm.judgement import judge
-from fsm.library import load
+from fsm.library import load, load_system
 from fsm.machine import Profile
-from fsm.machine.versions import advice, has, of_version
+from fsm.machine.versions import has, of_version, unknown_profile
+from fsm.property.evidence import Refuted
 from fsm.verdict import Holds, Illegal
 
 if TYPE_CHECKING:
@@ -92,6 +94,16 @@ def test_blocks_are_there_since(version: str, reply: str) -> None:
     assert way.reply == (reply,)
 
 
+def test_a_profile_does_not_conflict_with_itself() -> None:
+    """The later of two cells that it replaces is meant, alone and beside another profile."""
+    alone, combined = (
+        load("nri-api").under(f"containerd-1.7{each}").step("none", "block") for each in ("", "+upstream")
+    )
+
+    assert alone
+    assert alone == combined
+
+
 def test_a_deviation_is_named_after_the_version() -> None:
     """So that what is advised is the profile that was asked for."""
     named = {
@@ -114,8 +126,11 @@ def test_the_newest_profile_is_taken() -> None:
     assert of_version("door-1.2.7", profiles) == ("door-1.2",)
     assert of_version("door-1.4.0", profiles) == ("door-new", "door-other")
     assert of_version("gate-1.4.0", profiles) == of_version("door-0.9.0", profiles) == of_version("door-1.2", {}) == ()
-    assert advice("door-1.4.0", profiles) == "it may be door-new or door-other: name one of them"
-    assert advice("door-0.9.0", profiles).startswith("none is of that version; profiles: door-1,")
+
+    several, none = (unknown_profile(f"door-1.2+{each}", [profiles]) for each in ("door-1.4.0", "door-0.9.0"))
+    assert several == ("door-1.4.0", "it may be door-new or door-other: name one of them")
+    assert none
+    assert none[1].startswith("none is of that version; profiles: door-1,")
 
 
 def test_a_bound_is_that_of_the_branch() -> None:
@@ -150,6 +165,44 @@ def test_an_unknown_version_is_a_mistake(profile: str, hint: str) -> None:
 
     assert problem.code == "FSM203"
     assert problem.hint.startswith(hint)
+
+
+def test_a_system_has_versions_too() -> None:
+    """Its parts are as that version has them; one that none of its profiles is of is refused."""
+    system = load_system("nri-plugin-contract")
+    under = system.under("containerd-1.7.24")
+
+    assert {part.machine.profile for part in under.parts.values()} == {"containerd-1.7.24"}
+    assert system.under("containerd-1.7").events == under.events != system.events
+    with pytest.raises(ValueError, match=r"has no profile 'containerd-2\.2\.0'"):
+        system.under("containerd-2.2.0")
+
+
+def test_profiles_of_a_system_combine() -> None:
+    """What each changes is changed, and the machines have both; unless two of them change one event, each otherwise."""
+    contract, locks = load_system("nri-plugin-contract"), load_system("nri-locks")
+    one, other = (contract.under(f"containerd-{each}").events for each in ("1.7", "2.1"))
+    both = contract.under("containerd-1.7+containerd-2.1")
+
+    assert both.events == {
+        name: one[name] if one[name] != joint else other[name] for name, joint in contract.events.items()
+    }
+    assert {part.machine.profile for part in both.parts.values()} == {"containerd-1.7+containerd-2.1"}
+    with pytest.raises(InputError) as caught:
+        locks.under("containerd-1.7.24+mended")
+    first = caught.value.problems[0]
+    assert "'mended' and 'containerd-1.7' each say something else of 'call-begins'" in first.what
+    assert 0 < first.line
+
+
+@pytest.mark.parametrize(("profile", "known"), [("containerd-1.7.20", True), ("containerd-1.7.24", False)])
+def test_what_was_mended_is_no_known_failure(profile: str, *, known: bool) -> None:
+    """It is known to fail until the version that mended it, and in the branch as a whole."""
+    (found,) = check(load("container-status"), "stop-of-the-gone-succeeds", profile=profile).checked
+    (branch,) = check(load("container-status"), "stop-of-the-gone-succeeds", profile="containerd-1.7").checked
+
+    assert (isinstance(found.verdict, Refuted), found.expected is not None, found.unexpected) == (known, known, False)
+    assert branch.expected is not None
 
 
 @pytest.mark.slow

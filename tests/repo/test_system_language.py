@@ -74,7 +74,7 @@ def test_the_example_is_a_system() -> None:
 
     system = build_system(parse(_example(TEXT), WrittenSystem, path="office.toml"), find)
 
-    for each in (system, *(profile.system for profile in system.profiles.values())):
+    for each in (system, *map(system.under, system.profiles)):
         graph = explore(SystemTable(each))
         met = {graph.table.rows[step.row].name for step in graph.transitions}
         assert met == set(each.events)

@@ -15,7 +15,7 @@ import gzip
 import hashlib
 import json
 import sys
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -51,8 +51,8 @@ def tables() -> dict[str, Data]:
     for name in systems():
         system = load_system(name)
         found[f"system {name}"] = system_table(system)
-        for profile, variant in system.profiles.items():
-            found[f"system {name} under {profile}"] = system_table(variant.system)
+        for profile in system.profiles:
+            found[f"system {name} under {profile}"] = system_table(replace(system.under(profile), profile=""))
         found[f"properties of {name}"] = property_table(claims(name))
     return found
 

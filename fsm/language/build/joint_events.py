@@ -16,6 +16,7 @@ from fsm.language.read.positions import Keys
 from fsm.language.system_file import WrittenChange, WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
 from fsm.machine import Clause, Event, Machine
 from fsm.machine.conditions import Condition
+from fsm.machine.versions import meant
 from fsm.product.system import Copy, JointEvent, JointWay, PartStep, System
 
 _STEP: Final = re.compile(
@@ -27,8 +28,9 @@ _RESET: Final = re.compile(r"reset\s+(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+
 
 def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, WrittenJoint]:
     """The joint events by name as *file* has them under *profile*, or without one."""
-    changes = file.written.profile[profile].event if profile else {}
-    joints = file.written.event
+    joints, changes = file.written.event, dict[str, WrittenChange]()
+    for own in meant(profile, file.written.profile).values():
+        changes |= file.written.profile[own].event
     return {name: _changed(each, changes[name]) if name in changes else each for name, each in joints.items()}
 
 
@@ -46,9 +48,11 @@ def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
 
 def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
     """Where *rest* of the joint event *name* stands in *file*: in *profile*, if that says it, else in the event."""
-    own = ("profile", str(profile), "event", name, *rest)
-    whole = own[: 6 if rest[:1] == ("ways",) else 5]
-    return own if whole in file.lines.of else ("event", name, *rest)
+    for variant in meant(profile, file.written.profile).values():
+        own = ("profile", variant, "event", name, *rest)
+        if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:
+            return own
+    return ("event", name, *rest)
 
 
 def means(

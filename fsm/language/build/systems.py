@@ -18,6 +18,7 @@ from fsm.language.build.system_conditions import WORDS, scope
 from fsm.language.read import File
 from fsm.language.system_file import WrittenJoint, WrittenSystem, WrittenVariant
 from fsm.machine import Machine
+from fsm.machine.versions import within
 from fsm.product.system import Copy, JointEvent, Part, System, Variant
 
 MOST_COPIES: Final = 60
@@ -32,9 +33,9 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
     problems = Problems(model=model)
     written = model.written
     base = _system(problems, find, None)
-    profiles = {name: _variant(problems, find, name, each) for name, each in written.profile.items()}
-    systems = (base, *(each.system for each in profiles.values()))
-    used = {joint.clause.name for system in systems for joint in system.events.values()}
+    profiles = {name: _variant(problems, find, base, name, each) for name, each in written.profile.items()}
+    rows = (base.events, *(each.events for each in profiles.values()))
+    used = {joint.clause.name for events in rows for joint in events.values()}
     for name in written.clause:
         if name not in used:
             what = f"nothing rests on clause '{name}'"
@@ -73,7 +74,7 @@ def _define(problems: Problems[WrittenSystem], parts: Mapping[str, Part]) -> Def
 
 
 def _variant(
-    problems: Problems[WrittenSystem], find: Callable[[str], Machine], name: str, each: WrittenVariant
+    problems: Problems[WrittenSystem], find: Callable[[str], Machine], base: System, name: str, each: WrittenVariant
 ) -> Variant:
     written = problems.model.written
     for word, change in each.event.items():
@@ -86,8 +87,10 @@ def _variant(
         for number, way in enumerate(change.without):
             if way not in written.event[word].ways:
                 problems.unknown("FSM701", "unknown way", way, written.event[word].ways, *at, "without", number)
-    system = _system(problems, find, name)
-    return Variant(name=name, about=each.about, system=system, since=each.since, until=each.until)
+    joints = _system(problems, find, name).events
+    events = {word: joint for word, joint in joints.items() if joint != base.events.get(word)}
+    line = problems.model.lines.find("profile", name)
+    return Variant(name=name, about=each.about, events=events, since=each.since, until=each.until, line=line)
 
 
 def _system(problems: Problems[WrittenSystem], find: Callable[[str], Machine], profile: str | None) -> System:
@@ -139,7 +142,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             what = f"machine '{each.machine}' {first.what}"
             problems.say("FSM701", what, first.hint, "part", name, "machine")
             continue
-        machine = machine.under(profile if profile in machine.profiles else None)
+        machine = machine.under(within(profile, machine.profiles))
         if each.initial is not None and each.initial not in machine.states:
             at_initial = ("part", name, "initial")
             problems.unknown("FSM101", "unknown initial state", each.initial, machine.states, *at_initial)
