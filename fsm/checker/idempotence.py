@@ -6,10 +6,7 @@ from typing import NamedTuple
 from fsm.checker.breadth_first import SearchEdge, SearchResult, search
 from fsm.checker.instants import InstantStep, StepCache, holds
 from fsm.property.claims import Counts, Idempotent
-from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Vacuous
-
-UNSPECIFIED = "unspecified"
-"""The outcome of a call where the specification is silent."""
+from fsm.property.evidence import Conclusion, Proved, Refuted, Run, Vacuous, run_step
 
 
 class CallPair(NamedTuple):
@@ -48,8 +45,7 @@ class IdempotenceAutomaton:
         """Every step from *node*, a second call where the specification is silent included."""
         table = self.steps.table
         if (node.going or node.calls) and table.step(node.state, self.due(node)) is None:
-            state = table.states[node.state]
-            taken = RunStep(event=table.rows[self.row].event.name, source=state, target=state, outcome=UNSPECIFIED)
+            taken = run_step(table, node.state, self.row, None, node.state)
             yield SearchEdge(taken=taken, to=node, found=node.calls > 0)
         for step in self.steps.after(node.state):
             yield from self.taken(node, step)

@@ -30,7 +30,7 @@ from fsm.machine.conditions import (
 from fsm.machine.graph import explore, steps
 from fsm.machine.table import Table, TransitionSystem, Way
 from fsm.product import SystemTable
-from fsm.property.evidence import Run, RunStep
+from fsm.property.evidence import Run, RunStep, run_step
 
 SequenceNode: TypeAlias = tuple[int, int]
 """A state, and the number of conditions of a sequence that have held."""
@@ -152,16 +152,7 @@ class Successors:
         """The step from *state* by *way* of *row* that replies *reply*."""
         table = self.table
         event = table.rows[row].event.name
-        taken = RunStep(
-            event=event,
-            source=table.states[state],
-            target=table.states[way.to],
-            outcome=way.name,
-            reply=reply,
-            emits=way.emits,
-            ends=table.rows[row].ends,
-            done=way.done,
-        )
+        taken = run_step(table, state, row, way, way.to, reply)
         # The end of a call is not another occurrence of the event: it only replies.
         happens = "" if table.rows[row].ends else event
         instants = tuple(

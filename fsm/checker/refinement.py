@@ -24,7 +24,7 @@ from fsm.machine.calls.rules import ASKED, BEGUN, FREE, CallInstant, Rules
 from fsm.machine.table import Table, TransitionSystem
 from fsm.machine.traversal import Numbering
 from fsm.property.claims import Counts
-from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous
+from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous, run_step
 from fsm.trace import Observation, key
 
 
@@ -224,7 +224,11 @@ class _Product:
                     lost = self.belief_table.called(self.table.rows[call.row].event)
                     belief = self.belief_table.after(belief, Observation(event=lost, phase="lost"))
             calls = tuple(call for call in calls if call not in over)
-        return SearchEdge(taken=self._taken(node.state, instant), to=Node(instant.to, calls, belief), found=belief < 0)
+        return SearchEdge(
+            taken=run_step(self.table, node.state, instant.row, instant.way, instant.to),
+            to=Node(instant.to, calls, belief),
+            found=belief < 0,
+        )
 
     def _goes_on(self, node: Node, call: OpenCall, others: tuple[OpenCall, ...]) -> Iterator[SearchEdge[Node]]:
         if call.stage >= 0 or call.stage == FREE:
@@ -234,7 +238,10 @@ class _Product:
                 yield self._observed(node, others, seen, event.name)
         for instant in self.rules.instants(node.state, call.row, call.stage):
             calls = tuple(sorted((*others, OpenCall(call.row, instant.stage))))
-            yield SearchEdge(taken=self._taken(node.state, instant), to=Node(instant.to, calls, node.belief))
+            yield SearchEdge(
+                taken=run_step(self.table, node.state, instant.row, instant.way, instant.to),
+                to=Node(instant.to, calls, node.belief),
+            )
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
         """The replies of a call that has ended; those that are indefinite are always allowed, and left out."""
@@ -244,14 +251,3 @@ class _Product:
             return replies
         mentioned = {code for way in self.belief_table.dynamics.table.ways for code in way.reply} - {"ok", ANY_ERROR}
         return tuple(dict.fromkeys((*replies, *sorted(mentioned - set(other.indefinite)))))
-
-    def _taken(self, state: int, instant: CallInstant) -> RunStep:
-        table = self.table
-        return RunStep(
-            event=table.rows[instant.row].event.name,
-            source=table.states[state],
-            target=table.states[instant.to],
-            outcome=instant.way.name if instant.way else "unspecified",
-            emits=instant.emits,
-            ends=table.rows[instant.row].ends,
-        )

@@ -11,16 +11,13 @@ from fsm.machine import ANY_ERROR
 from fsm.machine.calls.rules import ASKED, BEGUN, Rules
 from fsm.machine.table import Row, Table, Way
 from fsm.machine.traversal import BreadthFirst
-from fsm.property.evidence import Run, RunStep
+from fsm.property.evidence import Run, RunStep, run_step
 
 OVERLAP: Final = 2
 """Largest number of calls in progress at a time."""
 
 NOWHERE = -1
 """The state of which nothing is specified any more."""
-
-UNSPECIFIED = "unspecified"
-"""The outcome of what the specification is silent about."""
 
 
 class Moment(NamedTuple):
@@ -155,16 +152,8 @@ class Observer:
         return search.exhausted()
 
     def _taken(self, at: Moment, step: ObservedStep, seen: Observable | None) -> RunStep:
-        row, way = self.table.rows[step.row], step.way
-        return RunStep(
-            event=row.event.name,
-            source=self.state(at),
-            target=self.state(step.to) or self.state(at),
-            outcome=way.name if way else UNSPECIFIED,
-            reply=seen.reply if seen else "",
-            emits=way.emits if way else (),
-            ends=row.ends,
-        )
+        to = at.state if step.to.state == NOWHERE else step.to.state
+        return run_step(self.table, at.state, step.row, step.way, to, seen.reply if seen else "")
 
 
 _Point: TypeAlias = tuple[Moment, int]

@@ -3,15 +3,11 @@
 ``since`` and ``until`` are a version, or several with commas: one for each release branch, its first two numbers.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
 
 from fsm.errors import Problem, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 PATCH: Final = 3
 """Numbers of a version, the first two of which are those of its release branch."""

@@ -5,10 +5,10 @@ A state of a system is one state of each copy of each part.  A joint event takes
 all its steps are.  Only the copies in a cone of influence (:mod:`fsm.product.influence`) need be present.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple, TypeAlias, overload
+from typing import NamedTuple, TypeAlias
 
 from msgspec import structs
 
@@ -127,10 +127,10 @@ class SystemTable:
         self.end: Mapping[int, int] = {}
         self.begun: frozenset[tuple[int, int]] = frozenset()
         beginning = tuple(self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies)
-        self._numbers = Numbering([beginning])
+        self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
-        self.initial = 0
-        self.states: Sequence[str] = _Named(self._locals, self.name)
+        self.states: list[str] = []
+        self.initial = self.number(beginning)
 
     def step(self, state: int, row: int) -> tuple[Way, ...]:
         event = self._events[row]
@@ -155,7 +155,7 @@ class SystemTable:
     def shows(self, state: int) -> tuple[str, ...]:
         return tuple(self._tables[copy.part].shows[self._locals[state][copy.digit]] for copy in self.system.copies)
 
-    def name(self, locals_: Locals) -> str:
+    def _name(self, locals_: Locals) -> str:
         """The states of the copies in words, without those in their initial state."""
         named = [
             f"{copy.name} {self._tables[copy.part].states[locals_[copy.digit]]}"
@@ -179,7 +179,10 @@ class SystemTable:
 
     def number(self, locals_: Locals) -> int:
         """The state in which the copies are in *locals_*."""
-        return self._numbers[locals_]
+        number = self._numbers[locals_]
+        if number == len(self.states):
+            self.states.append(self._name(locals_))
+        return number
 
     def _event(self, joint: JointEvent) -> _Event:
         paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)
@@ -263,25 +266,3 @@ def _runs(moves: tuple[_Move, ...], before: Locals) -> list[_Run]:
                 (ended if error else following).append((after, (*done, delivered if heard else undelivered), error))
         going = following
     return [*going, *ended]
-
-
-class _Named(Sequence[str]):
-    """The names of the states created so far."""
-
-    def __init__(self, known: list[Locals], name: Callable[[Locals], str]) -> None:
-        self._known = known
-        self._name = cache(lambda index: name(known[index]))
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(len(self)))]
-        return self._name(index)

@@ -1,16 +1,19 @@
 """What the checker concludes about a property, with its evidence, as data."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from fsm.machine import Machine
-from fsm.machine.table import Done
+from fsm.machine.table import Done, TransitionSystem, Way
 from fsm.product.system import System
 from fsm.property.claims import Counts, KnownFailure, Property
 from fsm.trace import Phase
 from fsm.verdict import Fails, Holds, Unknown
+
+UNSPECIFIED: Final = "unspecified"
+"""The outcome of what the specification is silent about."""
 
 
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):
@@ -29,6 +32,20 @@ class RunStep(Struct, gc=False, frozen=True, kw_only=True):
     ends: bool = False
     phase: Phase = ""
     done: tuple[Done, ...] = ()
+
+
+def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to: int, reply: str = "") -> RunStep:
+    """The step of *row* of *table* from *state* to *to*, by *way* if that is specified."""
+    return RunStep(
+        event=table.rows[row].event.name,
+        source=table.states[state],
+        target=table.states[to],
+        outcome=way.name if way else UNSPECIFIED,
+        reply=reply,
+        emits=way.emits if way else (),
+        ends=table.rows[row].ends,
+        done=way.done if way else (),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

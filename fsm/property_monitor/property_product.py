@@ -20,6 +20,7 @@ from fsm.machine.calls.rules import ASKED, CallInstant, Rules
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.table import Table, Way
 from fsm.property.claims import Claim, conditions_of
+from fsm.property.evidence import UNSPECIFIED
 from fsm.property_monitor.automata import Broken, Progress, memory
 
 PLACES: Final = 4_000
@@ -126,7 +127,7 @@ class PropertyProduct:
         self, place: RunPlace, row: int, to: int, *, reply: str, emits: tuple[str, ...], begins: bool = False
     ) -> tuple[RunPlace, InstantStep]:
         """Where an event of *row* leads from *place* that goes as the machine does not have it, and that step."""
-        way = Way(index=-1, name="unspecified", to=to, reply=(reply,) if reply else (), emits=emits, begins=begins)
+        way = Way(index=-1, name=UNSPECIFIED, to=to, reply=(reply,) if reply else (), emits=emits, begins=begins)
         step = self.steps.step(place.state, row, way, reply)
         return self.after(place, step), step
 

@@ -7,21 +7,16 @@ An observation keeps the configurations that explain it, with all that may come 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, bits, late, numbers, plus
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, Rules
 from fsm.machine.calls.unobserved import Unobserved, resting_on, tried
+from fsm.machine.table import Table, Way
 from fsm.machine.traversal import closure
-from fsm.trace import ABSENT
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from fsm.machine.table import Table, Way
-    from fsm.trace import Key
+from fsm.trace import ABSENT, Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,9 @@ that another one covers is dropped.  Without this, eight threads at one containe
 it, hundreds.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fsm.machine.calls.configuration import (
     Configuration,
@@ -22,13 +21,8 @@ from fsm.machine.calls.configuration import (
     passing,
     plus,
 )
-from fsm.machine.calls.rules import ASKED, BEGUN, HELD, LOST, LOST_BEGUN, Rules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from fsm.machine.calls.rules import CallInstant
-    from fsm.machine.table import Table, Way
+from fsm.machine.calls.rules import ASKED, BEGUN, HELD, LOST, LOST_BEGUN, CallInstant, Rules
+from fsm.machine.table import Table, Way
 
 ASSUMED: Final = "assumed "
 """What marks, among the deviations on which a configuration rests, an event that is assumed to have happened."""
