@@ -1,6 +1,56 @@
-"""``python -m fsm``."""
+"""``python -m fsm``, and the command ``fsm``: signals are taken before anything slow is imported."""
 
-from fsm.cli import main
+import os
+import signal
+import sys
+import threading
+import warnings
+from types import FrameType
+from typing import Final
+
+INTERRUPTED: Final = 130
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Interruption:
+    """What a signal does: the command cleans up and ends, and nothing that it still finds is a verdict.
+
+    The exception may be lost on its way, as in a finalizer, or be met by code that takes it for a failure of what it
+    tests.  So from the first signal on nothing is written to standard output, and the exit code is settled.
+    """
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if not self.came:
+            self.came = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            # Of what is abandoned half-way no word is of use.
+            sys.unraisablehook = lambda _: None
+            threading.excepthook = lambda _: None
+            warnings.simplefilter("ignore")
+            if "logging" in sys.modules:
+                sys.modules["logging"].disable()
+        raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Run the command; its result is the exit code."""
+    interruption = _Interruption()
+    for each in _ENDING:
+        if signal.getsignal(each) is not signal.SIG_IGN:  # as with nohup, or in the background
+            signal.signal(each, interruption)
+    try:
+        from fsm import cli  # noqa: PLC0415  (an interrupt may come while it is imported)
+
+        cli.main()
+    finally:
+        if interruption.came:
+            sys.stderr.write("interrupted\n")
+            sys.exit(INTERRUPTED)
+
 
 if __name__ == "__main__":
     main()

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+_LONGEST: Final = 2_000
+
 WRONG_INPUT: Final = 2
 """The exit code of a command whose input cannot be used."""
 
@@ -47,8 +49,8 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else self.path
-        first = f"{place}: {self.what} [{self.code}]"
-        return f"{first}\n    {self.hint}" if self.hint else first
+        first = f"{visible(place)}: {printable(self.what)} [{self.code}]"
+        return f"{first}\n    {printable(self.hint)}" if self.hint else first
 
 
 class InputError(Exception):
@@ -57,6 +59,20 @@ class InputError(Exception):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))
+
+
+def visible(text: str) -> str:
+    r"""*text* with what a terminal would obey, or could not show, written as escapes.
+
+    >>> print(visible("evil\x1b[2J"))
+    evil\x1b[2J
+    """
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def printable(text: str) -> str:
+    """*text*, of which a part may come from an input, on one line that can be read to its end."""
+    return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")
 
 
 def nearest(word: str, known: Iterable[str], *, of: str) -> str:

@@ -5,17 +5,19 @@ that ``fsm --help`` does not pay for the engines.
 """
 
 import importlib
+import importlib.metadata
 import io
 import os
 import signal
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
 import click
 
-from fsm.errors import WRONG_INPUT, InputError, nearest
+from fsm.errors import WRONG_INPUT, InputError, nearest, printable
 
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
@@ -38,7 +40,8 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 CANNOT_WRITE: Final = 74
 """As ``sysexits.h`` has it: an error of input or output, such as a full disk; there is no verdict."""
-INTERRUPTED: Final = 130
+INTERNAL_ERROR: Final = 70
+"""As ``sysexits.h`` has it: a mistake in fsm itself; there is no verdict."""
 
 
 class _Commands(click.Group):
@@ -79,10 +82,12 @@ class _Commands(click.Group):
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
-    epilog="Exit codes: 0 it holds, 1 it fails, 2 the input is wrong, 3 it is unknown.\n\n"
+    epilog="Exit codes: 0 it holds, 1 it fails, 2 the input is wrong, 3 it is unknown, 70 an error of fsm itself, "
+    "74 the output could not be written, 130 interrupted.\n\n"
     'Completion: eval "$(_FSM_COMPLETE=bash_source fsm)", or zsh_source, fish_source.',
 )
 @click.version_option(None, "-V", "--version", package_name="container-fsm", message="fsm %(version)s")
+@click.option("--debug", is_flag=True, expose_value=False, help="Print the traceback of an error of fsm itself.")
 @click.pass_context
 def group(ctx: click.Context) -> None:
     """Executable lifecycle specifications: is this behaviour legal?
@@ -104,7 +109,6 @@ def main() -> None:
     """Run the command; its result is the exit code."""
     # When the reader has gone, as with "| head", end as every filter does.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it leaves as little behind as an interrupt
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # file names need not be UTF-8, nor need terminals
     try:
@@ -115,17 +119,29 @@ def main() -> None:
         click.echo(str(error), err=True)
         sys.exit(WRONG_INPUT)
     except click.ClickException as error:
+        vars(error).update(message=printable(error.message))  # what was typed is in it
         error.show()
         sys.exit(WRONG_INPUT)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        _discard()
-        sys.exit(INTERRUPTED)
+    except click.Abort as error:  # click's word for an interrupt
+        raise KeyboardInterrupt from error
     except OSError as error:
         click.echo(f"could not write: {(error.strerror or str(error)).lower()}", err=True)
         _discard()
         sys.exit(CANNOT_WRITE)
+    except Exception as error:  # noqa: BLE001  (whatever it is, it is no verdict)
+        if "--debug" in sys.argv[1:2]:
+            traceback.print_exception(error)
+        click.echo(_internal(error), err=True)
+        _discard()
+        sys.exit(INTERNAL_ERROR)
     sys.exit(answer if isinstance(answer, int) else 0)
+
+
+def _internal(error: Exception) -> str:
+    """The line that reports *error*, a mistake in fsm itself."""
+    what = printable(" ".join(f"{type(error).__name__}: {error}".split()))
+    version = importlib.metadata.version("container-fsm")
+    return f"error in fsm {version} itself, no verdict: {what}; report it with what 'fsm --debug COMMAND ...' prints"
 
 
 def _discard() -> None:

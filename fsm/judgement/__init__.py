@@ -23,8 +23,9 @@ from fsm.monitor.cache import shared
 from fsm.recordings import Recording, RecordingKind, open_recording
 from fsm.recordings.batches import Batch
 from fsm.recordings.combined import open_combined
+from fsm.recordings.line_reader import BROKEN_OFF
 from fsm.recordings.restarts import SHORTEST, Assume, Restarts
-from fsm.verdict import Illegal, Judgement, Violation
+from fsm.verdict import Holds, Illegal, Judgement, Unknown, Violation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +114,8 @@ def judge(
     judgements = tuple(_of_version(each, of, version) for each, of in zip(judgements, machines, strict=True))
     if watches:
         judgements = tuple(watch.added_to(each) for watch, each in zip(watches, judgements, strict=True))
+    if recording.notes[BROKEN_OFF]:
+        judgements = tuple(map(_broken_off, judgements))
     return Judged(
         name=name,
         kind=recording.kind,
@@ -135,6 +138,18 @@ def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgeme
 
     findings = (replace(each, first=tuple(map(resembling, each.first))) for each in judgement.verdict.findings)
     return replace(judgement, verdict=replace(judgement.verdict, findings=tuple(findings)))
+
+
+def _broken_off(judgement: Judgement) -> Judgement:
+    """*judgement* of a recording of which a part is missing: without a violation nothing is known."""
+    why = "the compressed data break off, and what is missing is not judged"
+    match judgement.verdict:
+        case Holds():
+            return replace(judgement, verdict=Unknown(why=why))
+        case Illegal(incomplete="") as found:
+            return replace(judgement, verdict=replace(found, incomplete=why))
+        case _:
+            return judgement
 
 
 def _joint(

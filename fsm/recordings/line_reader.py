@@ -1,7 +1,7 @@
 """Lines of a file, a compressed file or standard input.
 
 Bytes are read in large pieces and given as whole lines with their numbers. Damage is counted and never fatal: a
-truncated compressed file ends where it breaks off, and a line longer than :data:`LONGEST` is cut.
+truncated compressed file ends where it breaks off (:data:`BROKEN_OFF`), and a line longer than :data:`LONGEST` is cut.
 """
 
 import sys
@@ -23,6 +23,9 @@ PIECE: Final = 1 << 20
 
 LONGEST: Final = 1 << 20
 """Number of bytes of a line that are kept."""
+
+BROKEN_OFF: Final = "breaks in the compressed data: the rest is missing"
+"""The note on an input of which a part cannot be read: what it would have shown is unknown."""
 
 STDIN: Final = "-"
 
@@ -117,7 +120,7 @@ class LineReader:
                 inflate = zlib.decompressobj(wbits=_GZIP)
             elif not data:
                 data = self._read(file)
-        self.notes["breaks in the compressed data: the rest is missing"] += 1
+        self.notes[BROKEN_OFF] += 1
 
     def _read(self, file: IO[bytes]) -> bytes:
         try:

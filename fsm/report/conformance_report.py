@@ -6,6 +6,7 @@ from typing import Final
 
 from fsm.conformance.executor import Failure
 from fsm.conformance.suite import Tested
+from fsm.errors import visible
 from fsm.machine import LEVELS, Level
 from fsm.report import ExitCode, words
 from fsm.report.failures import lines, trace_data
@@ -42,7 +43,7 @@ class _Writer:
     def lines(self) -> Iterator[str]:
         machine = self.tested.oracle.plan.table.machine
         by = f", tested by {machine.name}" if self.tested.sut else ""
-        yield f"{self.layout.style(words.visible(self.tested.sut or machine.name), 'bold')}{by}"
+        yield f"{self.layout.style(visible(self.tested.sut or machine.name), 'bold')}{by}"
         for failure in self.tested.failures:
             yield ""
             word, how = ("violation", "red") if fails(failure, self.least) else ("surprise", "yellow")

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why
 from fsm.diagrams.read import Location
+from fsm.errors import visible
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
-from fsm.report.words import plural, visible
+from fsm.report.words import plural
 
 
 def answer(found: Comparison) -> ExitCode:

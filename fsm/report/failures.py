@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from fsm.conformance.executor import Failure, Taken
+from fsm.errors import visible
 from fsm.report import words
 from fsm.report.json_report import Json
 from fsm.report.layout import LABEL, PLAIN, Layout
@@ -65,7 +66,7 @@ def _seen(taken: Taken) -> str:
     if seen is None:
         return "no answer"
     reply = "in progress" if seen.reply is None else seen.reply
-    parts = [words.visible(reply)] if reply else []
-    parts += [f"emits {', '.join(map(words.visible, seen.outputs))}"] if seen.outputs else []
-    parts += [f"shows {words.visible(seen.shows)}"] if seen.shows else []
+    parts = [visible(reply)] if reply else []
+    parts += [f"emits {', '.join(map(visible, seen.outputs))}"] if seen.outputs else []
+    parts += [f"shows {visible(seen.shows)}"] if seen.shows else []
     return "; ".join(parts)

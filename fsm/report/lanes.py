@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from fsm.errors import visible
 from fsm.linearizability import Linearizable, NotLinearizable
 from fsm.linearizability.history import History, Operation
 from fsm.report import words
-from fsm.report.words import either, visible
+from fsm.report.words import either
 from fsm.verdict import Cause, Unknown
 
 if TYPE_CHECKING:

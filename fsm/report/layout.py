@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from fsm.errors import visible
 from fsm.machine import Clause
 from fsm.report import ExitCode, words
 from fsm.verdict import Violation
@@ -60,7 +61,7 @@ class Layout:
 
     def filled(self, value: str, first: str, rest: str, *, marked: str = "", how: str = "") -> list[str]:
         """*value* in lines that begin with *first* and then with *rest*."""
-        return self.kept(words.visible(" ".join(value.split())), first, rest, marked=marked, how=how)
+        return self.kept(visible(" ".join(value.split())), first, rest, marked=marked, how=how)
 
     def kept(
         self, text: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""

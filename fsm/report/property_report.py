@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fsm.conformance.property_tests import PropertyTestResult
+from fsm.errors import visible
 from fsm.machine import LEVELS, Level
 from fsm.report import ExitCode, words, worst
 from fsm.report.check_report import PropertyStatus
@@ -41,7 +42,7 @@ class PropertyTestReport:
 
     def text(self, layout: Layout) -> str:
         """The report for people, ending in a newline."""
-        lines = [f"{layout.style(words.visible(self.sut), 'bold')}, tested for the properties of {self.machine}", ""]
+        lines = [f"{layout.style(visible(self.sut), 'bold')}, tested for the properties of {self.machine}", ""]
         for each in self.results:
             lines += self._item(each, layout)
             if each.failure is not None:

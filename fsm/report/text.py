@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from fsm.errors import visible
 from fsm.judgement import Judged
 from fsm.recordings import RecordingKind
 from fsm.report import ExitCode, Report, why, words
@@ -32,14 +33,14 @@ class _Writer:
         if len(self.report.judged) + len(self.report.problems) > 1:
             yield ""
             for judged in self.report.judged:
-                yield f"{self.layout.verdict(self.report.of(judged), pad=7)}  {words.visible(words.file(judged.name))}"
+                yield f"{self.layout.verdict(self.report.of(judged), pad=7)}  {visible(words.file(judged.name))}"
             for problem in self.report.problems:
-                yield f"{self.layout.style('wrong  ', 'red')}  {words.visible(words.file(problem.path))}: {problem.what}"
+                yield f"{self.layout.style('wrong  ', 'red')}  {visible(words.file(problem.path))}: {problem.what}"
 
     def _recording(self, judged: Judged) -> Iterator[str]:
         kind = "no kind of recording that fsm knows" if judged.kind is RecordingKind.NOTHING else judged.kind.value
-        version = f" of containerd {words.visible(judged.version)}" if judged.version else ""
-        yield f"{self.layout.style(words.visible(words.file(judged.name)), 'bold')}: {kind}{version}"
+        version = f" of containerd {visible(judged.version)}" if judged.version else ""
+        yield f"{self.layout.style(visible(words.file(judged.name)), 'bold')}: {kind}{version}"
         for judgement in judged.judgements:
             for finding in self.report.findings(judgement):
                 yield ""
@@ -73,8 +74,8 @@ class _Writer:
 
     def _place(self, file: str, line: int, seen: Observation, entity: str) -> Iterator[str]:
         """Where and when, never broken inside the path: people copy it."""
-        place = words.visible(f"{'stdin' if file == '-' else file}:{line}")
-        moment = words.visible(words.moment(seen.at))
+        place = visible(f"{'stdin' if file == '-' else file}:{line}")
+        moment = visible(words.moment(seen.at))
         one = f"    {'where':<{LABEL}}{place}"
         fits = moment and len(one) + len(moment) + 1 <= self.layout.width
         yield f"{one} {moment}" if fits else one

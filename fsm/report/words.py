@@ -21,15 +21,6 @@ def short(text: str) -> str:
     return _LONG.sub(r"\1", text)
 
 
-def visible(text: str) -> str:
-    r"""*text* with what a terminal would obey, or could not show, written as escapes.
-
-    >>> print(visible("evil\x1b[2J"))
-    evil\x1b[2J
-    """
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
-
-
 def plural(count: int, word: str) -> str:
     """*count* and *word*, in the plural where it should be.
 

@@ -10,11 +10,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
 import pytest
 from commands import FAILING, FSM, HOLDING, PLAIN, RECORDINGS, Terminal, fsm, interruptible, process, shell
+from door_project import IMPLEMENTATION
 from jsonschema import Draft202012Validator
 from machines import DOOR
 from real_parts import program
@@ -505,6 +507,85 @@ def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
 
     assert (130, b"", [b"interrupted"]) == (running.returncode, out, err.split())
     assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_while_modules_are_imported(number: int, tmp_path: Path) -> None:
+    """As in the first moments of every command."""
+    (tmp_path / "click.py").write_text("import time\nprint(flush=True)\ntime.sleep(60)\n", encoding="utf-8")
+    pipe = subprocess.PIPE
+    with interruptible():
+        running = subprocess.Popen([FSM, "list"], stdout=pipe, stderr=pipe, env=PLAIN | {"PYTHONPATH": str(tmp_path)})
+    assert running.stdout is not None
+    running.stdout.readline()
+
+    running.send_signal(number)
+    out, err = running.communicate(timeout=30)
+
+    assert (130, b"", [b"interrupted"]) == (running.returncode, out, err.split())
+
+
+def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
+    """As with nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = started("simulate", "cri-pod", "--length", "100000000", cwd=tmp_path)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert process.stdout is not None
+    process.stdout.readline()
+
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.2)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+
+    assert 130 == process.returncode
+
+
+@pytest.mark.parametrize(("length", "code"), [(1, 130), (None, 0)])
+def test_an_interrupt_that_is_lost_gives_no_verdict(length: int | None, code: int, tmp_path: Path) -> None:
+    """What is tested may catch it, and go on as if nothing had happened."""
+    (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
+    (tmp_path / "hard.py").write_text(
+        f"""\
+import contextlib, os, signal
+import carpenter
+
+class Hearing(carpenter.Door):
+    def do(self, event):
+        with contextlib.suppress(KeyboardInterrupt):
+            for _ in range({length or 0}):
+                os.kill(os.getpid(), signal.SIGINT)
+        return super().do(event)
+""",
+        encoding="utf-8",
+    )
+    (tmp_path / "carpenter.py").write_text(IMPLEMENTATION, encoding="utf-8")
+
+    with interruptible():
+        ran = process("test", "door.toml", "--against", "python:hard:Hearing", "-n", "5", cwd=tmp_path)
+
+    assert code == ran.returncode, ran.stderr
+    assert ("" if code else "python:hard") == ran.stdout[:11]
+
+
+# -- errors of fsm itself ------------------------------------------------------------------
+
+
+def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
+    """One line, no traceback, a code of its own."""
+    code = "raise LookupError('lost\\n::error:: its \\x1b[31mway')\n"
+    (tmp_path / "junitparser.py").write_text(code, encoding="utf-8")
+    command = ("judge", "--format", "junit", HOLDING)
+
+    ran, debugged = (process(*each, *command, env={"PYTHONPATH": str(tmp_path)}) for each in ((), ("--debug",)))
+
+    assert (70, "") == (ran.returncode, ran.stdout)
+    assert 1 == len(ran.stderr.splitlines())
+    assert "LookupError: lost ::error:: its \\x1b[31mway; report it with what 'fsm --debug COMMAND" in ran.stderr
+    assert (70, "Traceback") == (debugged.returncode, debugged.stderr[:9])
 
 
 def test_interrupting_simulate(tmp_path: Path) -> None:

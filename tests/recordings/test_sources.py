@@ -19,7 +19,7 @@ from fsm.recordings.cri_calls import CriCallReader
 from fsm.recordings.error_texts import met, split
 from fsm.recordings.line_reader import LONGEST
 from fsm.recordings.log_entries import entry
-from fsm.verdict import Holds
+from fsm.verdict import Holds, Illegal, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -118,6 +118,20 @@ def test_compressed_and_broken_off_is_read_up_to_there(tmp_path: Path) -> None:
     )
     assert 1 == found.notes["breaks in the compressed data: the rest is missing"]
     assert violations(found)
+    assert all(each.verdict.incomplete for each in found.judgements if isinstance(each.verdict, Illegal))
+
+
+def test_half_a_recording_that_holds_is_unknown(tmp_path: Path) -> None:
+    """What is missing may be a violation; a plain file cannot show that it is half."""
+    recording = content("containerd-1.7.24.log")
+
+    whole, half = (judged(gzip.compress(recording)[:end], tmp_path) for end in (None, -2_000))
+
+    assert {Holds} == {type(each.verdict) for each in whole.judgements}
+    assert {"the compressed data break off, and what is missing is not judged"} == {
+        each.verdict.why for each in half.judgements if isinstance(each.verdict, Unknown)
+    }
+    assert {Unknown} == {type(each.verdict) for each in half.judgements}
 
 
 @pytest.mark.parametrize(("end", "lines"), [(b"", 1), (b"\n", 1), (b"\nx", 2), (b"\n\n", 2)])
