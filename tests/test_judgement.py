@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -35,6 +36,7 @@ WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("FSM208", "uncalled.edn", {"models": ["cri-container"]}, "start ends that was not called"),
     ("FSM211", "trace.jsonl", {"models": ["cri-pod"], "properties": ["stop-is-idempotant"]}, "no property"),
     ("FSM212", "version.jsonl", {}, "Invalid enum value 2 - at `$.trace`"),
+    ("FSM214", "outside.jsonl", {}, "machine '/etc/passwd.toml' is no file in the folder of the recording"),
     ("FSM213", "c1.status.json", {}, "is no checkpoint: it is without a version"),
     ("FSM210", "strat.edn", {"models": ["cri-container"]}, "no event 'strat' of cri-container"),
 )
@@ -43,6 +45,7 @@ HISTORIES = {
     "uncalled.edn": "{:type :ok, :f :start, :process 0}",
     "strat.edn": "{:type :invoke, :f :strat, :process 0}",
     "c1.status.json": "{}",
+    "outside.jsonl": '{"trace": 1, "machine": "/etc/passwd.toml"}\n',
     "version.jsonl": '{"trace": 2, "machine": "cri-container"}\n',
 }
 HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}
@@ -161,7 +164,7 @@ def test_every_code_of_recordings_has_a_case() -> None:
     [
         ("cri-containr", "machine 'cri-containr' is not the name of a model"),
         ("no/such.toml", "machine '{beside}/no/such.toml' cannot be opened: no such file or directory"),
-        ("x\0.toml", "machine '{beside}/x\0.toml' cannot be opened: embedded null byte"),
+        ("x\0.toml", "machine 'x\0.toml' is no file in the folder of the recording, nor below it"),
     ],
 )
 def test_a_header_that_names_no_machine_is_told_with_its_place(machine: str, what: str, tmp_path: Path) -> None:
@@ -203,6 +206,28 @@ def test_a_path_in_a_header_starts_at_the_trace(tmp_path: Path, monkeypatch: pyt
     judged = judge("run/trace.jsonl")
 
     assert [("cri-container", Holds())] == [(each.machine.name, each.verdict) for each in judged.judgements]
+
+
+@pytest.mark.parametrize(
+    "name", ["../mine.toml", "{here}/mine.toml", "link.toml", "pipe.toml", "nul\\u0000.toml", "run/"]
+)
+def test_a_header_opens_no_file_elsewhere(name: str, tmp_path: Path) -> None:
+    """Not by an absolute path, above, through a link, and nothing that could be waited for."""
+    here = tmp_path / "run"
+    (here / "run").mkdir(parents=True)
+    (tmp_path / "mine.toml").write_text((home() / "models" / "cri-container.toml").read_text("utf-8"), "utf-8")
+    (here / "mine.toml").symlink_to("../mine.toml")
+    (here / "link.toml").symlink_to("../mine.toml")
+    os.mkfifo(here / "pipe.toml")
+    trace = here / "trace.jsonl"
+    trace.write_text(f'{{"trace": 1, "machine": "{name.format(here=here)}", "fresh": true}}\n{TRACE}', encoding="utf-8")
+
+    with pytest.raises(InputError) as caught:
+        judge(trace)
+
+    (problem,) = caught.value.problems
+    assert ("FSM214", 1) == (problem.code, problem.line)
+    assert {Holds()} == {each.verdict for each in judge(trace, models=[str(tmp_path / "mine.toml")]).judgements}
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
 """``fsm draw``: models as pictures and tables."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -19,7 +18,7 @@ from fsm.diagrams.draw.markdown import markdown
 from fsm.diagrams.draw.mermaid import mermaid
 from fsm.diagrams.draw.picture import Extra, Marks, Picture, picture
 from fsm.diagrams.draw.plantuml import plantuml
-from fsm.diagrams.track import track
+from fsm.diagrams.track import highlighted
 from fsm.errors import WRONG_INPUT, InputError, Problem, nearest
 from fsm.judgement import judge
 from fsm.library import load, names
@@ -209,7 +208,7 @@ def _marks(
     if highlight is not None and coverage:
         raise click.UsageError("--highlight and --coverage are two pictures: ask for one at a time")
     if highlight is not None:
-        return _counterexample(machine, highlight) or track(machine, highlight, entity)
+        return highlighted(machine, highlight, entity)
     if not coverage:
         return None
     counts: Counter[tuple[str, str]] = Counter()
@@ -221,23 +220,3 @@ def _marks(
         hint = f"give recordings of any {machine.entity}, or traces of that machine"
         raise InputError([Problem(path=", ".join(coverage), line=0, code="FSM204", what=what, hint=hint)])
     return Marks(counts=counts)
-
-
-def _counterexample(machine: Machine, path: str) -> Marks | None:
-    """The first counterexample about *machine* in a report of ``fsm check``; ``None`` if the file is none."""
-    try:
-        document: Any = json.loads(Path(path).read_text(encoding="utf-8"))
-        examined = [each for each in document["machines"] if each["machine"] == machine.name]
-        runs = [one["counterexample"] for each in examined for one in each["properties"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    for run in runs:
-        if run:
-            steps = [*run["steps"], *run["cycle"]]
-            return Marks(
-                steps=frozenset((step["event"] or "", step["source"], step["target"]) for step in steps),
-                states=frozenset({run["initial"], *(step["target"] for step in steps)}),
-            )
-    what = f"has no counterexample about {machine.name}"
-    problem = Problem(path=path, line=0, code="FSM204", what=what, hint="write it with 'fsm check --format json' first")
-    raise InputError([problem])

@@ -1,14 +1,94 @@
-"""The path of a recorded run through a machine: the steps that it may have taken, and where it failed."""
+"""The path of a run through a machine: a counterexample, or what a recording may have taken, and where it failed."""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
 
 from fsm.diagrams.draw.picture import EdgeLabel, Marks
-from fsm.errors import InputError, Problem, nearest
+from fsm.errors import InputError, Problem, contents, nearest
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.table import tabulate
 from fsm.recordings import open_recording
+from fsm.recordings.line_reader import decoded
 from fsm.trace import Observation, key
+
+_LARGEST: Final = 64 << 20
+"""Number of bytes of a report, or of a recording that can be read only once."""
+
+
+class _Step(msgspec.Struct):
+    source: str
+    target: str
+    event: str | None = None
+
+
+class _Run(msgspec.Struct):
+    initial: str
+    steps: list[_Step]
+    cycle: list[_Step]
+
+
+class _Property(msgspec.Struct):
+    counterexample: _Run | None = None
+
+
+class _Checked(msgspec.Struct):
+    machine: str
+    properties: list[_Property]
+
+
+class _Report(msgspec.Struct):
+    """What ``fsm check --format json`` writes, as far as it is drawn."""
+
+    machines: list[_Checked]
+
+
+_REPORT: Final = msgspec.json.Decoder(_Report)
+
+
+def highlighted(machine: Machine, name: str, entity: str = "") -> Marks:
+    """The run in the file *name*: the first counterexample about *machine* in a report of ``fsm check``, or a recording.
+
+    Raises :class:`InputError` for a file that can be read as neither, or that has nothing about *machine*.
+    """
+    hint = "give a recording, or what 'fsm check --format json' wrote"
+    found = contents(name, most=_LARGEST, code="FSM204", hint=hint)
+    whole = len(found) <= _LARGEST
+    report = decoded(found, _REPORT) if whole else None
+    if report is not None:
+        return _counterexample(machine, report, name)
+    if Path(name).is_file():
+        return track(machine, name, entity)
+    if not whole:
+        what = f"has more than {_LARGEST >> 20} MiB, and can be read only once"
+        raise InputError([Problem(path=name, line=0, code="FSM204", what=what, hint="save it in a file first")])
+    with tempfile.NamedTemporaryFile(prefix="fsm-") as file:
+        file.write(found)
+        file.flush()
+        try:
+            return track(machine, file.name, entity)
+        except InputError as error:
+            raise InputError(replace(each, path=name) for each in error.problems) from error
+
+
+def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
+    examined = (each for each in report.machines if each.machine == machine.name)
+    run = next((one.counterexample for each in examined for one in each.properties if one.counterexample), None)
+    if run is None:
+        what = f"has no counterexample about {machine.name}"
+        hint = "write it with 'fsm check --format json' first"
+        raise InputError([Problem(path=name, line=0, code="FSM204", what=what, hint=hint)])
+    steps = [*run.steps, *run.cycle]
+    return Marks(
+        steps=frozenset((each.event or "", each.source, each.target) for each in steps),
+        states=frozenset({run.initial, *(each.target for each in steps)}),
+    )
 
 
 class _Track:

@@ -174,17 +174,32 @@ def _machines(name: str | Machine) -> list[Machine]:
 
 
 def _defaults(recording: Recording) -> list[Machine]:
-    if recording.machines:
-        folder = Path(recording.name).parent  # at which paths in a header start
-        named = (str(folder / each) if is_path(each) else each for each in recording.machines)
-        try:
-            return [machine for each in named for machine in _machines(each)]
-        except InputError as error:
-            raise InputError([_in_header(each, recording.name) for each in error.problems]) from error
-    header = "history" if recording.kind is RecordingKind.HISTORY else "trace"
-    what = f"does not say which machine it is a {header} of"
-    hint = f'say --model NAME, or start it with a line {{"{header}": 1, "machine": "NAME"}}'
-    raise InputError([Problem(path=recording.name, line=0, code="FSM202", what=what, hint=hint)])
+    if not recording.machines:
+        header = "history" if recording.kind is RecordingKind.HISTORY else "trace"
+        what = f"does not say which machine it is a {header} of"
+        hint = f'say --model NAME, or start it with a line {{"{header}": 1, "machine": "NAME"}}'
+        raise InputError([Problem(path=recording.name, line=0, code="FSM202", what=what, hint=hint)])
+    try:
+        return [machine for each in recording.machines for machine in _machines(_in_reach(each, recording))]
+    except InputError as error:
+        raise InputError([_in_header(each, recording.name) for each in error.problems]) from error
+
+
+def _in_reach(name: str, recording: Recording) -> str:
+    """What the header of *recording* names: a shipped model, or the path of a file beside or below the recording."""
+    if not is_path(name):
+        return name
+    folder = Path(recording.name).parent
+    try:
+        path = (folder / name).resolve()
+        inside = path.is_relative_to(folder.resolve()) and (path.is_file() or not path.exists())
+    except (OSError, ValueError):
+        inside = False
+    if not inside or Path(name).is_absolute():
+        what = f"machine '{name}' is no file in the folder of the recording, nor below it"
+        hint = "a header names a shipped model, or a file there; for others say --model FILE"
+        raise InputError([Problem(path=recording.name, line=1, code="FSM214", what=what, hint=hint)])
+    return str(folder / name)
 
 
 def _in_header(problem: Problem, file: str) -> Problem:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from commands import FAILING, HOLDING, fsm
+from commands import FAILING, HOLDING, fsm, shell
 from hypothesis import given
 from machines import DOOR, JOB, edited, machine_of
 from random_machines import machines
@@ -492,6 +492,34 @@ def test_a_counterexample_is_marked(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert re.search(r'shut -> open \[.*color="#0969da"', ran.stdout)
     assert re.search(r'gone \[.*color="#0969da"', ran.stdout)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[" * 100_000, '{"machines":[{"machine":"cri-pod","properties":[{"counterexample":{"x":1}}]}]}', "\udcff"],
+)
+def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
+    """However it is damaged."""
+    (tmp_path / "run.json").write_bytes(content.encode(errors="surrogateescape"))
+
+    ran = fsm("draw", "cri-pod", "--highlight", "run.json", cwd=tmp_path)
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert "run.json: contains no pod [FSM204]" in ran.stderr
+
+
+def test_a_run_can_come_through_a_pipe() -> None:
+    """As the shell's process substitution gives it, which can be read only once; no more of it than is kept."""
+    command = "fsm draw container-status -f dot --highlight"
+    drawn = [shell(f"{command} {each}", FAILING) for each in ('"$1"', '<(cat "$1")')]
+    endless = shell(f"{command} /dev/zero")
+
+    assert (0, drawn[0].stdout) == (drawn[1].returncode, drawn[1].stdout)
+    assert "#0969da" in drawn[0].stdout
+    assert (2, "/dev/zero: has more than 64 MiB, and can be read only once") == (
+        endless.returncode,
+        endless.stderr.partition(" [")[0],
+    )
 
 
 def test_coverage_shades_visited_states() -> None:
