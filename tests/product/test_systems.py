@@ -225,6 +225,16 @@ def test_fair_events_happen() -> None:
     assert isinstance(came(office(), f'{claim}fair = ["work/started"]\n'), Refuted)  # a crash comes in between
 
 
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [("", "unknown event ''"), ("/started", "unknown event ''"), ("work/begun", "unknown way 'begun'")],
+)
+def test_fair_events_have_names(text: str, what: str) -> None:
+    """No name is not that of all the events that have none on the wire."""
+    with pytest.raises(InputError, match=what):
+        stated_of(office(), f'for = "job"\nfrom = "job is waiting"\nleads-to = "job is running"\nfair = ["{text}"]\n')
+
+
 def test_what_holds_of_nothing_is_vacuous() -> None:
     """Of the negations in a last condition only what they negate must be reached."""
     assert isinstance(came(office(), 'for = "job"\nnever = "job is ended then work"\n'), Vacuous)

@@ -53,8 +53,7 @@ def build(model: Model) -> Machine:
 def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -> Machine:
     """All but the profiles."""
     written, header = problems.model.written, problems.model.written.machine
-    if header.initial not in written.states:
-        problems.unknown("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
+    problems.known("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
     known = clauses_of(problems, written.clause, written.event)
     fields = kinds_of_fields(problems)
     return Machine(

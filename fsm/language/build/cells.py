@@ -92,7 +92,7 @@ class Groups:
         return {state: ends[state] for state in self._states() if state in ends}
 
     def _unknown(self, state: str, place: Keys) -> None:
-        self.problems.unknown("FSM102", "unknown state", state, (*self._states(), *self.sets), *place)
+        self.problems.known("FSM102", "unknown state", state, (*self._states(), *self.sets), *place)
 
     def _states(self) -> Mapping[str, object]:
         return self.problems.model.written.states
@@ -211,8 +211,8 @@ class Groups:
             what = f"outcome of '{self.name}' has {f'{listed} at once' if given else 'none of to, begins and stays'}"
             self.problems.say("FSM109", what, "give the one state it leads to, or stays = true", *at)
         for word, verb, state in (("to", "moves to", each.to), ("begins", "begins in", each.begins)):
-            if len(given) == 1 and state is not None and state not in states:
-                self.problems.unknown("FSM104", f"event '{self.name}' {verb} unknown state", state, states, *at, word)
+            if len(given) == 1:
+                self.problems.known("FSM104", f"event '{self.name}' {verb} unknown state", state, states, *at, word)
         return each.to or each.begins or STAYS
 
     def _check_words(self, each: WrittenOutcome, at: Keys) -> None:

@@ -1,6 +1,6 @@
 """The one claim of a property, of a machine or of a system."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
@@ -110,8 +110,8 @@ class _Claiming:
         states: list[str] = []
         for index, state in enumerate(self.written.from_each):
             named = self.define.get(state, "")
-            if state != REST and state not in self.of.states and isinstance(named, str):
-                self._unknown("unknown state", state, self.of.states, "from-each", index)
+            if state != REST and isinstance(named, str):
+                self._known("unknown state", state, self.of.states, "from-each", index)
             states += list(self.of.states) if state == REST else [state] if isinstance(named, str) else named
         if not states:
             return Reachable(sequences=sequences)
@@ -133,10 +133,8 @@ class _Claiming:
     def _idempotent(self, name: str) -> Idempotent:
         """That a second call of the event *name* changes nothing."""
         if isinstance(self.of, Machine):
-            event = self.of.events.get(name)
-            if event is None:
-                self._unknown("unknown event", name, self.of.events, "idempotent")
-            kind = event.kind if event else "call"
+            known = self._known("unknown event", name, self.of.events, "idempotent")
+            kind = self.of.events[name].kind if known else "call"
         else:
             name = self._joint_event(name, self.of)
             kind = self.of.system.events[name].kind
@@ -152,7 +150,7 @@ class _Claiming:
         if names:
             what = f"'{name}' means {len(names)} events"
             raise self._senseless("FSM303", what, "say for which part: for = …", "idempotent")
-        self._unknown("unknown event", name, within.events, "idempotent")
+        self._known("unknown event", name, within.events, "idempotent")
         raise ConditionError(name, "")
 
     def _follows(self) -> Follows:
@@ -190,24 +188,19 @@ class _Claiming:
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):
             events = [joint for joint in self.of.system.events.values() if whole in {joint.family, joint.rpc}]
-            if not events:
-                self._unknown("unknown event", whole, self.of.events, at)
-            choices = {way.name for joint in events for way in joint.ways}
-            if outcome and events and outcome not in choices:
-                self._unknown("unknown way", outcome, sorted(choices), at)
+            if self._known("unknown event", whole, self.of.events, at) and outcome:
+                choices = {way.name for joint in events for way in joint.ways}
+                self._known("unknown way", outcome, sorted(choices), at)
             return tuple(Fair(event=joint.name, outcome=outcome) for joint in events)
         name = whole.removesuffix(_ENDS)
-        event = self.of.events.get(name)
-        if event is None:
-            self._unknown("unknown event", name, self.of.events, at)
+        if not self._known("unknown event", name, self.of.events, at):
             return ()
-        ends = whole.endswith(_ENDS)
+        event, ends = self.of.events[name], whole.endswith(_ENDS)
         rows = event.ends if ends else event.cells
         if not rows:
             self._say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
         known = dict.fromkeys(way.name for way in ways(rows.values()))
-        if outcome and outcome not in known:
-            self._unknown("unknown outcome", outcome, known, at)
+        self._known("unknown outcome", outcome or None, known, at)
         return (Fair(event=name, ends=ends, outcome=outcome),)
 
     def _senseless(self, code: str, what: str, hint: str, at: str) -> ConditionError:
@@ -218,8 +211,8 @@ class _Claiming:
     def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
         self.problems.say(code, what, hint, "property", self.name, *at)
 
-    def _unknown(self, what: str, word: str, known: Iterable[str], *at: str | int) -> None:
-        self.problems.unknown("FSM303", what, word, known, "property", self.name, *at)
+    def _known(self, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
+        return self.problems.known("FSM303", what, word, names, "property", self.name, *at)
 
     def _condition(self, text: str, *at: str | int) -> WrittenCondition:
         return self._read(text, Grammar.condition, *at)
@@ -275,7 +268,6 @@ def claim(
             problems.say("FSM302", "'for' is said of a system only", "leave it out", "property", name, "for")
         of: Machine | Scope = machine
     else:
-        if part is not None and part not in machine.parts:
-            problems.unknown("FSM303", "unknown part", part, machine.parts, "property", name, "for")
-        of = scope(machine, machine.parts[part].copies[number] if part in machine.parts and part else None)
+        known = problems.known("FSM303", "unknown part", part, machine.parts, "property", name, "for")
+        of = scope(machine, machine.parts[part].copies[number] if part and known else None)
     return _Claiming(problems=problems, of=of, find=find, name=name, written=written, define=define).claim()

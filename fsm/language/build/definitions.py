@@ -31,6 +31,7 @@ def definitions(
     Mistakes are noted: names that are *taken*, which are given by what they name and are left out; definitions that
     none of the *texts* uses; sets of what are no states; and circles.
     """
+    members = (*states, *(name for name, value in define.items() if not isinstance(value, str)))
     needs = {name: _words(value) & define.keys() for name, value in define.items()}
     for name, value in define.items():
         for kind, names in {"state": states, **taken}.items():
@@ -38,8 +39,7 @@ def definitions(
                 what = f"'{name}' is defined here and is the name of {'an' if kind[0] in 'aeiou' else 'a'} {kind}"
                 problems.say("FSM128", what, "choose a name that means nothing else", "define", name)
         for index, each in enumerate(() if isinstance(value, str) else value):
-            if each not in states and isinstance(define.get(each, ""), str):
-                problems.unknown("FSM102", "unknown state", each, (*states, *define), "define", name, index)
+            problems.known("FSM102", "unknown state", each, members, "define", name, index)
     _check_circles(problems, needs)
     used = {*closure(set().union(*map(_words, texts)) & define.keys(), needs.__getitem__)}
     for name in define:

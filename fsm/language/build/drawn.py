@@ -53,19 +53,17 @@ def omissions(
     found = {}
     for name, each in written.omits.items():
         at = ("drawing", "omits", name)
-        event = machine.events.get(name)
-        if event is None:
-            problems.unknown("FSM123", "drawings omit unknown event", name, machine.events, *at)
+        if not problems.known("FSM123", "drawings omit unknown event", name, machine.events, *at):
             continue
-        known = {way.name for way in ways((*event.cells.values(), *event.ends.values()))}
+        event = machine.events[name]
+        known = {way.name for way in event.outcomes()}
         for index, state in enumerate(each.states):
-            if state not in {"*", *sets, *machine.states}:
+            if state not in {"*", *sets}:
                 what = f"drawings omit '{name}' from unknown state"
-                problems.unknown("FSM123", what, state, machine.states, *at, "states", index)
+                problems.known("FSM123", what, state, machine.states, *at, "states", index)
         for index, outcome in enumerate(each.outcomes):
-            if outcome not in known:
-                what = f"drawings omit of '{name}' unknown outcome"
-                problems.unknown("FSM123", what, outcome, known, *at, "outcomes", index)
+            what = f"drawings omit of '{name}' unknown outcome"
+            problems.known("FSM123", what, outcome, known, *at, "outcomes", index)
         if not known or not (each.states or each.outcomes):
             hint = "name states or outcomes" if known else "it moves nothing, so nothing of it would be drawn"
             problems.say("FSM123", f"drawings omit nothing of '{name}'", hint, *at)

@@ -40,8 +40,7 @@ class Events:
         if written.interrupts and written.meant_kind == "call":
             what = f"call '{name}' cannot interrupt calls"
             self.problems.say("FSM118", what, "only signals and hidden events do", *at, "interrupts")
-        if written.clause is not None and written.clause not in self.known:
-            self.problems.unknown("FSM108", "unknown clause", written.clause, self.known, *at, "clause")
+        self.problems.known("FSM108", "unknown clause", written.clause, self.known, *at, "clause")
         own = self._implied(name, written, written)
         groups = self._groups(name, written, written.meant_kind, own)
         cells = groups.cells()
@@ -111,8 +110,7 @@ class Events:
         parts = [Part(written=written, clauses=dict.fromkeys(states, usual), at=at)]
         for clause, rest in written.clauses.items():
             at_rest = (*at, "clauses", clause)
-            if clause not in self.known:
-                self.problems.unknown("FSM108", "unknown clause", clause, self.known, *at_rest)
+            self.problems.known("FSM108", "unknown clause", clause, self.known, *at_rest)
             if not any(keys(rest)):
                 what = f"no cell of event '{name}' rests on clause '{clause}'"
                 self.problems.say("FSM119", what, "give it cells, or drop it", *at_rest)

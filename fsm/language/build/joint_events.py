@@ -14,7 +14,7 @@ from fsm.language.build.system_conditions import Scope, SystemGrammar, scope
 from fsm.language.read import File
 from fsm.language.read.positions import Keys
 from fsm.language.system_file import WrittenChange, WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
-from fsm.machine import Clause, Event, Machine
+from fsm.machine import Clause, Machine
 from fsm.machine.conditions import Condition
 from fsm.machine.versions import meant
 from fsm.product.system import Copy, JointEvent, JointWay, PartStep, System
@@ -82,8 +82,7 @@ class JointEventBuilder:
     def joints(self) -> Iterator[JointEvent]:
         """One for each copy."""
         of = self.written.of
-        if of is not None and of not in self.system.parts:
-            self.problems.unknown("FSM701", "unknown part", of, self.system.parts, *self._at("of"))
+        if not self.problems.known("FSM701", "unknown part", of, self.system.parts, *self._at("of")):
             return
         if bool(self.written.steps) == bool(self.written.ways):
             what = "both steps and ways" if self.written.ways else "neither steps nor ways"
@@ -105,8 +104,7 @@ class JointEventBuilder:
 
     def _clause(self) -> Clause:
         name = self.written.clause
-        if name is not None and name not in self.system.clauses:
-            self.problems.unknown("FSM108", "unknown clause", name, self.system.clauses, *self._at("clause"))
+        self.problems.known("FSM108", "unknown clause", name, self.system.clauses, *self._at("clause"))
         header = self.problems.model.written.system
         own = implied(self.problems, header, self.name, self.written.about, self.written)
         return self.system.clauses.get(name or "", own)
@@ -144,9 +142,9 @@ class JointEventBuilder:
     def _each(self, written: WrittenStep, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
         """The steps for each copy of a part in turn."""
         name = str(written.each)
-        if name not in self.system.parts:
-            self.problems.unknown("FSM701", "unknown part", name, self.system.parts, *self._at(*at, "each"))
-        elif written.do is not None or written.when is not None or written.goes_on or not written.steps:
+        if not self.problems.known("FSM701", "unknown part", name, self.system.parts, *self._at(*at, "each")):
+            return
+        if written.do is not None or written.when is not None or written.goes_on or not written.steps:
             self._say("FSM707", "each goes with steps, and with nothing else", "write { each = …, steps = […] }", *at)
         else:
             for each in self.system.related(copy)[name]:
@@ -159,8 +157,7 @@ class JointEventBuilder:
             self._say("FSM707", f"{do!r} is no step", hint, *at)
             return
         parts = self.system.parts
-        if match["part"] not in parts:
-            self.problems.unknown("FSM701", "unknown part", match["part"], parts, *self._at(*at))
+        if not self.problems.known("FSM701", "unknown part", match["part"], parts, *self._at(*at)):
             return
         part = parts[match["part"]]
         meant = self.system.related(copy)[part.name]
@@ -185,17 +182,16 @@ class JointEventBuilder:
 
     def _known(self, machine: Machine, name: str, outcomes: frozenset[str], ends: bool, *at: str | int) -> bool:  # noqa: FBT001  (one of the words of a step)
         """Whether the machine has the event *name*, and somewhere each of *outcomes*."""
-        event: Event | None = machine.events.get(name)
-        if event is None:
-            self.problems.unknown("FSM701", "unknown event", name, machine.events, *self._at(*at))
+        if not self.problems.known("FSM701", "unknown event", name, machine.events, *self._at(*at)):
             return False
+        event = machine.events[name]
         if ends and not event.ends:
             self._say("FSM707", f"event '{name}' has no ends", "only calls that take time have", *at)
             return False
         row = event.ends if ends else event.cells
         known = {way.name for way in ways(row.values())} | {"ignored", "refused"}
-        for outcome in sorted(outcomes - known):
-            self.problems.unknown("FSM701", "unknown outcome", outcome, sorted(known), *self._at(*at))
+        for outcome in sorted(outcomes):
+            self.problems.known("FSM701", "unknown outcome", outcome, sorted(known), *self._at(*at))
         return True
 
     def _condition(self, text: str | None, copy: Copy | None, *at: str | int) -> Condition | None:

@@ -1,6 +1,6 @@
 """The mistakes of one file, collected while everything that can be made is made."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Generic
 
@@ -23,13 +23,15 @@ class Problems(Generic[F]):
         """Note a mistake in *line*."""
         self._found[Problem(path=self.model.path, line=line, code=code, what=what, hint=hint)] = None
 
-    def unknown(self, code: str, what: str, word: str, known: Iterable[str], *at: str | int) -> None:
-        """Note that *word*, which *what* introduces, is not among *known*.
+    def known(self, code: str, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
+        """Whether *word*, which *what* introduces, is among *names*, or is not written; if neither, that is noted.
 
         *what* ends in the kind of thing that is meant, such as ``unknown state``.
         """
-        of = f"{what.rsplit(' ', 1)[-1]}s"
-        self.say(code, f"{what} '{word}'", nearest(word, known, of=of), *at)
+        if word is None or word in names:
+            return True
+        self.say(code, f"{what} '{word}'", nearest(word, names, of=f"{what.rsplit(' ', 1)[-1]}s"), *at)
+        return False
 
     def refuse(self) -> None:
         """Raise :class:`InputError` if there is any mistake."""

@@ -33,8 +33,7 @@ def _parents_first(problems: Problems[Written]) -> list[str]:
         while name is not None and name not in ordered:
             chain.append(name)
             at, parent = ("profile", name, "extends"), written[name].extends
-            if parent is not None and parent not in written:
-                problems.unknown("FSM124", "extends unknown profile", parent, written, *at)
+            if not problems.known("FSM124", "extends unknown profile", parent, written, *at):
                 parent = None
             elif parent in chain:
                 circle = " and ".join(f"'{each}'" for each in chain[chain.index(parent) :])
@@ -80,11 +79,9 @@ class Overriding:
         """The profile, which extends *parent* if that is given, without the overrides of events that do not exist."""
         overrides = []
         for key, override in written.cell.items():
-            if override.event in self.machine.events:
+            at = ("profile", self.name, "cell", key, "event")
+            if self.problems.known("FSM114", "unknown event", override.event, self.machine.events, *at):
                 overrides.append(self._override(key, override))
-            else:
-                at = ("profile", self.name, "cell", key, "event")
-                self.problems.unknown("FSM114", "unknown event", override.event, self.machine.events, *at)
         self._check_once(overrides)
         fields = Requirements(problems=self.problems, sets=self.sets, kinds=self.machine.fields)
         exemptions = tuple(fields.exemptions(self.name, self.machine.requires))
@@ -108,8 +105,7 @@ class Overriding:
         at = ("profile", self.name, "cell", key)
         event = self.machine.events[written.event]
         clause = self.machine.clauses.get(written.deviates or "")
-        if written.deviates is not None and clause is None:
-            self.problems.unknown("FSM108", "unknown clause", written.deviates, self.machine.clauses, *at, "deviates")
+        self.problems.known("FSM108", "unknown clause", written.deviates, self.machine.clauses, *at, "deviates")
         groups = Groups(
             problems=self.problems,
             name=event.name,

@@ -53,17 +53,15 @@ class Requirements:
         for name, each in self.problems.model.written.profile[profile].exempt.items():
             at = ("profile", profile, "exempt", name)
             self._check_values(each.when, *at, "when")
-            if each.deviates not in requires:
-                self.problems.unknown("FSM108", "unknown clause", each.deviates, requires, *at, "deviates")
-                continue
-            broken = deviation(name, profile, requires[each.deviates].clause, each)
-            yield Exemption(deviation=broken, when=_values(each.when), since=each.since, until=each.until)
+            if self.problems.known("FSM108", "unknown clause", each.deviates, requires, *at, "deviates"):
+                broken = deviation(name, profile, requires[each.deviates].clause, each)
+                yield Exemption(deviation=broken, when=_values(each.when), since=each.since, until=each.until)
 
     def _states(self, written: WrittenRequirement, *at: str) -> Iterator[str]:
         states = self.problems.model.written.states
         for index, name in enumerate(written.in_):
-            if name not in {"*", *self.sets, *states}:
-                self.problems.unknown("FSM102", "unknown state", name, (*states, *self.sets), *at, "in", index)
+            if name != "*":
+                self.problems.known("FSM102", "unknown state", name, (*states, *self.sets), *at, "in", index)
             yield from states if name == "*" else self.sets.get(name, (name,))
 
     def _check(self, written: WrittenRequirement, *at: str) -> None:
@@ -88,9 +86,7 @@ class Requirements:
                 self._check_kind(name, _TEXT if isinstance(value, str) else _NUMBERS, repr(value), *at, name, index)
 
     def _check_kind(self, name: str, kinds: Collection[FieldKind], wanted: str, *at: str | int) -> None:
-        if name not in self.kinds:
-            self.problems.unknown("FSM132", "unknown field", name, self.kinds, *at)
-        elif self.kinds[name] not in kinds:
+        if self.problems.known("FSM132", "unknown field", name, self.kinds, *at) and self.kinds[name] not in kinds:
             what = f"'{name}' cannot be {wanted}: it is of kind {self.kinds[name]}"
             self.problems.say("FSM133", what, f"name a field of kind {' or '.join(kinds)}", *at)
 

@@ -40,8 +40,7 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
         if claimed is not None:
             properties.append(_property(problems, machine, name, each, claimed))
     for profile in written.under:
-        if profile not in machine.profiles:
-            problems.unknown("FSM305", "unknown profile", profile, machine.profiles, "under", profile)
+        problems.known("FSM305", "unknown profile", profile, machine.profiles, "under", profile)
     problems.refuse()
     sizes = {NO_PROFILE: written.expect, **written.under} if written.expect else written.under
     counts = {name: Counts(**each.model_dump()) for name, each in sizes.items()}
@@ -116,9 +115,7 @@ def _failures(
         if not each.under:
             problems.say("FSM307", f"property '{name}' fails under no profile", "name one, or leave it out", *at)
         for profile, place in listed(each.under, "under"):
-            if profile not in known:
-                problems.unknown("FSM305", "unknown profile", profile, known, *at[:-1], *place)
-            elif profile in found:
+            if problems.known("FSM305", "unknown profile", profile, known, *at[:-1], *place) and profile in found:
                 what = f"property '{name}' fails under '{profile}' in two ways"
                 problems.say("FSM307", what, "keep the one that is meant", *at[:-1], *place)
             found[profile] = KnownFailure(about=each.about, length=each.length, link=each.link)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Final
 
 from fsm.errors import InputError
-from fsm.language.build.cells import ways
 from fsm.language.build.citations import clauses_of
 from fsm.language.build.definitions import Definitions, definitions
 from fsm.language.build.joint_events import JointEventBuilder, conditions, joint_events, means
@@ -79,14 +78,12 @@ def _variant(
     written = problems.model.written
     for word, change in each.event.items():
         at = ("profile", name, "event", word)
-        if word not in written.event:
-            problems.unknown("FSM701", "unknown event", word, written.event, *at)
+        if not problems.known("FSM701", "unknown event", word, written.event, *at):
             continue
         if not change.model_fields_set:
             problems.say("FSM709", f"'{word}' is as without the profile", "say what is otherwise, or drop it", *at)
         for number, way in enumerate(change.without):
-            if way not in written.event[word].ways:
-                problems.unknown("FSM701", "unknown way", way, written.event[word].ways, *at, "without", number)
+            problems.known("FSM701", "unknown way", way, written.event[word].ways, *at, "without", number)
     joints = _system(problems, find, name).events
     events = {word: joint for word, joint in joints.items() if joint != base.events.get(word)}
     line = problems.model.lines.find("profile", name)
@@ -133,8 +130,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
         if name in WORDS or "." in name:
             hint = "choose a name without dots that is no word of conditions"
             problems.say("FSM702", f"a part cannot be called '{name}'", hint, "part", name)
-        if each.per and above is None:
-            problems.unknown("FSM701", "unknown part", each.per, made, "part", name, "per")
+        problems.known("FSM701", "unknown part", each.per, made, "part", name, "per")
         try:
             machine = find(each.machine)
         except InputError as error:
@@ -143,9 +139,8 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             problems.say("FSM701", what, first.hint, "part", name, "machine")
             continue
         machine = machine.under(within(profile, machine.profiles))
-        if each.initial is not None and each.initial not in machine.states:
-            at_initial = ("part", name, "initial")
-            problems.unknown("FSM101", "unknown initial state", each.initial, machine.states, *at_initial)
+        at_initial = ("part", name, "initial")
+        problems.known("FSM101", "unknown initial state", each.initial, machine.states, *at_initial)
         own = [(number,) for number in range(1, each.count + 1)] if each.count > 1 else [()]
         indexes = [base.index + tail for base in above.copies for tail in own] if above else own
         copies = tuple(Copy(part=name, index=index, digit=digit + offset) for offset, index in enumerate(indexes))
@@ -159,12 +154,9 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             about=each.about,
             without=frozenset(each.without),
         )
-        rows = (row for event in machine.events.values() for row in (event.cells, event.ends))
-        known = {way.name for row in rows for way in ways(row.values())}
+        known = {way.name for event in machine.events.values() for way in event.outcomes()}
         for number, outcome in enumerate(each.without):
-            if outcome not in known:
-                at = ("part", name, "without", number)
-                problems.unknown("FSM701", "unknown outcome", outcome, sorted(known), *at)
+            problems.known("FSM701", "unknown outcome", outcome, sorted(known), "part", name, "without", number)
     if digit > MOST_COPIES:
         problems.say("FSM703", f"{digit} copies of parts are more than {MOST_COPIES}", "count fewer", "part")
         problems.refuse()
