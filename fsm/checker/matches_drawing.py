@@ -1,6 +1,6 @@
 """Whether a machine and a drawing of it agree."""
 
-from fsm.diagrams.compare import Comparison, Where, choose, compare
+from fsm.diagrams.compare import Comparison, Where, choose
 from fsm.diagrams.read import find
 from fsm.machine import Machine
 from fsm.property.claims import Counts, MatchesDiagram
@@ -12,7 +12,7 @@ def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, 
 
     Raises :class:`InputError` if the file has no drawing that can be read.
     """
-    found = choose(machine, find(claim.path), compare)
+    found = choose(machine, find(claim.path))
     searched = Counts(states=len(found.states), transitions=len(found.moves), depth=0)
     if found.equal:
         return Proved(), searched

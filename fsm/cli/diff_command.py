@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
 from fsm.cli import completion
 from fsm.cli.options import layout, output_option, profile_option, under
 from fsm.cli.output import put
-from fsm.diagrams.compare import Comparison, choose, compare
+from fsm.diagrams.compare import Comparison, choose
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
-from fsm.diagrams.read import Drawing, FoundDrawing, find
+from fsm.diagrams.read import Drawing, find
 from fsm.equivalence import compare as compare_behaviour
 from fsm.errors import InputError, Problem, nearest
 from fsm.library import load, names
@@ -28,6 +27,7 @@ from fsm.report.coloured import dot
 _LINE: Final = re.compile(r"(?P<path>.+):(?P<line>[0-9]+)")
 FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot", "svg": "svg", "png": "png"}
 """The formats, each with the suffix of its files."""
+_SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
 
 
 @click.command("diff", epilog="Exit codes: 0 there is no difference, 1 there is one, 2 the input is wrong.")
@@ -69,7 +69,7 @@ def command(
     fsm diff pod-sandbox docs/states.md:40 -o diff_report.svg
     fsm diff --behaviour old.toml new.toml
     """
-    form = _form(form, output)
+    form = form or _SUFFIXES.get(output.suffix if output else "", "text")
     sides = _sides(first, second, profiles)
     if behaviour:
         return _behaviour(sides, form, output)
@@ -87,26 +87,22 @@ def command(
 
 
 def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> int:
-    machines = [side.machine for side in sides if side.machine is not None]
-    if len(machines) != len(sides):
+    (name, first), (other, second) = sides
+    if not (isinstance(first, Machine) and isinstance(second, Machine)):
         raise click.UsageError("--behaviour is of two models: a drawing says too little")
     if form not in {"text", "json"}:
         raise click.UsageError(f"--behaviour cannot be written as {form}: use text or json")
-    found = compare_behaviour(tabulate(machines[0]), tabulate(machines[1]))
-    called = (sides[0].name, sides[1].name)
-    text = equivalence_report.text(found, called, layout(coloured=output is None))
-    put(equivalence_report.json(found, called) if form == "json" else text, output)
+    found = compare_behaviour(tabulate(first), tabulate(second))
+    text = equivalence_report.text(found, (name, other), layout(coloured=output is None))
+    put(equivalence_report.json(found, (name, other)) if form == "json" else text, output)
     return equivalence_report.answer(found).value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
-    """One of the two: a machine, or what was found in a file."""
+class _Side(NamedTuple):
+    """One of the two: a machine, or the drawings found in a file."""
 
     name: str
-    machine: Machine | None = None
-    found: tuple[FoundDrawing, ...] = ()
-    line: int = 0
+    of: Machine | tuple[Drawing, ...]
 
 
 def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_Side, _Side]:
@@ -131,7 +127,7 @@ def _side(name: str, profile: str) -> _Side:
     """A model, or what is in the file; a name that is neither that of a model nor of a file may be a misspelt model."""
     if _is_model(name):
         machine = under(load(name), profile or None)
-        return _Side(name=f"{machine.name} as {profile}" if profile else machine.name, machine=machine)
+        return _Side(f"{machine.name} as {profile}" if profile else machine.name, machine)
     path, line = name, 0
     if not Path(name).exists() and (at := _LINE.fullmatch(name)):
         path, line = at["path"], int(at["line"])
@@ -141,41 +137,26 @@ def _side(name: str, profile: str) -> _Side:
         raise InputError([problem])
     found = find(path)
     if not line:
-        return _Side(name=path, found=found)
+        return _Side(path, found)
     here = tuple(each for each in found if each.line <= line <= each.last)
     if not here:
         places = ", ".join(f"{each.line} to {each.last}" for each in found)
         what, hint = "no drawing reaches over this line", f"drawings are on lines {places}"
         raise InputError([Problem(path=path, line=line, code="FSM402", what=what, hint=hint)])
-    return _Side(name=path, found=here, line=line)
+    return _Side(path, here)
 
 
 def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparison, tuple[str, ...]]:
     """The comparison, and which drawing it is of where a file has several."""
-
-    def pair(one: Machine | Drawing, other: Machine | Drawing) -> Comparison:
-        first, second = (
-            side.name if isinstance(each, Machine) else each.place
-            for side, each in zip(sides, (one, other), strict=True)
-        )
-        return replace(compare(one, other, complete=complete), first=first, second=second)
-
-    found = choose(sides[0].machine or sides[0].found, sides[1].machine or sides[1].found, pair)
+    found = choose(sides[0].of, sides[1].of, complete=complete)
+    pairs = list(zip(sides, (found.first, found.second), strict=True))
+    first, second = (side.name if isinstance(side.of, Machine) else place for side, place in pairs)
     remarks = [
-        f"{side.name} has {len(side.found)} drawings; this is about the one at {name}"
-        for side, name in zip(sides, (found.first, found.second), strict=True)
-        if len(side.found) > 1
+        f"{side.name} has {len(side.of)} drawings; this is about the one at {place}"
+        for side, place in pairs
+        if isinstance(side.of, tuple) and len(side.of) > 1
     ]
-    return found, tuple(remarks)
-
-
-def _form(form: str | None, output: Path | None) -> str:
-    """The format asked for, or that of the output's suffix."""
-    known = {f".{suffix}": name for name, suffix in FORMATS.items()}
-    chosen = form or (known.get(output.suffix, "text") if output else "text")
-    if chosen == "png" and output is None and sys.stdout.isatty():
-        raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")
-    return chosen
+    return replace(found, first=first, second=second), tuple(remarks)
 
 
 def _made(found: Comparison, form: str) -> bytes:

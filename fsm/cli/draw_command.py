@@ -1,6 +1,5 @@
 """``fsm draw``: models as pictures and tables."""
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -169,10 +168,7 @@ def _forms(forms: tuple[str, ...], output: Path | None, machines: list[Machine])
     if output is None:
         if len(machines) > 1 or len(forms) > 1:
             raise click.UsageError("several pictures need --output FOLDER")
-        forms = forms or ("svg",)
-        if forms == ("png",) and sys.stdout.isatty():
-            raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")
-        return forms
+        return forms or ("svg",)
     if _is_folder(output):
         return forms or tuple(SUFFIXES)
     if len(machines) > 1 or len(forms) > 1:

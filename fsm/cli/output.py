@@ -1,6 +1,7 @@
 """Files that commands write: whole, or not at all."""
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -12,6 +13,8 @@ ORDINARY = 0o666
 def put(written: str | bytes, path: Path | None, *, folders: bool = False) -> None:
     """Write it to the file at *path*, or to standard output; with *folders*, missing folders are made."""
     if path is None:
+        if isinstance(written, bytes) and written.startswith(b"\x89PNG") and sys.stdout.isatty():
+            raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")
         click.echo(written, nl=False)
         return
     try:

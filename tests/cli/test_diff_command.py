@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 from click.testing import CliRunner
 from drawn import CONTAINER, POD
@@ -12,6 +13,7 @@ from machines import DOOR, edited
 from real_parts import program
 
 from fsm.cli.diff_command import command
+from fsm.cli.output import put
 from fsm.errors import InputError
 
 if TYPE_CHECKING:
@@ -191,3 +193,15 @@ def test_a_sketch_is_complete_on_request(tmp_path: Path) -> None:
 
     assert 0 == run(tmp_path / "door.toml", tmp_path / "door.mmd").return_value
     assert 1 == run(tmp_path / "door.toml", tmp_path / "door.mmd", "--complete").return_value
+
+
+def test_a_terminal_is_given_no_png(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is told to write a file; a file gets it, and a terminal gets text."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+    with pytest.raises(click.UsageError, match=r"--output FILE\.png"):
+        put(b"\x89PNG\r\n", None)
+    put(b"<svg/>", None)
+    put(b"\x89PNG\r\n", tmp_path / "a.png")
+
+    assert (tmp_path / "a.png").read_bytes() == b"\x89PNG\r\n"

@@ -76,12 +76,12 @@ def test_every_single_change_is_named(model: str, change: Change) -> None:
     """Changing or removing a label, a name, a line or an arrowhead makes a difference, or a mistake."""
     (found,) = parse(change.text, "changed.txt")
 
-    if found.drawing is None:
+    if found.problems:
         listed = " ".join(f"{problem.line} {problem.what}" for problem in found.problems)
         near = range(change.lines.start - 1, change.lines.stop + 1)
         assert {*map(str, near)} & {*re.findall(r"\d+", listed)} or change.what.split()[-1] in listed
         return
-    compared = compare(load(model), found.drawing)
+    compared = compare(load(model), found)
     assert not compared.equal
     places = [place for each in compared.moves if each.where in ONE for place in each.places]
     places += [each.place for each in compared.states if each.where in ONE]
@@ -440,7 +440,7 @@ BROKEN = "```\n\nstateDiagram\nx -> y\n"
 )
 def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None:
     """The one that matches, or the only one with a state of the machine."""
-    found = choose(door(), parse(text, "doors.md"), compare)
+    found = choose(door(), parse(text, "doors.md"))
 
     assert f"doors.md:{line}" == found.second
 
@@ -449,6 +449,6 @@ def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None
 def test_of_several_drawings_none_is_guessed(text: str, code: str) -> None:
     """If two could be meant, or one cannot be read."""
     with pytest.raises(InputError) as caught:
-        choose(door(), parse(text, "doors.md"), compare)
+        choose(door(), parse(text, "doors.md"))
 
     assert code == caught.value.problems[0].code

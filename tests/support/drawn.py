@@ -93,8 +93,8 @@ func nothing() { ch <- 1 }
 def drawing_of(text: str, path: str = "drawing.txt") -> Drawing:
     """The only drawing in *text*, which must be readable."""
     (found,) = parse(text, path)
-    assert found.drawing is not None, found.problems
-    return found.drawing
+    assert not found.problems
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,11 @@
 """Differences between lifecycles, as data: machine and drawing, two machines, two drawings."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, Why
 from fsm.diagrams.compare.drawing_with_machine import Matching
 from fsm.diagrams.compare.same_kind import compare_drawings, compare_machines
-from fsm.diagrams.read import Drawing, FoundDrawing
+from fsm.diagrams.read import Drawing
 from fsm.errors import InputError, Problem
 from fsm.machine import Machine
 
@@ -49,17 +48,14 @@ def _swapped(found: Comparison) -> Comparison:
 
 
 def choose(
-    first: Machine | tuple[FoundDrawing, ...],
-    second: Machine | tuple[FoundDrawing, ...],
-    compared_by: Callable[[Machine | Drawing, Machine | Drawing], Comparison],
+    first: Machine | tuple[Drawing, ...], second: Machine | tuple[Drawing, ...], *, complete: bool = False
 ) -> Comparison:
-    """The comparison of two sides, each of which is a machine or the drawings found in a file.
+    """As :func:`compare`, of two sides each of which is a machine or the drawings found in a file.
 
     Of several drawings it is one without differences, else the only one that has a state in common with the other side.
     Raises :class:`InputError` if several could be meant, or if one that could be meant cannot be read.
     """
-    pairs = [(one, other) for one in _drawn(first) for other in _drawn(second)]
-    compared = [compared_by(*pair) for pair in pairs]
+    compared = [compare(one, other, complete=complete) for one in _readable(first) for other in _readable(second)]
     for comparison in compared:
         if comparison.equal:
             return comparison
@@ -73,14 +69,11 @@ def choose(
     raise InputError([_several(side) for side in sides if len(side) > 1])
 
 
-def _drawn(side: Machine | tuple[FoundDrawing, ...]) -> list[Machine | Drawing]:
-    if not isinstance(side, tuple):
-        return [side]
-    return [found.drawing for found in side if found.drawing is not None]
+def _readable(side: Machine | tuple[Drawing, ...]) -> list[Machine | Drawing]:
+    return [found for found in side if not found.problems] if isinstance(side, tuple) else [side]
 
 
-def _several(side: tuple[FoundDrawing, ...]) -> Problem:
-    (path,) = {found.drawing.path for found in side if found.drawing is not None}
+def _several(side: tuple[Drawing, ...]) -> Problem:
     lines = ", ".join(str(found.line) for found in side)
     what = f"has {len(side)} drawings, on lines {lines}, and none of them is the same as the other side"
-    return Problem(path=path, line=0, code="FSM410", what=what, hint=f"say which one is meant: {path}:{side[0].line}")
+    return Problem(path=side[0].path, line=0, code="FSM410", what=what, hint=f"say which one is meant: {side[0].place}")

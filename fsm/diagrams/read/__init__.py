@@ -12,10 +12,10 @@ from fsm.diagrams.read import mermaid
 from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import Canvas, canvas
 from fsm.diagrams.read.columns import explained, tabs
-from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, FoundDrawing, Location
+from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location
 from fsm.errors import InputError, Problem, contents
 
-__all__ = ["Arrow", "ArrowLabel", "Drawing", "FoundDrawing", "Location", "find", "parse"]
+__all__ = ["Arrow", "ArrowLabel", "Drawing", "Location", "find", "parse"]
 
 LARGEST: Final = 16 << 20
 """Largest file, in bytes."""
@@ -30,7 +30,7 @@ _SQUEEZED: Final = 3
 """Number of strokes like the top of a box from which lost columns are diagnosed."""
 
 
-def find(path: str) -> tuple[FoundDrawing, ...]:
+def find(path: str) -> tuple[Drawing, ...]:
     """All drawings in the file at *path*, or in standard input for ``-``, in the order of their lines.
 
     Raises :class:`InputError` if the file cannot be read or has none.
@@ -44,10 +44,10 @@ def find(path: str) -> tuple[FoundDrawing, ...]:
         raise _refused(path, "FSM401", "is not UTF-8 text", "drawings are read from text files") from error
 
 
-def parse(text: str, path: str) -> tuple[FoundDrawing, ...]:
+def parse(text: str, path: str) -> tuple[Drawing, ...]:
     """All drawings in *text*; *path* is the name used in problems.
 
-    >>> [found.drawing.states.keys() for found in parse("digraph { A -> B }", "x.dot")]
+    >>> [found.states.keys() for found in parse("digraph { A -> B }", "x.dot")]
     [dict_keys(['A', 'B'])]
     """
     sheet = canvas(text, path)

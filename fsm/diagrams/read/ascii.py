@@ -14,7 +14,7 @@ from typing import Final
 
 from fsm.diagrams.read.boxes import Box, boxes
 from fsm.diagrams.read.canvas import Canvas
-from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, found_drawing
+from fsm.diagrams.read.drawing import Arrow, Drawing
 from fsm.diagrams.read.labels import Labels, PlacedLabel
 from fsm.diagrams.read.nets import Net, NetEnd, Nets
 from fsm.diagrams.read.phrases import phrases
@@ -25,7 +25,7 @@ _GAP: Final = 2
 """Largest number of empty rows between a drawing and a piece of line that belongs to it."""
 
 
-def drawings(sheet: Canvas) -> Iterator[FoundDrawing]:
+def drawings(sheet: Canvas) -> Iterator[Drawing]:
     """The drawing in each paragraph that has boxes and lines, with its problems from top to bottom."""
     for within in sheet.paragraphs():
         inner, around = boxes(sheet, within)
@@ -33,7 +33,7 @@ def drawings(sheet: Canvas) -> Iterator[FoundDrawing]:
             yield from _read(Wires(sheet, within, inner), inner, around)
 
 
-def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[FoundDrawing]:
+def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing]:
     """The drawing made of these lines and boxes, if any of the lines belong to it."""
     for box in around:
         hint = "draw states side by side: nested states are not read"
@@ -57,15 +57,15 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[FoundDr
     states = {box.name: lines.sheet.place(box.cell) for box in found}
     for word in words:
         states.setdefault(word.text, lines.sheet.place(word.start))
-    drawing = Drawing(
+    own = sorted((each for each in lines.problems if first <= each[0][0] <= last), key=lambda each: each[0])
+    yield Drawing(
         path=lines.sheet.path,
         line=first + 1,
         last=last + 1,
         states=states,
         arrows=tuple(sorted((arrow for arrow, _ in arrows), key=lambda each: each.place)),
+        problems=tuple(dict.fromkeys(problem for _, problem in own)),
     )
-    own = sorted((each for each in lines.problems if first <= each[0][0] <= last), key=lambda each: each[0])
-    yield found_drawing(drawing, dict.fromkeys(problem for _, problem in own))
 
 
 def _arrows(net: Net, labels: list[PlacedLabel], lines: Wires) -> Iterator[tuple[Arrow, list[Stroke]]]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from fsm.diagrams.read import ascii as characters
 from fsm.diagrams.read.canvas import Canvas, canvas
-from fsm.diagrams.read.drawing import FoundDrawing
+from fsm.diagrams.read.drawing import Drawing
 from fsm.errors import Problem
 
 _WIDTHS: Final = (4, 2, 3)
@@ -24,7 +24,7 @@ _GAP: Final = re.compile(r"(?<=\S)(?=[ ])|^")
 """Where a line may have lost a blank: at its beginning, and before those that are left."""
 
 
-def explained(found: FoundDrawing, sheet: Canvas, text: str) -> FoundDrawing:
+def explained(found: Drawing, sheet: Canvas, text: str) -> Drawing:
     """*found* in *sheet*, which is *text*, with the one problem that all of its problems come from, if that is known."""
     if not found.problems:
         return found

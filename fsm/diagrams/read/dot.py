@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pyparsing import Empty, Opt, ParseBaseException, ParserElement
 
-from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, Location, found_drawing, only_step
+from fsm.diagrams.read.drawing import Arrow, Drawing, Location, only_step
 from fsm.diagrams.read.mermaid import NOWHERE
 from fsm.errors import Problem
 
@@ -32,7 +32,7 @@ _PORT: Final = re.compile(r'("(?:\\.|[^"\\])*"|[^":]+)(?::.*)?')
 _TAG: Final = re.compile(r"<[^>]*>")
 
 
-def drawings(text: str, path: str, headings: list[int]) -> Iterator[FoundDrawing]:
+def drawings(text: str, path: str, headings: list[int]) -> Iterator[Drawing]:
     """The graphs in a text: each from one of *headings* to the brace that closes it, or to the end."""
     end = 0
     for start in headings:
@@ -56,7 +56,7 @@ class _DotGraph:
     line: int
     text: str
 
-    def read(self) -> FoundDrawing:
+    def read(self) -> Drawing:
         try:
             graph = _parsed(self.text)
         except ParseBaseException as error:
@@ -64,12 +64,12 @@ class _DotGraph:
             return self._refused(error.lineno - 1, what, "see https://graphviz.org/doc/info/lang.html")
         if graph.get_type() != "digraph":
             return self._refused(0, "the graph has no directions", "write digraph and ->")
-        return found_drawing(self._drawing(graph), ())
+        return self._drawing(graph)
 
-    def _refused(self, below: int, what: str, hint: str) -> FoundDrawing:
+    def _refused(self, below: int, what: str, hint: str) -> Drawing:
         problem = Problem(path=self.path, line=self.line + below, code="FSM409", what=what, hint=hint)
         last = self.line + self.text.count("\n")
-        return FoundDrawing(line=self.line, last=last, drawing=None, problems=(problem,))
+        return Drawing(path=self.path, line=self.line, last=last, states={}, arrows=(), problems=(problem,))
 
     def _drawing(self, graph: pydot.Graph) -> Drawing:
         edges = list(_edges(graph))

@@ -56,7 +56,10 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """States with their first place and the lines written ``below`` their name; arrows in the order of their places."""
+    """States with their first place and the lines written ``below`` their name; arrows in the order of their places.
+
+    With ``problems`` it cannot be read, and the rest means nothing.
+    """
 
     path: str
     line: int
@@ -64,24 +67,9 @@ class Drawing:
     states: dict[str, Location]
     arrows: tuple[Arrow, ...]
     below: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
 
     @property
     def place(self) -> str:
         """The file and line at which it begins, as ``path:line``."""
         return f"{self.path}:{self.line}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundDrawing:
-    """One place in a text that looks like a drawing: the drawing, unless there are ``problems``."""
-
-    line: int
-    last: int
-    drawing: Drawing | None
-    problems: tuple[Problem, ...]
-
-
-def found_drawing(drawing: Drawing, problems: Iterable[Problem]) -> FoundDrawing:
-    """*drawing* with its *problems*."""
-    found = tuple(problems)
-    return FoundDrawing(line=drawing.line, last=drawing.last, drawing=None if found else drawing, problems=found)

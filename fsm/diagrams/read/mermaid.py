@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.diagrams.read.drawing import Arrow, Drawing, FoundDrawing, Location, found_drawing, only_step
+from fsm.diagrams.read.drawing import Arrow, Drawing, Location, only_step
 from fsm.errors import Problem
 
 NOWHERE: Final = "[*]"
@@ -41,7 +41,7 @@ class _Diagram:
     texts: dict[str, str] = field(default_factory=dict)
     arrows: list[tuple[str, str, str, Location]] = field(default_factory=list)
 
-    def read(self, heading: int, lines: Iterable[tuple[int, str]]) -> FoundDrawing:
+    def read(self, heading: int, lines: Iterable[tuple[int, str]]) -> Drawing:
         """The diagram whose heading is on that line, with *lines* below it."""
         note, line = False, heading
         for line, text in lines:
@@ -52,7 +52,7 @@ class _Diagram:
             elif statement and not _PASSED.match(statement):
                 self._statement(statement, place)
         texts = {name: tuple(map(_plain, _BREAK.split(self.texts.get(name, name)))) for name in self.states}
-        drawing = Drawing(
+        return Drawing(
             path=self.path,
             line=heading,
             last=line,
@@ -67,8 +67,8 @@ class _Diagram:
                 for source, target, label, place in self.arrows
             ),
             below={text[0]: text[1:] for text in texts.values()},
+            problems=tuple(self.problems),
         )
-        return found_drawing(drawing, self.problems)
 
     def _statement(self, statement: str, place: Location) -> None:
         if arrow := _ARROW.match(statement):
@@ -99,7 +99,7 @@ def _plain(text: str) -> str:
     return " ".join(_CODE.sub(char, text).split())
 
 
-def drawings(text: str, path: str) -> Iterator[FoundDrawing]:
+def drawings(text: str, path: str) -> Iterator[Drawing]:
     """The diagrams in a text: each from its heading to the end of its fence, its comment, or the file."""
     rows = iter(enumerate(text.splitlines(), 1))
     for line, row in rows:
