@@ -6,14 +6,19 @@ verdicts (:mod:`fsm.verdict`).
 """
 
 import difflib
+import errno
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 _LONGEST: Final = 2_000
+
+_OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Controls but tabs and newlines, other line ends, and what turns the direction of writing."""
 
 WRONG_INPUT: Final = 2
 """The exit code of a command whose input cannot be used."""
@@ -70,6 +75,16 @@ def visible(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
+def obeyed(text: str) -> str:
+    r"""The first character of *text* that a terminal would obey, or that rearranges what a reader sees; or none.
+
+    >>> obeyed("a\tline\n"), obeyed("evil\x1b[2J"), obeyed("a\u202eb")
+    ('', '\x1b', '\u202e')
+    """
+    found = _OBEYED.search(text)
+    return found[0] if found else ""
+
+
 def printable(text: str) -> str:
     """*text*, of which a part may come from an input, on one line that can be read to its end."""
     return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")
@@ -89,15 +104,22 @@ def nearest(word: str, known: Iterable[str], *, of: str) -> str:
     return f"did you mean '{close[0]}'? {listed}" if close else listed
 
 
-def contents(path: Path | str, *, most: int, code: str, hint: str, stdin: bool = False) -> bytes:
+def stdin() -> BinaryIO:
+    """The bytes of standard input; raises ``OSError`` if it is closed, as the shell's ``<&-`` has it."""
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "standard input is closed")
+    return sys.stdin.buffer
+
+
+def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = False) -> bytes:
     """The bytes of the file at *path*; of a file of more than *most* bytes, one more than that.
 
-    With *stdin*, ``-`` is standard input.
+    With *dash*, ``-`` is standard input.
 
     Raises :class:`InputError` with *code* and *hint* if it cannot be read.
     """
     try:
-        with nullcontext(sys.stdin.buffer) if stdin and path == "-" else Path(path).open("rb") as file:
+        with nullcontext(stdin()) if dash and path == "-" else Path(path).open("rb") as file:
             return file.read(most + 1)
     except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
         reason = (getattr(error, "strerror", None) or str(error)).lower()

@@ -12,8 +12,8 @@ import signal
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, TextIO
 
 import click
 
@@ -116,25 +116,36 @@ def main() -> None:
         if sys.stdout is not None:  # closed by the caller
             sys.stdout.flush()
     except InputError as error:
-        click.echo(str(error), err=True)
+        _report(str(error))
         sys.exit(WRONG_INPUT)
     except click.ClickException as error:
         vars(error).update(message=printable(error.message))  # what was typed is in it
-        error.show()
+        _report(error.show)
         sys.exit(WRONG_INPUT)
     except click.Abort as error:  # click's word for an interrupt
         raise KeyboardInterrupt from error
     except OSError as error:
-        click.echo(f"could not write: {(error.strerror or str(error)).lower()}", err=True)
-        _discard()
+        _report(f"could not write: {(error.strerror or str(error)).lower()}")
+        _discard(sys.stdout)
         sys.exit(CANNOT_WRITE)
     except Exception as error:  # noqa: BLE001  (whatever it is, it is no verdict)
         if "--debug" in sys.argv[1:2]:
-            traceback.print_exception(error)
-        click.echo(_internal(error), err=True)
-        _discard()
+            _report("".join(traceback.format_exception(error)).rstrip())
+        _report(_internal(error))
+        _discard(sys.stdout)
         sys.exit(INTERNAL_ERROR)
     sys.exit(answer if isinstance(answer, int) else 0)
+
+
+def _report(message: str | Callable[[], None]) -> None:
+    """Write *message* to standard error; that it cannot be written does not change the exit code."""
+    try:
+        if isinstance(message, str):
+            click.echo(message, err=True)
+        else:
+            message()
+    except OSError:
+        _discard(sys.stderr)
 
 
 def _internal(error: Exception) -> str:
@@ -144,7 +155,7 @@ def _internal(error: Exception) -> str:
     return f"error in fsm {version} itself, no verdict: {what}; report it with what 'fsm --debug COMMAND ...' prints"
 
 
-def _discard() -> None:
-    """Discard what is still to be written, so that there is no second message at exit."""
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _discard(stream: TextIO | None) -> None:
+    """Discard what is still to be written to *stream*, so that there is no second message at exit."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

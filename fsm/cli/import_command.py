@@ -30,7 +30,7 @@ def command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path
     fsm import door.json -o models/door.toml
     fsm export cri-pod --to transitions | fsm import - --outcomes
     """
-    data = contents(str(file), most=LARGEST, code="FSM501", hint="give the path of a file", stdin=True)
+    data = contents(str(file), most=LARGEST, code="FSM501", hint="give the path of a file", dash=True)
     path = "stdin" if str(file) == "-" else str(file)
     put(imported(data, path=path, form=form, outcomes=outcomes).text, output)
     return 0

@@ -79,6 +79,8 @@ def _root(text: str, problems: SourceProblems) -> Element:
     def start(name: str, attributes: dict[str, str]) -> None:
         space, _, local = name.rpartition(_BETWEEN)
         element = Element(space=space, name=local, attributes=attributes, line=parser.CurrentLineNumber)
+        for value in attributes.values():
+            problems.check_text(element.line, value)
         stack[-1].children.append(element)
         stack.append(element)
         if len(stack) > DEEPEST + 1:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from fsm.errors import InputError, Problem, nearest
+from fsm.errors import InputError, Problem, nearest, obeyed
 from fsm.language.build import LARGEST_TABLE
 
 LARGEST: Final = 1024 * 1024
@@ -33,6 +33,11 @@ class SourceProblems:
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
         hint = nearest(state, names[:MOST_NAMES], of="states") + more
         self.add("FSM510", line, f"{what} unknown state '{state}'", hint)
+
+    def check_text(self, line: int, text: str) -> None:
+        """Add a problem if *text*, as it was read, has a character that no name needs."""
+        if found := obeyed(text):
+            self.add("FSM516", line, f"{text!r} has the control character U+{ord(found):04X}", "remove it")
 
     def abort(self, code: str, line: int, what: str, hint: str) -> NoReturn:
         """Raise all problems, this one included: the rest of the file cannot be read."""

@@ -109,9 +109,10 @@ def node_of(text: str, problems: SourceProblems) -> YamlNode:
         return _document(_events(text), problems)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else text.count("\n", 0, getattr(error, "position", 0)) + 1
         reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
         hint = "see https://yaml.org and https://json.org"
-        problems.abort("FSM504", mark.line + 1 if mark else 0, f"is neither JSON nor YAML: {reason}", hint)
+        problems.abort("FSM504", line, f"is neither JSON nor YAML: {reason}", hint)
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
@@ -146,6 +147,7 @@ def _document(events: Iterator[yaml.Event], problems: SourceProblems) -> YamlNod
                 problems.abort("FSM506", line, f"has an alias, *{event.anchor}", "write out what it stands for")
             case yaml.ScalarEvent():
                 text = event.value.encode(errors="replace").decode()  # the parser in Python accepts lone surrogates
+                problems.check_text(line, text)
                 value = text if event.style else _WORDS.get(text, text)
                 _add(YamlNode(value=value, line=line, problems=problems, text=text), stack[-1], key)
             case yaml.CollectionStartEvent():

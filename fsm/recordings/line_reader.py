@@ -4,7 +4,6 @@ Bytes are read in large pieces and given as whole lines with their numbers. Dama
 truncated compressed file ends where it breaks off (:data:`BROKEN_OFF`), and a line longer than :data:`LONGEST` is cut.
 """
 
-import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +13,7 @@ from typing import IO, Final, TypeVar
 
 import msgspec
 
-from fsm.errors import InputError, Problem
+from fsm.errors import InputError, Problem, stdin
 
 T = TypeVar("T")
 
@@ -92,12 +91,8 @@ class LineReader:
             yield Piece(first=first, lines=[rest.removesuffix(b"\r")])
 
     def _opened(self) -> IO[bytes]:
-        if self.name == STDIN:
-            if sys.stdin is None:  # as the shell's "<&-" has it
-                raise InputError([self._problem(OSError("standard input is closed"), "read")])
-            return sys.stdin.buffer
         try:
-            return Path(self.name).open("rb")
+            return stdin() if self.name == STDIN else Path(self.name).open("rb")
         except OSError as error:
             raise InputError([self._problem(error, "opened")]) from error
 

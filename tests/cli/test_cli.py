@@ -320,17 +320,21 @@ def test_output_closed(command: str, code: int) -> None:
 
 
 @pytest.mark.parametrize(("command", "code"), [('judge "$1"', 1), ("judge no-such.log", 2), ("no-such", 2)])
-def test_errors_closed(command: str, code: int) -> None:
-    """There is nobody to tell what is wrong, but it is wrong all the same."""
-    assert code == shell(f"fsm {command} 2>&-", FAILING).returncode
+@pytest.mark.parametrize("errors", ["2>&-", "2>/dev/full"])
+def test_errors_that_cannot_be_written(command: str, code: int, errors: str) -> None:
+    """The exit code stays."""
+    assert code == shell(f"fsm {command} {errors}", FAILING).returncode
 
 
-def test_input_closed() -> None:
-    """Nothing is not an empty recording."""
-    ran = shell("fsm judge - <&-")
+@pytest.mark.parametrize(
+    ("command", "code"), [("judge -", "FSM201"), ("import -", "FSM501"), ("diff cri-pod -", "FSM401")]
+)
+def test_input_closed(command: str, code: str) -> None:
+    """Nothing is not an empty file."""
+    ran = shell(f"fsm {command} <&-")
 
     assert (2, "") == (ran.returncode, ran.stdout)
-    assert "-: cannot be read: standard input is closed [FSM201]" in ran.stderr
+    assert f"-: cannot be opened: standard input is closed [{code}]" in ran.stderr
 
 
 @pytest.mark.parametrize("command", ['judge "$1"', 'judge --format junit "$1"', "list", "simulate cri-pod"])

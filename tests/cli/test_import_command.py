@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import DOOR, door, edited, machine_of
 
-from fsm.errors import InputError
+from fsm.errors import InputError, obeyed
 from fsm.interop.formats import FORMS, imported
 from fsm.interop.scxml import scxml
 from fsm.interop.source_text import LARGEST, SourceProblems
@@ -365,6 +365,25 @@ def test_mistakes_have_a_way_out(arguments: list[str], message: str) -> None:
     assert (ran.returncode, ran.stdout) == (2, "")
     assert message in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "line", "found"),
+    [
+        ('{"states": [\n"o\\u001b[31mff", "on"]}', 2, r"'o\x1b[31mff' has the control character U+001B [FSM516]"),
+        ("states: [off, on]\nbegin\u202e: off", 2, r"'begin\u202e' has the control character U+202E [FSM516]"),
+        ('<scxml>\n<state id="off&#x85;"/></scxml>', 2, r"'off\x85' has the control character U+0085 [FSM516]"),
+        ("states: [off,\n\x1b[31mon]", 2, "is neither JSON nor YAML: control characters are not allowed [FSM504]"),
+        (LAMP.replace("off", "öff"), 0, ""),
+    ],
+)
+def test_a_control_character_is_refused(given: str, line: int, found: str) -> None:
+    """Before a terminal or a page obeys it; letters of any alphabet are none."""
+    ran = fsm("import", "-", given=given)
+
+    assert (2 if found else 0) == ran.returncode, ran.stderr
+    assert not found or f"stdin:{line}: {found}" in ran.stderr
+    assert all(not obeyed(each) for each in (ran.stdout, ran.stderr))
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

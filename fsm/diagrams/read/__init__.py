@@ -35,7 +35,7 @@ def find(path: str) -> tuple[Drawing, ...]:
 
     Raises :class:`InputError` if the file cannot be read or has none.
     """
-    data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or a model's name", stdin=True)
+    data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or a model's name", dash=True)
     if len(data) > LARGEST:
         raise _refused(path, "FSM401", "is too large to look for drawings in", "cut out the drawing")
     try:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from fsm.errors import InputError, contents
 from fsm.language.machine_file import Form, Written
 from fsm.language.property_file import Stated
-from fsm.language.read.forms import misfits
+from fsm.language.read.forms import controls, misfits
 from fsm.language.read.positions import Lines, locate
 from fsm.language.read.toml import LARGEST, document
 from fsm.language.schema import Vocabulary, schema
@@ -63,6 +63,8 @@ def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
     data = data.removeprefix(codecs.BOM_UTF8)
     content = document(data, path)
     lines = locate(data)
+    if obeyed := tuple(controls(content, path, lines)):
+        raise InputError(obeyed)
     try:
         written = form.model_validate(content)
     except ValidationError as error:

@@ -3,16 +3,26 @@
 import datetime as dt
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pydantic_core import ErrorDetails
 
-from fsm.errors import Problem, nearest
+from fsm.errors import Problem, nearest, obeyed
 from fsm.language.read.positions import Keys, Lines
 from fsm.language.schema import Vocabulary
 
 _LARGE: Final = 2**64
+
+
+def controls(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterator[Problem]:
+    """The names and texts in the document *value* that have a character which a terminal would obey, one a place."""
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from controls(each, path, lines, (*where, key))
+        if found := obeyed(f"{key}{each if isinstance(each, str) else ''}"):
+            what = f"{_dotted((*where, key))} has the control character U+{ord(found):04X}"
+            hint = "remove it: names and texts are printed"
+            yield Problem(path=path, line=lines.find(*where, key), code="FSM006", what=what, hint=hint)
 
 
 def misfits(
