@@ -504,6 +504,7 @@ def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
     )
     while not list(tmp_path.glob("*/*")):
+        time.sleep(0.01)
         assert running.poll() is None
 
     running.terminate()

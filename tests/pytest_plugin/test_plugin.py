@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from commands import left_as_it_was
 from door_project import IMPLEMENTATION
 from machines import DOOR
 
@@ -36,10 +39,25 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
+OPTIONS = ("-p", "no:cacheprovider", "--color=no")
+
+
 def ran(at: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Pytest in that repository, by its entry point."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", *arguments]
+    """Pytest in that repository, which finds the plugin by its entry point, in a process of its own."""
+    command = [sys.executable, "-m", "pytest", *OPTIONS, *arguments]
     return subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
+
+
+def called(at: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same without the time that a process takes to start."""
+    with (
+        contextlib.chdir(at),
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        contextlib.redirect_stderr(io.StringIO()) as err,
+        left_as_it_was(at),
+    ):
+        code = pytest.main([*OPTIONS, *arguments])
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def asks(at: Path, text: str = "[tool.fsm]\n") -> None:
@@ -81,7 +99,7 @@ def test_a_model_that_is_not_well_formed_fails(repository: Path) -> None:
     asks(repository)
     (repository / "models" / "door.toml").write_text(DOOR.replace('to = "open"', 'to = "opne"'), encoding="utf-8")
 
-    found = ran(repository, "models", "properties")
+    found = called(repository, "models", "properties")
 
     assert found.returncode == 1
     assert "did you mean 'open'" in found.stdout
@@ -95,7 +113,7 @@ def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
     text = TEXT + '\n[property.never]\nsays = "No."\nMUST  = "x"\nnever = "open"\n'
     (repository / "properties" / "door.toml").write_text(text, encoding="utf-8")
 
-    found = ran(repository, "properties")
+    found = called(repository, "properties")
 
     assert "properties/door.toml::never" in found.stdout
     assert "push replies ok emits Creak" in found.stdout
@@ -116,16 +134,16 @@ def test_a_sut_is_tested(repository: Path, sut: str, *, fails: bool) -> None:
     """As pyproject.toml names it for all models; one that is not there fails too."""
     asks(repository, f'[tool.fsm]\nagainst = "{sut}"\n')
 
-    conforms(ran(repository, "models"), fails=fails)
+    conforms(called(repository, "models"), fails=fails)
 
 
 def test_a_sut_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
     """One that does not conform, so that a way in which it was not found would pass."""
     sut = "python:carpenter:Silent"
     asks(repository, f'[tool.fsm.against]\ndoor = "{sut}"\ngate = "reference"\n')
-    by_name = ran(repository, "models")
+    by_name = called(repository, "models")
     asks(repository)
-    by_option = ran(repository, "models", "--fsm-against", f"door={sut}")
+    by_option = called(repository, "models", "--fsm-against", f"door={sut}")
 
     for found in (by_name, by_option):
         conforms(found, fails=True)
@@ -144,7 +162,7 @@ def test_a_wrong_table_is_refused(repository: Path, text: str, says: str) -> Non
     """Before anything runs, in a line."""
     asks(repository, text)
 
-    found = ran(repository, "models")
+    found = called(repository, "models")
 
     assert found.returncode != 0
     assert says in found.stdout + found.stderr

@@ -42,7 +42,7 @@ def fsm(
         _text(tempfile.TemporaryFile()) as out,
         _text(tempfile.TemporaryFile(), errors="backslashreplace") as err,
         contextlib.chdir(cwd or Path.cwd()),
-        _as_it_was(cwd),
+        left_as_it_was(cwd),
     ):
         given.buffer.write(stdin)
         given.seek(0)
@@ -76,7 +76,7 @@ def _exit_code() -> int:
 
 
 @contextlib.contextmanager
-def _as_it_was(folder: Path | None) -> Iterator[None]:
+def left_as_it_was(folder: Path | None) -> Iterator[None]:
     """Afterwards signals and paths are as before, and what was imported from *folder* is forgotten."""
     path, modules, handler = [*sys.path], {*sys.modules}, signal.getsignal(signal.SIGPIPE)
     program = sys.modules["__main__"]
