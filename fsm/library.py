@@ -64,6 +64,7 @@ def names() -> tuple[str, ...]:
     return _stems("models")
 
 
+@cache
 def _stems(folder: str) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (home() / folder).glob("*.toml")))
 
@@ -114,7 +115,8 @@ def roles() -> dict[str, Role]:
         for stated in _stated(content(path), path=str(path)).written.property.values():
             if other := stated.refines or stated.follows:
                 bound[name] = other
-    used = {part.machine for name in systems() for part in composition(load_system(name)).written.part.values()}
+    paths = [home() / "models" / "systems" / f"{name}.toml" for name in systems()]
+    used = {part.machine for path in paths for part in _composed(content(path), path=str(path)).written.part.values()}
     contracts = [name for name in names() if name in bound.values()]
     bare = {name for name in used if name not in bound and not load(name).profiles}
     others = [name for name in names() if name not in {*contracts, *bound, *bare}]

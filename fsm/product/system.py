@@ -177,14 +177,10 @@ class System:
         ]
         return ", ".join(named) or BEGINNING
 
-    def related(self, copy: Copy | None) -> dict[str, tuple[Copy, ...]]:
-        """The copies of each part that *copy* belongs to, or that belong to it; of unrelated parts, all copies."""
-
-        def related(part: Part, each: Copy) -> bool:
-            return (
-                copy is None
-                or self.parts[copy.part].root != part.root
-                or all(one == other for one, other in zip(each.index, copy.index, strict=False))
-            )
-
-        return {name: tuple(each for each in part.copies if related(part, each)) for name, part in self.parts.items()}
+    def related(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
+        """The copies of *part* that *copy* belongs to, or that belong to it; all copies if the parts are unrelated."""
+        copies = self.parts[part].copies
+        if copy is None or self.parts[copy.part].root != self.parts[part].root:
+            return copies
+        depth = len(copy.index)
+        return tuple(each for each in copies if each.index[:depth] == copy.index[: len(each.index)])

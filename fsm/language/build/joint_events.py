@@ -56,11 +56,9 @@ def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest
 
 
 def means(
-    problems: Problems[WrittenSystem], text: str | None, within: Scope, define: Definitions, *at: str | int
+    problems: Problems[WrittenSystem], text: str, within: Scope, define: Definitions, *at: str | int
 ) -> Condition | None:
     """What *text* means of what is *within* its reach, with the names in *define*; what is wrong with it is noted."""
-    if text is None:
-        return None
     try:
         return SystemGrammar(text=text, scope=within, define=define).condition().means
     except ConditionError as error:
@@ -147,7 +145,7 @@ class JointEventBuilder:
         if written.do is not None or written.when is not None or written.goes_on or not written.steps:
             self._say("FSM707", "each goes with steps, and with nothing else", "write { each = …, steps = […] }", *at)
         else:
-            for each in self.system.related(copy)[name]:
+            for each in self.system.related(name, copy):
                 yield from self._steps(written.steps, each, *at, "steps")
 
     def _step(self, written: WrittenStep, do: str, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
@@ -160,7 +158,7 @@ class JointEventBuilder:
         if not self.problems.known("FSM701", "unknown part", match["part"], parts, *self._at(*at)):
             return
         part = parts[match["part"]]
-        meant = self.system.related(copy)[part.name]
+        meant = self.system.related(part.name, copy)
         if not match["every"] and len(meant) != 1:
             self._say("FSM707", f"'{part.name}' means {len(meant)} copies in {do!r}", f"write: every {do}", *at)
             return
@@ -195,6 +193,8 @@ class JointEventBuilder:
         return True
 
     def _condition(self, text: str | None, copy: Copy | None, *at: str | int) -> Condition | None:
+        if text is None:
+            return None
         return means(self.problems, text, scope(self.system, copy), self.define, *self._at(*at))
 
     def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:

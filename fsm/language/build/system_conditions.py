@@ -36,7 +36,7 @@ class Scope:
 
 def scope(system: System, copy: Copy | None) -> Scope:
     """What may be spoken of in *system* where *copy* is meant."""
-    meant = system.related(copy)
+    meant = {name: system.related(name, copy) for name in system.parts}
     those = {each for copies in meant.values() for each in copies}
     events: dict[str, list[str]] = {}
     for joint in system.events.values():

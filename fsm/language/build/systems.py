@@ -107,8 +107,12 @@ def _system(problems: Problems[WrittenSystem], find: Callable[[str], Machine], p
     )
     define = _define(problems, made)
     within = scope(system, None)
-    heard = {name: means(problems, written.part[name].heard, within, define, "part", name, "heard") for name in made}
-    system = replace(system, parts={name: replace(each, heard=heard[name]) for name, each in made.items()})
+    heard = {
+        name: means(problems, text, within, define, "part", name, "heard")
+        for name in made
+        if (text := written.part[name].heard) is not None
+    }
+    system = replace(system, parts={name: replace(each, heard=heard.get(name)) for name, each in made.items()})
     joints: dict[str, JointEvent] = {}
     for name, each in joint_events(problems.model, profile).items():
         if name in made or name in WORDS:

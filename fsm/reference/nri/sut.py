@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from fsm.library import load
 from fsm.machine import Moves
+from fsm.reference.driven import driver
 from fsm.reference.harness import ReferenceSUT
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config
@@ -88,7 +89,7 @@ class _NriSUT(ReferenceSUT[NRI]):
 
     def arrange(self, event: str, outcome: str) -> bool:
         """Let the first plugin fail, or be lost, at the last request of that outcome."""
-        cells = load(self.machine).events[event].cells.values()
+        cells = driver(self.machine).machine.events[event].cells.values()
         ways = [way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes]
         emits = next((way.emits for way in ways if way.name == outcome and way.emits), ())
         self._script.clear()
