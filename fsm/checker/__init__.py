@@ -20,7 +20,7 @@ from fsm.checker.silence import washed_out
 from fsm.library import claims
 from fsm.machine import Machine
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.table import Table, tabulate
+from fsm.machine.table import Table, TransitionSystem, tabulate
 from fsm.machine.traversal import LimitError
 from fsm.machine.versions import meant, within
 from fsm.product import SystemTable
@@ -38,9 +38,10 @@ from fsm.property.claims import (
     Property,
     Reachable,
     Refines,
+    Requires,
     Specification,
 )
-from fsm.property.evidence import Checked, Conclusion, Examined, Refuted
+from fsm.property.evidence import Checked, Conclusion, Examined, Refuted, Undecided
 from fsm.verdict import Unknown
 
 M = TypeVar("M", bound=Machine | System)
@@ -142,9 +143,11 @@ def as_known(of: Specification[M], profile: str | None, limit: int = LIMIT) -> S
     properties = []
     for each in of.properties:
         known = next((each.fails[name] for name in names.values() if name in each.fails), None)
-        verdict = known and decide(each, stepping, profile=profile, limit=limit).verdict
-        fails = {profile: replace(known, length=verdict.length)} if known and isinstance(verdict, Refuted) else {}
-        properties.append(replace(each, fails={**each.fails, **fails}))
+        if known:
+            verdict = decide(each, stepping, profile=profile, limit=limit).verdict
+            length = verdict.length if isinstance(verdict, Refuted) else 0
+            known = replace(known, length=length) if isinstance(verdict, Refuted | Undecided) else None
+        properties.append(replace(each, fails={**each.fails, profile: known}) if known else each)
     return replace(of, properties=tuple(properties))
 
 
@@ -165,15 +168,23 @@ def _conclude(claim: Claim, stepping: StepCache, profile: str | None, limit: int
             return check_reachable(claim, stepping, limit)
         case LeadsTo():
             return check_leads_to(claim, stepping, limit)
-        case Follows(other=other):
-            table, followed = stepping.table, other.under(within(profile, other.profiles))
-            if isinstance(table, SystemTable):
-                return check_follows(table, JointListener(table.system, claim, followed), limit)
-            return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)
+        case Follows():
+            return _check_follows(claim, stepping.table, profile, limit)
         case Refines(other=other, overlap=overlap):
             refined = tabulate(other.under(within(profile, other.profiles)))
             return check_refines(machine_table(stepping.table), refined, overlap, limit)
         case MatchesDiagram():
             return check_matches(claim, machine_table(stepping.table).machine)
+        case Requires():
+            return Undecided(), Counts(states=0, transitions=0, depth=0)
         case _:
             assert_never(claim)
+
+
+def _check_follows(
+    claim: Follows, table: TransitionSystem, profile: str | None, limit: int
+) -> tuple[Conclusion, Counts]:
+    followed = claim.other.under(within(profile, claim.other.profiles))
+    if isinstance(table, SystemTable):
+        return check_follows(table, JointListener(table.system, claim, followed), limit)
+    return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)

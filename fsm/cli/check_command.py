@@ -40,6 +40,7 @@ def command(
     holds    it is proved            known    it fails, as is stated
     FAILS    a run breaks it         MENDED   it holds, and was known to fail
     vacuous  it holds of nothing     unknown  a limit stopped the search
+    undecided  it is about fields, which no run shows
 
     \b
     fsm check

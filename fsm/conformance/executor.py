@@ -191,9 +191,6 @@ class Execution:
         if after:
             fit = [edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)]
             self._note(after, fit, seen, wanted=wanted, arranged=arranged)
-            wrong = self.oracle.wrong_fields(step, seen, fields, number=len(self.trace)) if self.watch is None else ()
-            if wrong:
-                raise self._failed(wrong[0])
         elif self.watch is not None:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
             self.point = min(map(point, self.belief), default=None)
@@ -202,6 +199,8 @@ class Execution:
                 row = plan.table.row[step.event]
                 self.cover.cells[plan.table.end[row] if step.stage == "end" else row, self.point.state] += 1
             raise self._failed(self.oracle.violation(self.belief, step, seen, number=len(self.trace)))
+        if wrong := self.oracle.wrong_fields(step, seen, fields, number=len(self.trace)):
+            raise self._failed(wrong[0])
 
     def _failed(self, why: Violation | Violated | str, clause: Clause | None = None) -> FailedError:
         trace = tuple(self.trace)

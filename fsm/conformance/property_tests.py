@@ -4,7 +4,7 @@ First come the shortest runs of the machine that put the property to the test, t
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from fsm.conformance.executor import Cover, Execution, FailedError, Failure
@@ -12,7 +12,7 @@ from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine, Moves
-from fsm.property.claims import Property
+from fsm.property.claims import Property, Requires
 from fsm.property.evidence import Run, RunStep
 from fsm.property_monitor import Watch, untestable
 from fsm.sut import SUT, Overlapping, Stimulus
@@ -54,6 +54,8 @@ def run_property_test(
     try:
         overlaps = isinstance(sut, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
+        fields = oracle.held_to([stated.claim.requirement] if isinstance(stated.claim, Requires) else [])
+        oracle = replace(oracle, fields=fields)
         watch = Watch(machine, stated, profile=profile)
         walk = partial(Execution, oracle, sut, watch=watch)
         failure = None
@@ -66,7 +68,8 @@ def run_property_test(
             failure = random_failure(oracle, sut, Cover(), watch=watch, examples=examples, steps=steps, chance=chance)
         if failure:
             return PropertyTestResult(of=stated, failure=shrink(walk, failure))
-        untested = "" if watch.tried else "no test has put it to the test"
+        tried = any(fields.tested.values()) if fields.tested else watch.tried
+        untested = "" if tried else "no test has put it to the test"
         return PropertyTestResult(of=stated, untested=untested, unmet=watch.unmet)
     finally:
         sut.close()

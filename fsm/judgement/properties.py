@@ -15,7 +15,9 @@ from fsm.machine import Clause, Deviation, Machine
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.versions import within
-from fsm.property.claims import KnownFailure, Property
+from fsm.monitor.field_clauses import FieldClauses
+from fsm.monitor.grouping import Folder
+from fsm.property.claims import KnownFailure, Property, Requires
 from fsm.property_monitor.automata import parts
 from fsm.property_monitor.property_product import PropertyProduct
 from fsm.property_monitor.recording_watch import ENTITIES, WHOLE, Breach, ClaimWatch, unwatchable
@@ -126,7 +128,14 @@ class PropertyWatch:
     """
 
     def __init__(
-        self, properties: Sequence[Property], dynamics: Dynamics, *, profile: str | None, fresh: bool, file: str
+        self,
+        properties: Sequence[Property],
+        dynamics: Dynamics,
+        *,
+        profile: str | None,
+        fresh: bool,
+        file: str,
+        every: bool = False,
     ) -> None:
         self.machine = dynamics.table.machine
         self._file = file
@@ -134,11 +143,16 @@ class PropertyWatch:
         self._dynamics = dynamics
         self._fresh = fresh
         self._watches: list[tuple[Property, list[ClaimWatch], str]] = []
+        self._shown: dict[str, tuple[FieldClauses, Folder]] = {}
         stepping = StepCache(dynamics.table)
         for each in properties:
             products: list[PropertyProduct] = []
             why = unwatchable(each)
-            if not why:
+            if isinstance(each.claim, Requires):
+                folder = Folder(every=every)
+                shown = replace(self.machine, requires={each.name: each.claim.requirement}, exemptions=())
+                self._shown[each.name] = FieldClauses(shown, (), folder), folder
+            elif not why:
                 try:
                     products = [PropertyProduct(stepping, part, profile) for part in parts(each.claim)]
                     for product in products:
@@ -161,6 +175,11 @@ class PropertyWatch:
         for seen, line in zip(observations, places, strict=True):
             if seen.event and self._dynamics.row(seen.event) < 0:
                 continue
+            for clauses, _ in self._shown.values():
+                clauses.notice(seen)
+                # Where the state is wrong, its fields are those of another.
+                if (seen.entity, line) not in self._violated:
+                    clauses.hold(seen, line)
             if seen.entity:
                 self._take(seen, line)
             elif seen.phase == "assumed":  # every entity takes the last one into account when it is next observed
@@ -221,29 +240,34 @@ class PropertyWatch:
 
     def added_to(self, judgement: Judgement) -> Judgement:
         """*judgement* of the same observations by the machine, with what they show of the properties."""
-        properties, findings, tolerated = [], [], [*judgement.tolerated]
+        properties, tolerated = [], [*judgement.tolerated]
+        findings: list[Finding] = []
         for of, watches, unwatched in self._watches:
             clause = Clause(name=of.name, says=of.says, level=of.level, source=of.source, link=of.link)
             properties.append(self._watched(of, clause, watches, unwatched))
-            broken = [self._violation(clause, each) for watch in watches for each in watch.breaches]
-            count = sum(watch.count for watch in watches)
-            known = of.expected(self._profile)
-            if broken and known is not None:
-                tolerated.append(Deviated(first=self._tolerated(broken[0], known), count=count))
-            elif broken:
+            found = self._shown[of.name][1].findings() if of.name in self._shown else ()
+            if broken := [self._violation(clause, each) for watch in watches for each in watch.breaches]:
+                count = sum(watch.count for watch in watches)
                 entities = len(set[str]().union(*(watch.entities for watch in watches)))
-                findings.append(Finding(first=tuple(broken[:WHOLE]), count=count, entities=entities))
+                found = (Finding(first=tuple(broken[:WHOLE]), count=count, entities=entities),)
+            known = of.expected(self._profile)
+            if found and known is not None:
+                first = self._tolerated(found[0].first[0], known)
+                tolerated.append(Deviated(first=first, count=sum(each.count for each in found)))
+            else:
+                findings += found
         verdict = _with(judgement, properties, tuple(findings))
         return replace(judgement, verdict=verdict, tolerated=tuple(tolerated), properties=tuple(properties))
 
     def _watched(self, of: Property, clause: Clause, watches: Sequence[ClaimWatch], unwatched: str) -> WatchedProperty:
         if unwatched:
             return WatchedProperty(clause=clause, status="not watched", why=unwatched)
-        if any(watch.count for watch in watches):
+        clauses, folder = self._shown.get(of.name, (None, None))
+        if any(watch.count for watch in watches) or (folder and folder.findings()):
             return WatchedProperty(clause=clause, status="known" if of.expected(self._profile) else "violated")
         if any(watch.incomplete for watch in watches) and of.expected(self._profile) is None:
             return WatchedProperty(clause=clause, status="unknown", why=TOO_MANY)
-        if all(watch in self._unexercised for watch in watches):
+        if not clauses.tested[of.name] if clauses else all(watch in self._unexercised for watch in watches):
             return WatchedProperty(clause=clause, status="not exercised", why=UNEXERCISED)
         return WatchedProperty(clause=clause, status="holds")
 

@@ -181,11 +181,9 @@ class WrittenFields(Form):
     text: list[Name] = Field(default=[], description="Words, or sentences.")
 
 
-class WrittenRequirement(Cited):
-    """A clause on the fields that are shown with some states."""
+class WrittenDemand(Form):
+    """What is required of the fields that are shown with some states."""
 
-    says: str = Field(description="The clause in a sentence, in your own words.")
-    link: str = ""
     in_: list[StateKey] = Field(alias="in", min_length=1, description="The states; * is every one.")
     set: list[Name] = Field(default=[], description="Times and texts that are set.")
     unset: list[Name] = Field(default=[], description="Times and texts that are not set.")
@@ -201,6 +199,13 @@ class WrittenRequirement(Cited):
     )
     when: FieldValues = Field(default={}, description="Only where each of these fields has one of its values.")
     unless: FieldValues = Field(default={}, description="Not where one of these fields has one of its values.")
+
+
+class WrittenRequirement(Cited, WrittenDemand):
+    """A clause on the fields that are shown with some states."""
+
+    says: str = Field(description="The clause in a sentence, in your own words.")
+    link: str = ""
 
 
 class WrittenExemption(Form):

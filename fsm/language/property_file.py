@@ -10,7 +10,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field, Tag
 
-from fsm.language.machine_file import BY_FORM, Cited, Definition, Form, Name, StateKey, Texts
+from fsm.language.machine_file import BY_FORM, Cited, Definition, Form, Name, StateKey, Texts, WrittenDemand
 from fsm.property.claims import NO_PROFILE
 
 Conditions: TypeAlias = Texts
@@ -78,6 +78,7 @@ class WrittenProperty(Cited):
     matches_diagram: str | None = Field(
         None, alias="matches-diagram", description="The file with the drawing, beside this one."
     )
+    requires: WrittenDemand | None = Field(None, description="What the fields are like that are shown with states.")
 
 
 class Stated(Form):

@@ -14,7 +14,7 @@ from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.system_mutants import JointMutant
 from fsm.property.claims import Follows, MatchesDiagram, Property, Refines
-from fsm.property.evidence import Checked, Proved
+from fsm.property.evidence import Checked, Proved, Undecided
 
 M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
 
@@ -76,4 +76,4 @@ def killers(
 
 def as_stated(checked: Checked) -> bool:
     """Whether the property is proved, or fails as is known."""
-    return not checked.unexpected if checked.expected else isinstance(checked.verdict, Proved)
+    return not checked.unexpected if checked.expected else isinstance(checked.verdict, Proved | Undecided)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeGuard, TypeVar, assert_never
 
 from fsm.machine import Level, Machine
-from fsm.machine.conditions import Sequence, WrittenCondition
+from fsm.machine.conditions import In, Sequence, WrittenCondition
+from fsm.machine.fields import Requirement
 from fsm.product.system import System
 
 ANY_PROFILE = "*"
@@ -107,7 +108,23 @@ class MatchesDiagram:
     path: str
 
 
-Claim: TypeAlias = Idempotent | Always | Never | Reachable | LeadsTo | Follows | Refines | MatchesDiagram
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requires:
+    """The fields that are shown with a state are as the ``requirement`` has it.  No run of the machine decides that."""
+
+    requirement: Requirement
+
+    @property
+    def reached(self) -> Reachable:
+        """That the states are reached with which the fields are shown."""
+        each = (
+            WrittenCondition(text=state, means=In(states=frozenset({state})))
+            for state in sorted(self.requirement.states)
+        )
+        return Reachable(sequences=tuple((state,) for state in each))
+
+
+Claim: TypeAlias = Idempotent | Always | Never | Reachable | LeadsTo | Follows | Refines | MatchesDiagram | Requires
 
 
 def conditions_of(claim: Claim) -> tuple[WrittenCondition, ...]:
@@ -123,7 +140,7 @@ def conditions_of(claim: Claim) -> tuple[WrittenCondition, ...]:
             found = [each for sequence in sequences for each in sequence]
         case LeadsTo(source=source, target=target):
             found = [source, target]
-        case Follows() | Refines() | MatchesDiagram():
+        case Follows() | Refines() | MatchesDiagram() | Requires():
             found = []
         case _:
             assert_never(claim)

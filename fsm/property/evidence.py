@@ -128,6 +128,13 @@ class Vacuous(Unknown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Undecided(Unknown):
+    """It is about what is shown beside the state, which is no part of a run."""
+
+    why: str = "no run shows fields: 'fsm judge' and 'fsm test', with --properties, decide it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refuted(Fails):
     """It does not hold; the evidence is the shortest there is."""
 
@@ -161,7 +168,7 @@ class Checked:
     @property
     def unexpected(self) -> bool:
         """Whether it fails where it should hold, holds where it is known to fail, or fails by another length."""
-        if self.expected is None:
+        if self.expected is None or isinstance(self.verdict, Undecided):
             return isinstance(self.verdict, Refuted)
         return not isinstance(self.verdict, Refuted) or self.verdict.length != self.expected.length
 

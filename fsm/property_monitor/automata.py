@@ -17,7 +17,18 @@ from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
 from fsm.machine.table import tabulate
 from fsm.machine.versions import within
-from fsm.property.claims import Always, Claim, Follows, Idempotent, LeadsTo, MatchesDiagram, Never, Reachable, Refines
+from fsm.property.claims import (
+    Always,
+    Claim,
+    Follows,
+    Idempotent,
+    LeadsTo,
+    MatchesDiagram,
+    Never,
+    Reachable,
+    Refines,
+    Requires,
+)
 from fsm.trace import Observation
 
 Progress: TypeAlias = tuple[int, ...]
@@ -41,6 +52,8 @@ def parts(claim: Claim) -> tuple[Claim, ...]:
             return tuple(replace(claim, conditions=(each,)) for each in conditions)
         case Never(sequences=sequences) | Reachable(sequences=sequences):
             return tuple(replace(claim, sequences=(each,)) for each in sequences)
+        case Requires(reached=reached):
+            return parts(reached)
         case _:
             return (claim,)
 
@@ -241,5 +254,7 @@ def memory(claim: Claim, stepping: StepCache, profile: str | None) -> PropertyMe
             return Following(claim, stepping, profile)
         case Refines():
             return Resembling(claim, stepping, profile)
+        case Requires(reached=reached):
+            return Passing(reached, stepping)
         case MatchesDiagram():
             raise ValueError("a drawing is compared with a machine; an implementation draws nothing")

@@ -18,7 +18,7 @@ from fsm.conformance.suite import conform
 from fsm.errors import InputError
 from fsm.library import load, specification
 from fsm.machine.table import tabulate
-from fsm.property.claims import NO_PROFILE
+from fsm.property.claims import NO_PROFILE, Requires
 from fsm.property.evidence import Examined
 from fsm.property_monitor import untestable
 from fsm.pytest_plugin.settings import ALL, against
@@ -107,7 +107,7 @@ class PropertyFile(pytest.File):
             suffix = f"[{profile}]" if profile else ""
             if (profile or NO_PROFILE) in stated.expect:
                 yield SpecificationItem.from_parent(self, name=f"size{suffix}", answer=partial(self._checked, profile))
-            for each in stated.properties:
+            for each in (each for each in stated.properties if not isinstance(each.claim, Requires)):
                 answer = partial(self._checked, profile, each)
                 yield SpecificationItem.from_parent(self, name=f"{each.name}{suffix}", answer=answer)
         sut = _sut(self.config, stated.machine.name)

@@ -14,6 +14,7 @@ from fsm.property.evidence import (
     Proved,
     Refuted,
     Run,
+    Undecided,
     Unexplained,
     Unreached,
     Vacuous,
@@ -36,6 +37,7 @@ class PropertyStatus(Enum):
     SURPRISE = "surprise"
     VACUOUS = "vacuous"
     UNKNOWN = "unknown"
+    UNDECIDED = "undecided"
     UNEXERCISED = "not exercised"
     UNWATCHABLE = "not watched"
 
@@ -49,7 +51,7 @@ class PropertyStatus(Enum):
                 return ExitCode.FAILS
             case PropertyStatus.VACUOUS | PropertyStatus.UNKNOWN:
                 return ExitCode.UNKNOWN
-            case PropertyStatus.UNEXERCISED | PropertyStatus.UNWATCHABLE:
+            case PropertyStatus.UNDECIDED | PropertyStatus.UNEXERCISED | PropertyStatus.UNWATCHABLE:
                 return None
 
     @property
@@ -70,6 +72,8 @@ def status(checked: Checked) -> PropertyStatus:
             return PropertyStatus.FAILS if checked.unexpected else PropertyStatus.KNOWN
         case Vacuous():
             return PropertyStatus.VACUOUS
+        case Undecided():
+            return PropertyStatus.UNDECIDED
         case Unknown():
             return PropertyStatus.UNKNOWN
         case Proved():
@@ -170,7 +174,7 @@ class _Writer:
                 assert_never(evidence)
 
     def _item(self, word: PropertyStatus, what: str) -> list[str]:
-        label = f"{word.value:<{_LABEL}}"
+        label = f"{word.value} ".ljust(_LABEL)
         return self.layout.filled(what, f"    {label}", _INDENT, marked=label, how=word.colour)
 
     def _more(self, what: str) -> list[str]:

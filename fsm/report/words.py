@@ -230,6 +230,7 @@ _PHRASES: Final = {
     "MENDED": "{n} hold that were known to fail",
     "vacuous": "{n} vacuous",
     "unknown": "{n} unknown",
+    "undecided": "{n} undecided",
     "not exercised": "{n} not exercised",
     "not watched": "{n} not watched",
 }

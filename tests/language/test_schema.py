@@ -96,6 +96,7 @@ def test_its_words_are_those_of_the_parser() -> None:
     assert cells < found["WrittenEvent"]
     assert cells < found["WrittenOverride"]
     assert cells < found["WrittenRest"]
+    assert words.pop("WrittenDemand") < found["WrittenRequirement"]
     # Nor are levels with their sources.
     cited = words.pop("Cited")
     assert cited < found["WrittenClause"]

@@ -30,6 +30,7 @@ from fsm.property.claims import (
     Property,
     Reachable,
     Refines,
+    Requires,
     conditions_of,
 )
 
@@ -107,8 +108,9 @@ def _product(claim: Claim, words: PromelaNames) -> Product:
         case Refines(other=other):
             hint = "see 'fsm check', whose answer tests compare with one by brute force"
             raise CannotExportError(f"refinement of {other.name} has no form in Promela: {hint}")
-        case MatchesDiagram():
-            raise CannotExportError("no run can violate a drawing: see 'fsm check'")
+        case MatchesDiagram() | Requires():
+            drawn = isinstance(claim, MatchesDiagram)
+            raise CannotExportError(f"no run can {'violate a drawing' if drawn else 'show fields'}: see 'fsm check'")
         case _:
             assert_never(claim)
 

@@ -16,7 +16,7 @@ from fsm.language.build.ends import check_ends
 from fsm.language.build.events import Events
 from fsm.language.build.problems import Problems
 from fsm.language.build.profiles import profiles
-from fsm.language.build.requirements import Requirements, kinds_of_fields
+from fsm.language.build.requirements import Demands, kinds_of_fields, requirements
 from fsm.language.machine_file import Cells, Written
 from fsm.language.read import Model
 from fsm.machine import Machine, State
@@ -56,6 +56,7 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
     problems.known("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
     known = clauses_of(problems, written.clause, written.event)
     fields = kinds_of_fields(problems)
+    demands = Demands(problems=problems, states=written.states, sets=sets, kinds=fields)
     return Machine(
         name=header.name,
         title=header.title,
@@ -68,7 +69,7 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
         clauses=known,
         indefinite=tuple(header.indefinite),
         fields=fields,
-        requires=Requirements(problems=problems, sets=sets, kinds=fields).requirements(known),
+        requires=requirements(problems, demands, known),
         path=problems.model.path,
     )
 

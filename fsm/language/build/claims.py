@@ -7,13 +7,16 @@ from typing import Final, TypeVar
 
 from fsm.errors import InputError, Problem
 from fsm.language.build.cells import REST, ways
+from fsm.language.build.citations import citation
 from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.language.build.machine_conditions import MachineGrammar, outputs
 from fsm.language.build.problems import Problems
+from fsm.language.build.requirements import Demands
 from fsm.language.build.system_conditions import Scope, SystemGrammar, scope
+from fsm.language.machine_file import WrittenDemand
 from fsm.language.property_file import Stated, WrittenProperty
-from fsm.machine import Machine
+from fsm.machine import Clause, Machine
 from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.product.system import System
 from fsm.property.claims import (
@@ -27,6 +30,7 @@ from fsm.property.claims import (
     Never,
     Reachable,
     Refines,
+    Requires,
 )
 
 T = TypeVar("T")
@@ -42,6 +46,7 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
     "follows": frozenset(),
     "refines": frozenset({"overlap"}),
     "matches-diagram": frozenset(),
+    "requires": frozenset(),
 }
 """The claims of the language, and the words that go with each."""
 
@@ -97,8 +102,17 @@ class _Claiming:
                 )
             case "refines":
                 return Refines(other=self._other(str(written.refines), kind), overlap=written.overlap)
+            case "requires" if written.requires is not None:
+                return self._requires(self.of, written.requires)
             case _:
                 return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(written.matches_diagram)))
+
+    def _requires(self, machine: Machine, demand: WrittenDemand) -> Requires:
+        sets = {name: each for name, each in self.define.items() if not isinstance(each, str)}
+        demands = Demands(problems=self.problems, states=machine.states, sets=sets, kinds=machine.fields)
+        level, source = citation(self.problems, self.written, "property", self.name) or ("MUST", "")
+        clause = Clause(name=self.name, says=self.written.says, level=level, source=source, link=self.written.link)
+        return Requires(requirement=demands.requirement(clause, demand, "property", self.name, "requires"))
 
     def _reachable(self) -> Reachable:
         sequences = self._sequences(self.written.reachable, "reachable")

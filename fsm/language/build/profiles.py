@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fsm.language.build.cells import Groups, Part
 from fsm.language.build.ends import check_ends
 from fsm.language.build.problems import Problems
-from fsm.language.build.requirements import Requirements, deviation
+from fsm.language.build.requirements import Demands, deviation, exemptions
 from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile
 from fsm.machine import Event, Machine, Outcome, Override, Profile, outcomes
 
@@ -83,9 +83,9 @@ class Overriding:
             if self.problems.known("FSM114", "unknown event", override.event, self.machine.events, *at):
                 overrides.append(self._override(key, override))
         self._check_once(overrides)
-        fields = Requirements(problems=self.problems, sets=self.sets, kinds=self.machine.fields)
-        exemptions = tuple(fields.exemptions(self.name, self.machine.requires))
-        named = {each.deviation.name for each in exemptions}
+        demands = Demands(problems=self.problems, states=(), sets=self.sets, kinds=self.machine.fields)
+        own = tuple(exemptions(self.problems, demands, self.name, self.machine.requires))
+        named = {each.deviation.name for each in own}
         above = parent.exemptions if parent else ()
         taken_over = (each.of(self.name) for each in above if each.deviation.name not in named)
         made = Profile(
@@ -95,7 +95,7 @@ class Overriding:
             since=written.since,
             until=written.until,
             overrides=(*_inherited(parent, overrides, self.name), *overrides) if parent else tuple(overrides),
-            exemptions=(*taken_over, *exemptions),
+            exemptions=(*taken_over, *own),
         )
         # A call that begins can end, profiled as well.
         check_ends(self.problems, replace(self.machine, profiles={self.name: made}).under(self.name))

@@ -6,7 +6,8 @@ from typing import Final
 
 from fsm.language.build.citations import cited
 from fsm.language.build.problems import Problems
-from fsm.language.machine_file import Written, WrittenExemption, WrittenOverride, WrittenRequirement
+from fsm.language.machine_file import Written, WrittenDemand, WrittenExemption, WrittenOverride
+from fsm.language.property_file import Stated
 from fsm.machine import Clause, Deviation
 from fsm.machine.fields import Exemption, FieldKind, Requirement, Values
 
@@ -16,55 +17,38 @@ _TEXT: Final[tuple[FieldKind, ...]] = ("text",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Requirements:
-    """Builds what a model says of its fields, which are of these *kinds*; *sets* are its sets of states."""
+class Demands:
+    """Reads what is required of fields of these *kinds* with these *states*, of which *sets* have names."""
 
-    problems: Problems[Written]
-    sets: Mapping[str, tuple[str, ...]]
+    problems: Problems[Written] | Problems[Stated]
+    states: Collection[str]
+    sets: Mapping[str, Collection[str]]
     kinds: Mapping[str, FieldKind]
 
-    def requirements(self, clauses: Collection[str]) -> dict[str, Requirement]:
-        """Every clause on fields by name; no other of the *clauses* has that."""
-        made = {}
-        for name, each in self.problems.model.written.requires.items():
-            at = ("requires", name)
-            if name in clauses:
-                hint = "choose another name for one of them"
-                self.problems.say("FSM126", f"clause '{name}' is defined in two places", hint, *at)
-            self._check(each, *at)
-            level, source = cited(self.problems, each, *at)
-            made[name] = Requirement(
-                clause=Clause(name=name, says=each.says, level=level, source=source, link=each.link),
-                states=frozenset(self._states(each, *at)),
-                slack=round(each.slack * 1e9),
-                set=tuple(each.set),
-                unset=tuple(each.unset),
-                not_before=each.not_before,
-                values=_values(each.values),
-                iff=_values(each.iff),
-                keeps=tuple(each.keeps),
-                when=_values(each.when),
-                unless=_values(each.unless),
-            )
-        return made
+    def requirement(self, clause: Clause, written: WrittenDemand, *at: str) -> Requirement:
+        """What *clause* requires, as is *written* at the path *at*."""
+        self._check(written, *at)
+        return Requirement(
+            clause=clause,
+            states=frozenset(self._states(written, *at)),
+            slack=round(written.slack * 1e9),
+            set=tuple(written.set),
+            unset=tuple(written.unset),
+            not_before=written.not_before,
+            values=_values(written.values),
+            iff=_values(written.iff),
+            keeps=tuple(written.keeps),
+            when=_values(written.when),
+            unless=_values(written.unless),
+        )
 
-    def exemptions(self, profile: str, requires: Mapping[str, Requirement]) -> Iterator[Exemption]:
-        """How the *profile* itself breaks what is required."""
-        for name, each in self.problems.model.written.profile[profile].exempt.items():
-            at = ("profile", profile, "exempt", name)
-            self._check_values(each.when, *at, "when")
-            if self.problems.known("FSM108", "unknown clause", each.deviates, requires, *at, "deviates"):
-                broken = deviation(name, profile, requires[each.deviates].clause, each)
-                yield Exemption(deviation=broken, when=_values(each.when), since=each.since, until=each.until)
-
-    def _states(self, written: WrittenRequirement, *at: str) -> Iterator[str]:
-        states = self.problems.model.written.states
+    def _states(self, written: WrittenDemand, *at: str) -> Iterator[str]:
         for index, name in enumerate(written.in_):
             if name != "*":
-                self.problems.known("FSM102", "unknown state", name, (*states, *self.sets), *at, "in", index)
-            yield from states if name == "*" else self.sets.get(name, (name,))
+                self.problems.known("FSM102", "unknown state", name, (*self.states, *self.sets), *at, "in", index)
+            yield from self.states if name == "*" else self.sets.get(name, (name,))
 
-    def _check(self, written: WrittenRequirement, *at: str) -> None:
+    def _check(self, written: WrittenDemand, *at: str) -> None:
         """What is required is required of fields that there are, and that can be so."""
         if not (written.set or written.unset or written.not_before or written.values or written.iff or written.keeps):
             hint = "add one of set, unset, not-before, values, iff and keeps"
@@ -78,9 +62,9 @@ class Requirements:
                 self._check_kind(name, _TIMES, "before another", *at, "not-before", later)
         valued = {"values": written.values, "iff": written.iff, "when": written.when, "unless": written.unless}
         for word, values in valued.items():
-            self._check_values(values, *at, word)
+            self.check_values(values, *at, word)
 
-    def _check_values(self, values: Mapping[str, list[int | str]], *at: str) -> None:
+    def check_values(self, values: Mapping[str, list[int | str]], *at: str) -> None:
         for name, those in values.items():
             for index, value in enumerate(those):
                 self._check_kind(name, _TEXT if isinstance(value, str) else _NUMBERS, repr(value), *at, name, index)
@@ -89,6 +73,32 @@ class Requirements:
         if self.problems.known("FSM132", "unknown field", name, self.kinds, *at) and self.kinds[name] not in kinds:
             what = f"'{name}' cannot be {wanted}: it is of kind {self.kinds[name]}"
             self.problems.say("FSM133", what, f"name a field of kind {' or '.join(kinds)}", *at)
+
+
+def requirements(problems: Problems[Written], demands: Demands, clauses: Collection[str]) -> dict[str, Requirement]:
+    """Every clause on fields by name; no other of the *clauses* has that."""
+    made = {}
+    for name, each in problems.model.written.requires.items():
+        at = ("requires", name)
+        if name in clauses:
+            what = f"clause '{name}' is defined in two places"
+            problems.say("FSM126", what, "choose another name for one of them", *at)
+        level, source = cited(problems, each, *at)
+        clause = Clause(name=name, says=each.says, level=level, source=source, link=each.link)
+        made[name] = demands.requirement(clause, each, *at)
+    return made
+
+
+def exemptions(
+    problems: Problems[Written], demands: Demands, profile: str, requires: Mapping[str, Requirement]
+) -> Iterator[Exemption]:
+    """How the *profile* itself breaks what is required."""
+    for name, each in problems.model.written.profile[profile].exempt.items():
+        at = ("profile", profile, "exempt", name)
+        demands.check_values(each.when, *at, "when")
+        if problems.known("FSM108", "unknown clause", each.deviates, requires, *at, "deviates"):
+            broken = deviation(name, profile, requires[each.deviates].clause, each)
+            yield Exemption(deviation=broken, when=_values(each.when), since=each.since, until=each.until)
 
 
 def kinds_of_fields(problems: Problems[Written]) -> dict[str, FieldKind]:

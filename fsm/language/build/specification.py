@@ -68,7 +68,7 @@ def _conditions(written: WrittenProperty) -> Iterator[str]:
     for value in (written.always, written.never, written.reachable):
         yield from (text for text, _ in listed(value, ""))
     yield from filter(None, (written.once, written.when, written.until, written.leads_to, written.from_))
-    yield from written.from_each
+    yield from (*written.from_each, *(written.requires.in_ if written.requires else ()))
 
 
 def _machine(problems: Problems[Stated], find: Callable[[str], M]) -> M:
