@@ -150,7 +150,7 @@ class Remembering(Protocol):
 
 
 @runtime_checkable
-class Crashing(Protocol):
+class Crashing(SUT, Protocol):
     """A SUT that can be made to crash in the middle of an event."""
 
     def crash(self, event: str, point: int) -> bool:

@@ -6,7 +6,6 @@ way, and remembers what it did before, or what it would have after all of it.
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from fsm.conformance.plan import IDLE, Edge, Plan
@@ -51,67 +50,58 @@ class Crashed(NamedTuple):
     whole: Ended
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrashedEvent:
-    """One event of *sut* that dies; *again* brings it back to where that begins; ``whole`` is how it ends, if known."""
+def crashed(
+    plan: Plan, sut: Crashing, edge: Edge, step: Stimulus, again: Callable[[], None], whole: Ended | None
+) -> Crashed:
+    """What becomes of *sut* in the *step* that crashes in the middle of *edge*.
 
-    plan: Plan
-    sut: SUT
-    dying: Crashing
-    edge: Edge
-    step: Stimulus
-    again: Callable[[], None]
-    whole: Ended | None = None
+    *again* brings it back to where that begins; *whole* is how the event ends, if that is known.
+    """
+    if whole is None:
+        by_itself, whole, _ = _once(plan, sut, edge, step._replace(point=WHOLE))
+        if by_itself:  # the event is to end the process: it is a crash without our help
+            return Crashed(died=False, shows=whole.shows, fault="", whole=whole)
+        again()
+    before, source = _record(sut), edge.source.state
+    died, (shows, record), arranged = _once(plan, sut, edge, step)
+    allowed = [
+        plan.table.shows[state] for state in sorted(_after(plan.table, edge, step.expected[-1] if arranged else ""))
+    ]
+    unmoved, fault = shows == plan.table.shows[source], ""
+    right = [*([before] if unmoved else []), *([whole.record] if shows == whole.shows else [])]
+    if shows and shows not in allowed:
+        either = " or ".join(dict.fromkeys(allowed))
+        fault = f"after a crash it shows {shows}, where a restart may show {either}"
+    # Where the restart moved it, what was before cannot be compared with what is now.
+    elif unmoved and record not in right and (shows != whole.shows or set(through(edge)) == {source}):
+        change = difference(right[0], record)
+        fault = f"after a crash its record is neither as before nor as after the event: {change}"
+    return Crashed(died, shows, fault, whole)
 
-    def died(self) -> Crashed:
-        ended = self.whole
-        if ended is None:
-            by_itself, ended, _ = self._once(WHOLE)
-            if by_itself:  # the event is to end the process: it is a crash without our help
-                return Crashed(died=False, shows=ended.shows, fault="", whole=ended)
-            self.again()
-        last, whole = ended
-        before = _record(self.sut)
-        died, (shows, record), arranged = self._once(self.step.point)
-        allowed = [self.plan.table.shows[state] for state in sorted(self._after(arranged=arranged))]
-        if shows and shows not in allowed:
-            either = " or ".join(dict.fromkeys(allowed))
-            fault = f"after a crash it shows {shows}, where a restart may show {either}"
-            return Crashed(died, shows, fault, ended)
-        source = self.edge.source.state
-        unmoved = shows == self.plan.table.shows[source]
-        right = [*([before] if unmoved else []), *([whole] if shows == last else [])]
-        # Where the restart moved it, what was before cannot be compared with what is now.
-        if unmoved and record not in right and (shows != last or set(through(self.edge)) == {source}):
-            change = difference(right[0], record)
-            fault = f"after a crash its record is neither as before nor as after the event: {change}"
-            return Crashed(died, shows, fault, ended)
-        return Crashed(died, shows, "", ended)
 
-    def _once(self, point: int) -> tuple[bool, Ended, bool]:
-        """Die, or not; what is shown then and remembered, and whether the SUT arranges how the restart goes."""
-        arranged = False
-        if (arrange := arranger(self.sut)) is not None:
-            for number, (outcome, choice) in enumerate(zip(self.step.expected, self.edge.choice, strict=False)):
-                if choice:
-                    arrange(self.step.event, outcome, self.plan.stage(self.step, number))
-            for row in _interrupting(self.plan.table):
-                arranged |= arrange(self.plan.table.rows[row].event.name, self.step.expected[-1], "")
-        died = self.dying.crash(self.step.event, point)
-        return died, Ended(self.sut.shows(), _record(self.sut)), arranged
+def _once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool]:
+    """Die, or not; what is shown then and remembered, and whether the SUT arranges how the restart goes."""
+    arranged = False
+    if (arrange := arranger(sut)) is not None:
+        for number, (outcome, choice) in enumerate(zip(step.expected, edge.choice, strict=False)):
+            if choice:
+                arrange(step.event, outcome, plan.stage(step, number))
+        for row in _interrupting(plan.table):
+            arranged |= arrange(plan.table.rows[row].event.name, step.expected[-1], "")
+    died = sut.crash(step.event, step.point)
+    return died, Ended(sut.shows(), _record(sut)), arranged
 
-    def _after(self, *, arranged: bool) -> set[int]:
-        """Where a restart may lead from the states on the way, if it goes as is expected, where that is *arranged*."""
-        table = self.plan.table
-        found: set[int] = set()
-        for row in _interrupting(table):
-            for state in through(self.edge):
-                ways = table.step(state, row)
-                if ways is None:
-                    return set(range(len(table.states)))
-                expected = [way for way in ways if arranged and way.name == self.step.expected[-1]]
-                found |= {way.to for way in expected or ways}
-        return found
+
+def _after(table: Table, edge: Edge, outcome: str) -> set[int]:
+    """Where a restart may lead from the states on the way, with the *outcome* that is arranged, if one is."""
+    found: set[int] = set()
+    for row in _interrupting(table):
+        for state in through(edge):
+            ways = table.step(state, row)
+            if ways is None:
+                return set(range(len(table.states)))
+            found |= {way.to for way in [way for way in ways if way.name == outcome] or ways}
+    return found
 
 
 def through(edge: Edge) -> list[int]:

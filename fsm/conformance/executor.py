@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.conformance.crash import CrashedEvent, Ended, crashed_edge
+from fsm.conformance.crash import Ended, crashed, crashed_edge
 from fsm.conformance.oracle import Oracle, point
 from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.conformance.record_laws import RecordSnapshot
@@ -264,17 +264,12 @@ class Execution:
             return
         path = tuple(taken.step for taken in self.trace)
         event = (*path, step._replace(point=0))
-        crash = CrashedEvent(
-            plan=self.oracle.plan,
-            sut=self.sut,
-            dying=self.sut,
-            edge=edge,
-            step=step,
-            again=lambda: Execution(self.oracle, self.sut).replay(path),
-            whole=self.cover.whole.get(event),
-        )
+        whole = self.cover.whole.get(event)
         try:
-            self.died, shows, fault, self.cover.whole[event] = crash.died()
+            crash = crashed(
+                self.oracle.plan, self.sut, edge, step, lambda: Execution(self.oracle, self.sut).replay(path), whole
+            )
+            self.died, shows, fault, self.cover.whole[event] = crash
         except UnsupportedError as error:
             self.died = False
             self._leave_out(step, error)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.reference.container.checkpoint import CheckpointError, DamagedError, UnsupportedVersionError, decode, encode
+from fsm.reference.container.checkpoint import CheckpointError, decode, encode
 from fsm.reference.container.record import (
     CpuGroupAffinity,
     HugepageLimit,
@@ -109,7 +109,7 @@ def test_a_truncated_file_is_damaged(status: Status, data: st.DataObject) -> Non
     whole = encode(status)
     part = whole[: data.draw(st.integers(0, len(whole) - 1))]
 
-    with pytest.raises(DamagedError):
+    with pytest.raises(CheckpointError, match=r"no record in them|no JSON at byte"):
         decode(part)
 
 
@@ -141,16 +141,15 @@ DAMAGED = [
 
 @pytest.mark.parametrize(("data", "found"), DAMAGED, ids=[found[:40] for _, found in DAMAGED])
 def test_the_error_describes_the_damage(data: bytes, found: str) -> None:
-    with pytest.raises(DamagedError) as raised:
+    with pytest.raises(CheckpointError) as raised:
         decode(data, "/run/c1/status")
 
     assert f"/run/c1/status: {found}" == str(raised.value)
-    assert ("/run/c1/status", found) == (raised.value.path, raised.value.found)
 
 
 @pytest.mark.parametrize("data", [b"{}", b"null", b'{"Version":""}', b'{"Version":"v2"}', b'{"Version":"V1","Pid":1}'])
 def test_other_versions_are_refused(data: bytes) -> None:
-    with pytest.raises(UnsupportedVersionError, match="only 'v1' can be read"):
+    with pytest.raises(CheckpointError, match="only 'v1' can be read"):
         decode(data)
 
 

@@ -574,8 +574,6 @@ def test_the_default_configuration() -> None:
     assert default_config() == Config(
         disable=False,
         socket_path="/var/run/nri/nri.sock",
-        plugin_path="/opt/nri/plugins",
-        plugin_config_path="/etc/nri/conf.d",
         plugin_registration_timeout=5,
         plugin_request_timeout=2,
         disable_connections=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +27,6 @@ from fsm.reference.runtime_handlers.introspection import (
     RuntimeHandlerFeatures,
     RuntimeInfo,
     cri_userns,
-    introspect_runtime_handlers,
 )
 from fsm.reference.runtime_handlers.introspection import Features as Document
 from fsm.reference.runtime_handlers.sut import RuntimeHandlersSUT
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from fsm.reference.runtime_handlers.introspection import Options
+    from fsm.reference.runtime_handlers.introspection import Options, Service
 
 IDMAP = {"idmap": {"enabled": True}}
 RUNSC = "io.containerd.runsc.v1"
@@ -67,6 +67,17 @@ class Commands:
             raise IntrospectionError(f"there is no {name}") from None
         features = Packed(type_url=FEATURES, value=ran.stdout.decode()) if ran.returncode == 0 else None
         return Packed(type_url=RUNTIME_INFO, value=RuntimeInfo(name=name, features=features).model_dump())
+
+
+def introspect_runtime_handlers(
+    runtimes: Mapping[str, Runtime], default: str, service: Service, *, kernel_has_rro: bool, profile: str = ""
+) -> list[RuntimeHandler]:
+    """The handlers that Status lists for *runtimes* by name, the *default* one twice; raises :class:`PanicError`."""
+    handlers: list[RuntimeHandler] = []
+    every = partial(Introspection, service=service, kernel_has_rro=kernel_has_rro, profile=profile, handlers=handlers)
+    for name, runtime in runtimes.items():
+        every(name=name, runtime=runtime, default=name == default).run()
+    return handlers
 
 
 def answering(document: Mapping[str, object]) -> Answers:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from real_parts import program
 
 from fsm.reference.container import durable_files
-from fsm.reference.container.checkpoint import CheckpointError, DamagedError, decode
+from fsm.reference.container.checkpoint import CheckpointError, decode
 from fsm.reference.container.record import LinuxResources, Resources, Status
 from fsm.reference.container.storage import DeletedError, StatusStorage, load, store
 
@@ -221,7 +221,7 @@ def test_the_order_of_syncing_and_renaming(root: Path, monkeypatch: pytest.Monke
 def test_an_unreadable_file_is_an_error_with_its_path(root: Path) -> None:
     (root / "status").write_bytes(b'{"Version":"v1"')
 
-    with pytest.raises(DamagedError, match=f"^{root}/status: no JSON at byte 15"):
+    with pytest.raises(CheckpointError, match=f"^{root}/status: no JSON at byte 15"):
         load(root)
     with pytest.raises(FileNotFoundError, match="c2/status"):
         load(root.parent / "c2")

@@ -26,16 +26,6 @@ class CheckpointError(Exception):
 
     def __init__(self, path: str, found: str) -> None:
         super().__init__(f"{path}: {found}" if path else found)
-        self.path = path
-        self.found = found
-
-
-class DamagedError(CheckpointError):
-    """The file does not hold a record."""
-
-
-class UnsupportedVersionError(CheckpointError):
-    """The record has another version than :data:`VERSION`, or none."""
 
 
 def encode(status: Status) -> bytes:
@@ -73,49 +63,49 @@ def _escape(found: str, *, old: bool) -> str:
 def decode(data: bytes, path: str = "") -> Status:
     """The record in *data*; errors name *path*.
 
-    Raises :class:`DamagedError` and :class:`UnsupportedVersionError`. If a key occurs twice, the last one counts.
+    Raises :class:`CheckpointError`. If a key occurs twice, the last one counts.
 
     >>> decode(b'{"version":"v1","PID":3,"CreatedAt":7,"Since":[1]} ').pid
     3
     >>> decode(b'{"Version":"v2"}', "/run/c1/status")
     Traceback (most recent call last):
-    fsm.reference.container.checkpoint.UnsupportedVersionError: /run/c1/status: a record of version 'v2'; only 'v1' can be read
+    fsm.reference.container.checkpoint.CheckpointError: /run/c1/status: a record of version 'v2'; only 'v1' can be read
     >>> decode(b'{"Version":"v1","Pid":-1}', "/run/c1/status")
     Traceback (most recent call last):
-    fsm.reference.container.checkpoint.DamagedError: /run/c1/status: Pid is -1: input should be greater than or equal to 0
+    fsm.reference.container.checkpoint.CheckpointError: /run/c1/status: Pid is -1: input should be greater than or equal to 0
     """
     found = _parsed(data, path)
     # Go reads null as an empty object.
     found = {} if found is None else found
     if not isinstance(found, dict):
-        raise DamagedError(path, f"an object was expected, and this is {_short(found)}")
+        raise CheckpointError(path, f"an object was expected, and this is {_short(found)}")
     version = next((each for key, each in reversed(found.items()) if folded(key) == "version" and each is not None), "")
     if not isinstance(version, str):
-        raise DamagedError(path, f"Version is {_short(version)}: text was expected")
+        raise CheckpointError(path, f"Version is {_short(version)}: text was expected")
     try:
         status = Status.model_validate(found, context=_KEYS)
     except ValidationError as error:
-        raise DamagedError(path, _first_mistake(error)) from error
+        raise CheckpointError(path, _first_mistake(error)) from error
     if version != VERSION:
         what = f"of version {_short(version)}" if version else "without a version"
-        raise UnsupportedVersionError(path, f"a record {what}; only {VERSION!r} can be read")
+        raise CheckpointError(path, f"a record {what}; only {VERSION!r} can be read")
     return status
 
 
 def _parsed(data: bytes, path: str) -> Json:
     if not data.strip():
-        raise DamagedError(path, f"{len(data)} bytes, and no record in them")
+        raise CheckpointError(path, f"{len(data)} bytes, and no record in them")
     # A byte that is not UTF-8 becomes a lone surrogate, as those that are written as escapes.
     text = data.decode(errors="surrogateescape")
     try:
         found: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         at = len(text[: error.pos].encode(errors="surrogateescape"))
-        raise DamagedError(path, f"no JSON at byte {at} of {len(data)}: {error.msg}") from error
+        raise CheckpointError(path, f"no JSON at byte {at} of {len(data)}: {error.msg}") from error
     except ValueError as error:
-        raise DamagedError(path, f"no JSON: {error}") from error
+        raise CheckpointError(path, f"no JSON: {error}") from error
     except RecursionError as error:
-        raise DamagedError(path, "nested too deep") from error
+        raise CheckpointError(path, "nested too deep") from error
     return found
 
 

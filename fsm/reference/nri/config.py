@@ -29,8 +29,6 @@ class Config:
 
     disable: bool = False
     socket_path: str = "/var/run/nri/nri.sock"
-    plugin_path: str = "/opt/nri/plugins"
-    plugin_config_path: str = "/etc/nri/conf.d"
     plugin_registration_timeout: float = REGISTRATION
     plugin_request_timeout: float = REQUEST
     disable_connections: bool = False

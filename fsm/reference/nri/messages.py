@@ -16,9 +16,6 @@ Fields: TypeAlias = Mapping[str, object]
 
 NOTHING: Final[Fields] = {}
 
-DOMAIN: Final = "k8s.io"
-"""The domain of pods and containers that are created through the CRI."""
-
 EVENTS: Final = (*nri_events.EVENTS, "ValidateContainerAdjustment")
 """All events in the order of their bits."""
 
@@ -40,16 +37,11 @@ class ContainerState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """A pod as plugins see it.
-
-    >>> Pod(id="p1", namespace="default").domain
-    'k8s.io'
-    """
+    """A pod as plugins see it."""
 
     id: str
     name: str = ""
     namespace: str = ""
-    domain: str = DOMAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +51,6 @@ class Container:
     id: str
     pod_id: str = ""
     name: str = ""
-    domain: str = DOMAIN
     state: ContainerState = ContainerState.UNKNOWN
 
 

@@ -6,7 +6,6 @@ its entry in the list, by way of the features document of its OCI runtime.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -284,17 +283,6 @@ _SUPPORTED: Final[Mapping[str, RuntimeHandlerFeatures | None]] = {
     "both": RuntimeHandlerFeatures(recursive_read_only_mounts=True, user_namespaces=True),
 }
 """The features of a handler by the state in which it is listed."""
-
-
-def introspect_runtime_handlers(
-    runtimes: Mapping[str, Runtime], default: str, service: Service, *, kernel_has_rro: bool, profile: str = ""
-) -> list[RuntimeHandler]:
-    """The handlers that Status lists for *runtimes* by name, the *default* one twice; raises :class:`PanicError`."""
-    handlers: list[RuntimeHandler] = []
-    every = partial(Introspection, service=service, kernel_has_rro=kernel_has_rro, profile=profile, handlers=handlers)
-    for name, runtime in runtimes.items():
-        every(name=name, runtime=runtime, default=name == default).run()
-    return handlers
 
 
 def _unpacked(kind: type[_Kind], url: str, packed: Packed) -> _Kind:

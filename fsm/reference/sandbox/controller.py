@@ -10,7 +10,7 @@ from fsm.machine.driver import Position
 from fsm.reference.clock import Clock
 from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.world import Exit, NoTaskError, WorldError
-from fsm.reference.driven import ABSENT, CallError, driver, is_noop, offered, raise_reply
+from fsm.reference.driven import ABSENT, driver, is_noop, offered, raise_reply
 from fsm.reference.events.backoff import Backoff, HandlerError
 from fsm.reference.sandbox.processes import Processes, WatchError
 from fsm.reference.tasks import Tasks
@@ -114,14 +114,11 @@ class Controller:
         """Update a sandbox, which has no effect."""
         self._take(self._get(name), "update")
 
-    async def wait(self, name: str, within: float | None = None) -> Exit:
-        """Wait for the exit of a sandbox, for at most *within* seconds."""
+    async def wait(self, name: str) -> Exit:
+        """Wait for the exit of a sandbox; a caller may give up."""
         sandbox = self._get(name)
         self._take(sandbox, "wait")
-        try:
-            return await asyncio.wait_for(asyncio.shield(sandbox.exited), within)
-        except TimeoutError:
-            raise CallError("wait", "DEADLINE_EXCEEDED", "it has not exited") from None
+        return await asyncio.shield(sandbox.exited)
 
     def create(self, name: str) -> None:
         sandbox = self._get(name)
@@ -147,8 +144,8 @@ class Controller:
         self._take(sandbox, "start", "started")
         sandbox.watch = self._tasks.start(self._watch(sandbox))
 
-    async def stop(self, name: str, within: float | None = None) -> None:
-        """Kill the pause process of a sandbox, which may take *within* seconds, and clean up."""
+    async def stop(self, name: str) -> None:
+        """Kill the pause process of a sandbox, and clean up."""
         sandbox = self._get(name)
         self._notice_exit(sandbox)
         if is_noop(sandbox.position, "stop"):
@@ -156,7 +153,7 @@ class Controller:
             return
         outcome, ended, why = "cleaned", None, ""
         if "cleaned" not in offered(sandbox.position, "stop"):
-            outcome, ended, why = await self._kill(sandbox, within)
+            outcome, ended, why = await self._kill(sandbox)
         names = offered(sandbox.position, "stop")  # the exit may have been handled in the meantime
         if outcome not in names:
             outcome = "cleaned" if "cleaned" in names else "failed"
@@ -249,16 +246,15 @@ class Controller:
             self._take(sandbox, "start", "left-over", why=why)
         self._take(sandbox, "start", "undone", sandbox.last_exit(), why)
 
-    async def _kill(self, sandbox: Sandbox, within: float | None) -> tuple[str, Exit | None, str]:
+    async def _kill(self, sandbox: Sandbox) -> tuple[str, Exit | None, str]:
         """Kill the process of *sandbox* and delete its task: the outcome, the exit, and why it failed."""
         world = sandbox.world
         try:
             if not world.task():
                 return "gone", sandbox.last_exit(), ""
             world.kill()
-            async with asyncio.timeout(within):
-                ended = await world.dead()
-        except (WorldError, TimeoutError) as error:
+            ended = await world.dead()
+        except WorldError as error:
             self._notice_exit(sandbox)  # it may have ended all the same
             return "failed", None, str(error)
         if sandbox.exited.done():  # the exit was handled in the meantime

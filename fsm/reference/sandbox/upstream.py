@@ -16,11 +16,11 @@ class UpstreamController(Controller):
     _silent = False
     """Whether the exit that is being recorded is not reported: waiting callers are forgotten."""
 
-    async def wait(self, name: str, within: float | None = None) -> Exit:
+    async def wait(self, name: str) -> Exit:
         """Wait; the error for an absent sandbox has no code."""
         if name not in self._store:
             raise CallError("wait", UNKNOWN, f'failed to get exit channel. "{name}"')
-        return await super().wait(name, within)
+        return await super().wait(name)
 
     def create(self, name: str) -> None:
         """Create, and replace a sandbox of the same id."""
@@ -45,14 +45,14 @@ class UpstreamController(Controller):
             sandbox.position, sandbox.noticed = driver(MACHINE).position("ended"), True
         raise CallError("start", UNKNOWN, why)
 
-    async def stop(self, name: str, within: float | None = None) -> None:
+    async def stop(self, name: str) -> None:
         """Stop; a ready sandbox without a task stays ready."""
         known = self._store.get(name)
         if known and known.record.pid:
             self._notice_exit(known)
             if not known.world.task():
                 return
-        await super().stop(name, within)
+        await super().stop(name)
 
     def _delete_task(self, sandbox: Sandbox, success: str) -> tuple[str, str]:
         """Delete the task; the hook runs after each attempt that fails, too."""
