@@ -85,7 +85,6 @@ def concurrently(
     each: int = 2,
     events: Collection[str] | None = None,
     profile: str | None = None,
-    unseen: Collection[str] = (),
     examples: int = 100,
     repeats: int = 10,
     chance: int = 0,
@@ -96,8 +95,7 @@ def concurrently(
     ``do`` of the SUT is called from two to *threads* threads at once, up to *each* times from each; everything else is
     called by one thread.  A programme first goes to one of the states that can be reached by *events*.  By default these
     are all calls, and the signals that do not interrupt and can happen in every state, since the state that a thread
-    will find is not known.  Events that the SUT does not support are left out.  *unseen* names signals that happen by
-    themselves.
+    will find is not known.  Events that the SUT does not support are left out.
 
     There are *examples* programmes, each run *repeats* times, from the seed *chance*; threads that have not returned
     after *patience* seconds are taken to hang.
@@ -120,7 +118,7 @@ def concurrently(
         raise ValueError(f"{message}; not {', '.join(unknown)}" if unknown else message)
     sut = factory()
     refuse_serial(sut)
-    runs = _Runs(machine=machine, sut=sut, unseen=tuple(unseen), patience=patience)
+    runs = _Runs(machine=machine, sut=sut, patience=patience)
 
     @seed(chance)
     @settings(SETTINGS, max_examples=examples, phases=(Phase.generate,))
@@ -188,7 +186,6 @@ class _Runs:
 
     machine: Machine
     sut: SUT
-    unseen: tuple[str, ...]
     patience: float
     race: Race | None = None
     stuck: bool = False
@@ -197,12 +194,10 @@ class _Runs:
         """Run *programme*, the run *number* of it; raises if that shows a race."""
         if self.stuck:
             raise _RaceError
-        run = _Run(
-            machine=self.machine, sut=self.sut, programme=programme, patience=self.patience, yields=number % 2 == 0
-        )
+        run = _Run(runs=self, programme=programme, yields=number % 2 == 0)
         run.all(random.Random(number))  # noqa: S311 - a repeatable choice, not a secret
         self.stuck = run.stuck
-        answer = None if run.broken else linearize(self.machine, run.history(), unseen=self.unseen)
+        answer = None if run.broken else linearize(self.machine, run.history())
         if isinstance(answer, Linearizable):
             return
         broken = run.broken[0] if run.broken else ""
@@ -228,10 +223,8 @@ class _Runs:
 class _Run:
     """One run of a programme, and its record; ``broken`` has the reasons why it cannot be judged."""
 
-    machine: Machine
-    sut: SUT
+    runs: _Runs
     programme: Programme
-    patience: float
     yields: bool
     broken: list[str] = field(default_factory=list)
     stuck: bool = False
@@ -246,7 +239,6 @@ class _Run:
         return History(operations=tuple(self._operations.values()), outputs=outputs)
 
     def all(self, chance: random.Random) -> None:
-        """Run it until it ends, or the SUT breaks."""
         parts: tuple[Callable[[], None], ...] = (
             self._reset,
             lambda: self._done(self.programme.before),
@@ -263,19 +255,19 @@ class _Run:
                 return
 
     def _reset(self) -> None:
-        self.sut.reset()
-        if isinstance(self.sut, Emitting):
-            self.sut.outputs()
+        self.runs.sut.reset()
+        if isinstance(self.runs.sut, Emitting):
+            self.runs.sut.outputs()
 
     def _look(self) -> None:
         called = time.monotonic_ns()
-        shows = self.sut.shows()
+        shows = self.runs.sut.shows()
         if shows:
             self._operations[next(self._numbers)] = Operation(called=called, returned=time.monotonic_ns(), shows=shows)
-        if shows and all(shows != state.shows for state in self.machine.states.values()):
+        if shows and all(shows != state.shows for state in self.runs.machine.states.values()):
             self.broken.append(f"it shows {shows!r}, which no state shows")
-        if isinstance(self.sut, Emitting):
-            self._outputs = tuple(self.sut.outputs())
+        if isinstance(self.runs.sut, Emitting):
+            self._outputs = tuple(self.runs.sut.outputs())
 
     def _at_once(self, chance: random.Random) -> None:
         threads = self.programme.threads
@@ -287,13 +279,13 @@ class _Run:
         with _switching():
             for each in running:
                 each.start()
-            until = time.monotonic() + self.patience
+            until = time.monotonic() + self.runs.patience
             for each in running:
                 each.join(max(0, until - time.monotonic()))
         hanging = [f"thread {number}" for number, each in enumerate(running, 1) if each.is_alive()]
         if hanging:
             self.stuck = True
-            self.broken.append(f"{' and '.join(hanging)} did not return within {self.patience:g} s")
+            self.broken.append(f"{' and '.join(hanging)} did not return within {self.runs.patience:g} s")
 
     def _thread(self, number: int, events: tuple[str, ...], start: float, barrier: threading.Barrier) -> None:
         barrier.wait()
@@ -315,7 +307,7 @@ class _Run:
         self._operations[number] = asked
         where = f"{event} in thread {thread}" if thread else event
         try:
-            reply = self.sut.do(event)
+            reply = self.runs.sut.do(event)
         except UnsupportedError:
             del self._operations[number]
             return True
@@ -323,7 +315,7 @@ class _Run:
             self.broken.append(f"{where} raised {type(error).__name__}: {error}")
             return False
         returned = time.monotonic_ns()
-        call = self.machine.events[event].kind == "call"
+        call = self.runs.machine.events[event].kind == "call"
         self._operations[number] = replace(asked, returned=returned, reply=reply if call else "")
         if call and not reply:
             self.broken.append(f"{where} has no reply: a call replies ok or an error code")

@@ -117,7 +117,6 @@ class Plan:
         return search.path_to(target) if target in search.depth else None
 
     def _search(self, source: Point) -> BreadthFirst[Point, Edge]:
-        """All points that can be reached from *source*."""
         search: BreadthFirst[Point, Edge] = BreadthFirst([source], self.onward)
         return search.exhausted()
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import Final
 
 import msgspec
@@ -151,7 +151,7 @@ def open_recording(
                 machines=("nri-plugin-contract",),
                 shown=nri_events.SHOWN,
                 outputs=True,
-                batches=_batches(lambda line, number: _each(number, events.observations(line)), rest),
+                batches=_batches(lambda line, number: zip(repeat(number), events.observations(line)), rest),
                 pods=events.pods,
             )
         case RecordingKind.TRACE:
@@ -169,7 +169,7 @@ def open_recording(
                 kind=kind,
                 machines=("container-status", "pod-sandbox"),
                 shown=containerd_log.SHOWN,
-                batches=_batches(lambda line, number: _each(number, log.observations(line)), rest),
+                batches=_batches(lambda line, number: zip(repeat(number), log.observations(line)), rest),
                 version=lambda: log.version,
             )
 
@@ -195,10 +195,6 @@ def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording
         notes=notes,
         history=history,
     )
-
-
-def _each(number: int, found: Iterable[Observation]) -> Iterable[tuple[int, Observation]]:
-    return [(number, seen) for seen in found]
 
 
 def _batches(

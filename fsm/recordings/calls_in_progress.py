@@ -65,7 +65,6 @@ class CallsInProgress:
     _gap: bool = False
 
     def asks(self, call: str, among: tuple[str, ...], asked: Asked) -> None:
-        """A *call* is made, on one of the entities *among*."""
         self._overlap = self._overlap or bool(self._asked)
         for each in among:
             self._asked.setdefault((call, each), []).append(asked)

@@ -26,24 +26,27 @@ _PATTERNS: Final = (
 _SUFFIX: Final = ".status.json"
 
 
-class _Status(msgspec.Struct):
+class _Status(
+    msgspec.Struct,
+    rename={"created": "createdat", "started": "startedat", "finished": "finishedat", "exit_code": "exitcode"},
+):
     """What is read of a checkpoint, its keys without case."""
 
     version: str = ""
-    createdat: int = 0
-    startedat: int = 0
-    finishedat: int = 0
-    exitcode: int = 0
+    created: int = 0
+    started: int = 0
+    finished: int = 0
+    exit_code: int = 0
     reason: str = ""
     message: str = ""
 
     def shows(self) -> str:
         """The state that containerd derives from it."""
-        if self.finishedat:
+        if self.finished:
             return "CONTAINER_EXITED"
-        if self.startedat:
+        if self.started:
             return "CONTAINER_RUNNING"
-        return "CONTAINER_CREATED" if self.createdat else "CONTAINER_UNKNOWN"
+        return "CONTAINER_CREATED" if self.created else "CONTAINER_UNKNOWN"
 
 
 def files(name: str) -> list[Path]:
@@ -74,14 +77,8 @@ def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
                 Problem(path=str(path), line=0, code="FSM213", what=f"is no checkpoint: {error}", hint=hint)
             )
             continue
-        fields: dict[str, int | str] = {
-            "created": status.createdat,
-            "started": status.startedat,
-            "finished": status.finishedat,
-            "exit-code": status.exitcode,
-            "reason": status.reason,
-            "message": status.message,
-        }
+        fields = {each.replace("_", "-"): value for each, value in msgspec.structs.asdict(status).items()}
+        del fields["version"]
         yield Line(str(path), 1), Observation(entity=name, of="container", shows=status.shows(), fields=fields)
     if problems:
         raise InputError(problems)

@@ -151,7 +151,6 @@ class CombinedReader:
     _held: list[tuple[Line, Observation]] = field(default_factory=list)
 
     def seen(self, point: _Point) -> Iterator[tuple[Line, Observation]]:
-        """The observations that follow from *point*."""
         self._order += 1
         match point.what:
             case None:
@@ -193,7 +192,6 @@ class CombinedReader:
             yield point.line, structs.replace(seen, event=seen.output or what, output="")
 
     def _knows(self, seen: Observation) -> _Known:
-        """What the plugin knows of the entity after *seen*."""
         if seen.output == "CreateContainer":
             return _Known(self._connection, seen.output, started=False, since=inf)
         known = self._known.get(seen.entity) or _Known(0, "", started=True, since=inf)
@@ -268,7 +266,6 @@ class CombinedReader:
             yield from self._left()
 
     def _within(self, pod: str) -> list[str]:
-        """The containers of *pod* that the plugin knows."""
         return [each for each in self._known if self.events.pods.get(each) == pod]
 
     def _unclear(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[tuple[Line, Observation]]:

@@ -56,7 +56,6 @@ class CriCallLine(msgspec.Struct, gc=False):
     message: str | None = None
 
     def fields(self) -> dict[str, int | str]:
-        """What a status shows beside the state."""
         shown = {
             "created": self.created_at,
             "started": self.started_at,
@@ -141,7 +140,6 @@ class CriCallReader:
         return None
 
     def rest(self) -> Iterator[tuple[int, Observation]]:
-        """The remaining observations, once there are no more lines."""
         yield from self._settled(self._points.rest())
         yield from self._seen(self._stretches.rest())
 

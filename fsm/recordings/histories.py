@@ -203,7 +203,6 @@ class _Pairing:
     _left_out: int = 0
 
     def take(self, number: int, form: EdnForm) -> None:
-        """Take the form of this *number*."""
         try:
             self._take(number, form.line, form.value)
         except MeaningError as error:

@@ -111,5 +111,4 @@ class Trace:
         return batch(self._late.settled())
 
     def rest(self) -> Batch:
-        """The remaining observations, once there are no more lines."""
         return batch(self._late.rest())

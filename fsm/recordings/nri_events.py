@@ -90,7 +90,6 @@ class NriEvent(msgspec.Struct, gc=False):
 
     @property
     def connects(self) -> bool:
-        """Whether a connection begins."""
         return self.event == "Configure"
 
 

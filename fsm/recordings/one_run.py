@@ -32,7 +32,6 @@ class _Recorded:
     last: int = 0
 
     def at(self, time: int | str | None) -> None:
-        """Something happened at *time*, if that is known."""
         at = nanoseconds(time)
         if at is not None:
             self.first = at if self.first is None else min(self.first, at)
@@ -48,7 +47,6 @@ class OneRun:
     _created: set[str] = field(default_factory=set)
 
     def called(self, seen: Observation) -> None:
-        """A call was observed."""
         self.calls.at(seen.at)
         if seen.entity:
             self.calls.ids[seen.of].add(seen.entity)

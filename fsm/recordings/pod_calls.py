@@ -235,7 +235,6 @@ class Joiner:
         return found
 
     def _creates(self, seen: Observation) -> None:
-        """Count the creations in progress in a pod."""
         pod = seen.entity
         if seen.phase == "request":
             self._creating.setdefault(pod, []).append(self._met)
@@ -277,7 +276,6 @@ class Joiner:
         return [structs.replace(seen, phase="", detail="")]
 
     def _restarted(self, seen: Observation) -> list[Observation]:
-        """The runtime restarted: no call is in progress any more."""
         self.beginning = None
         for pod, met in self._creating.items():
             self._leaks.setdefault(pod, met[0])

@@ -47,7 +47,6 @@ class Ordering(Generic[T]):
         del self._points[:count]
 
     def rest(self) -> Iterator[T]:
-        """All remaining points."""
         self._points.sort(key=itemgetter(0))
         points, self._points = self._points, []
         yield from (point for _, point in points)

@@ -22,7 +22,6 @@ from fsm.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, 
 from fsm.reference.nri.nri_errors import (
     NRIError,
     NRIStoppedError,
-    PluginFailedError,
     PluginLateError,
     PluginLostError,
     RegistrationError,
@@ -184,7 +183,7 @@ class DropsAtErrors(Connection):
     def relay(self, request: Request) -> Answer | None:
         try:
             return super().relay(request)
-        except PluginFailedError:
+        except NRIError:
             self.stop()
             raise
 

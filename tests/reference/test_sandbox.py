@@ -170,7 +170,7 @@ async def test_a_shutdown_during_retries(
     await place.controller.shutdown("pod")
     await place.wait(400)
     await asyncio.sleep(0)
-    assert ([], notified) == (place.controller.retries.pending("pod"), waiting.done())
+    assert ("idle", notified) == (place.controller.retries.shows("pod"), waiting.done())
 
 
 @pytest.mark.parametrize(("kind", "notified"), [(Controller, True), (UpstreamController, False)])

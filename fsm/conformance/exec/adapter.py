@@ -295,7 +295,6 @@ class Child:
         self._talk = talk
 
     def reset(self) -> None:
-        """Reset it; a child that has ended is started again."""
         self._talk.reset()
 
     def do(self, event: str) -> str:

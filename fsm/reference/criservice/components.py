@@ -102,7 +102,6 @@ class Component(Driven):
         """Acquire what it needs; raises :class:`OSError` if that fails."""
 
     async def work(self) -> None:
-        """Work until it is cancelled or fails."""
         await asyncio.Event().wait()
 
     def close(self) -> None:

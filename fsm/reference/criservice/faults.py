@@ -34,7 +34,6 @@ class ServiceSUT(LoopSUT[K]):
         return watches
 
     async def _begin(self) -> None:
-        """Make what is tested."""
         raise NotImplementedError
 
     def _components(self) -> Iterable[Component]:

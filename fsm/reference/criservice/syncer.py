@@ -106,7 +106,6 @@ class Syncer(Component):
             self.lose_watcher()
 
     def lose_watcher(self) -> None:
-        """Its watcher was closed while it runs."""
         raise OSError(f"cni conf dir {self.path} is watched no longer")
 
     def close(self) -> None:

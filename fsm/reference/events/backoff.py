@@ -98,13 +98,7 @@ class Backoff(Generic[E]):
         backlog = self._keys.get(key)
         return backlog.delay if backlog and not backlog.at_handler else 0.0
 
-    def pending(self, key: str) -> list[E]:
-        """The events of *key*, in the order in which they are handled."""
-        backlog = self._keys.get(key)
-        return [*backlog.events, *backlog.incoming] if backlog else []
-
     async def run(self) -> None:
-        """Look at the clock every second, until it is stopped."""
         while not self._stopped:
             await self._clock.sleep(CHECK)
             await self.tick()

@@ -64,7 +64,6 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         return "full" if len(unread) >= CAPACITY else "unread" if unread else "nothing-unread"
 
     def outputs(self) -> Sequence[str]:
-        """What was delivered and discarded, and whether the stream has ended."""
         ended = bool(self._subscription and self._subscription.ended)
         self._outputs += ["closed"] * (ended and not self._ended)
         self._ended = ended

@@ -107,7 +107,6 @@ class NRI:
             self._join("start", self._installed)
 
     def stop(self) -> None:
-        """Close the connections of all plugins, and the socket."""
         with self._life.call("stop") as acts:
             if acts:
                 self._life.take("stop", "stopped")

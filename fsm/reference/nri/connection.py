@@ -10,13 +10,7 @@ from fsm.reference.clock import Clock
 from fsm.reference.driven import UNKNOWN, Driven, driver
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, Update, subscribed
-from fsm.reference.nri.nri_errors import (
-    NRIError,
-    PluginFailedError,
-    PluginLateError,
-    PluginLostError,
-    RegistrationError,
-)
+from fsm.reference.nri.nri_errors import NRIError, PluginLateError, PluginLostError, RegistrationError
 from fsm.reference.nri.plugin_thread import PluginLocal, PluginThread
 
 _log = logging.getLogger(__name__)
@@ -213,7 +207,7 @@ class Connection(Driven):
         return ()
 
     def relay(self, request: Request) -> Answer | None:
-        """The answer of the plugin, or :class:`PluginFailedError`; ``None`` if it has not subscribed, or is lost."""
+        """The answer of the plugin; ``None`` if it has not subscribed, or is lost.  Raises :class:`NRIError` for an error."""
         if not self.listed:
             self.drop()
             return None
@@ -229,7 +223,8 @@ class Connection(Driven):
             return None
         except Exception as error:
             self._take("relay", "error")
-            raise PluginFailedError(self.name, error) from error
+            code = error.code if isinstance(error, NRIError) else ""
+            raise NRIError(f"plugin {self.name}: {error}", code=code) from error
         self._take("relay", "ok")
         return answer
 

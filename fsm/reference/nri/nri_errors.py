@@ -45,14 +45,6 @@ class RegistrationError(NRIError):
     code = "INVALID_ARGUMENT"
 
 
-class PluginFailedError(NRIError):
-    """The plugin called ``plugin`` answered a request with an error."""
-
-    def __init__(self, plugin: str, error: Exception) -> None:
-        super().__init__(f"plugin {plugin}: {error}", code=error.code if isinstance(error, NRIError) else "")
-        self.plugin: Final = plugin
-
-
 class PluginLostError(Exception):
     """A plugin has disconnected, or did not answer in time."""
 

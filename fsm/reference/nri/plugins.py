@@ -39,7 +39,6 @@ class Plugins:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Index and name of each plugin, in the order in which they are called."""
         return tuple(connection.name for connection in self._connections if connection.listed)
 
     def connection(self, plugin: Plugin) -> Connection:

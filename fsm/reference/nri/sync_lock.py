@@ -31,7 +31,6 @@ class PluginSyncBlock:
         self._unblock = unblock
 
     def unblock(self) -> None:
-        """Let plugins join; from any thread."""
         with self._lock:
             unblock, self._unblock = self._unblock, None
         if unblock is not None:

@@ -52,7 +52,6 @@ class MetadataStore:
         self.root = root
 
     def create(self, metadata: Metadata) -> None:
-        """Write *metadata* into a new folder."""
         self.path(metadata.id).parent.mkdir(parents=True)
         self.save(metadata)
 

@@ -159,7 +159,6 @@ class Pods:
             self.retries.defer(pod.id, (pod, ended))
 
     async def recover(self) -> Self:
-        """Recover all pods from their metadata and pause processes."""
         for id_ in self.metadata.ids():
             try:
                 found = self.metadata.load(id_)

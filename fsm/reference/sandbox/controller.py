@@ -170,7 +170,6 @@ class Controller:
                 self.retries.defer(name, (sandbox, ended or sandbox.last_exit()))
 
     async def shutdown(self, name: str) -> None:
-        """Delete directories, task, container and record of a sandbox."""
         sandbox = self._get(name)
         self._notice_exit(sandbox)
         if is_noop(sandbox.position, "shutdown"):
@@ -210,7 +209,6 @@ class Controller:
             self.retries.defer(sandbox.id, (sandbox, ended))
 
     def _lose_watch(self, sandbox: Sandbox) -> None:
-        """The watch broke: the process is watched again."""
         self._notice_exit(sandbox)
         self._take(sandbox, "unwatched")
 
@@ -239,7 +237,6 @@ class Controller:
         sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
 
     def _fail_start(self, sandbox: Sandbox, why: str) -> None:
-        """Undo the start of *sandbox* as far as possible."""
         try:
             sandbox.world.undo()
         except WorldError:

@@ -75,6 +75,5 @@ class FaultyProcesses(Processes):
         return super().task() and self.ended() is None
 
     def end(self) -> None:
-        """Delete process and directory, without faults."""
         self.faults.clear()
         self.undo()
