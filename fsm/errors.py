@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+MOST: Final = 100
+"""Number of problems of one input that a message lists."""
+
 _LONGEST: Final = 2_000
 
 _OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -59,11 +62,12 @@ class Problem:
 
 
 class InputError(Exception):
-    """An input that cannot be used; ``problems`` are all that was found in it."""
+    """An input that cannot be used; ``problems`` are all that was found in it, its text the first of them."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(map(str, self.problems)))
+        rest = len(self.problems) - MOST
+        super().__init__("\n".join([*map(str, self.problems[:MOST]), *([f"and {rest:,} more"] if rest > 0 else [])]))
 
 
 def visible(text: str) -> str:

@@ -221,7 +221,8 @@ def _specified(path: Path, machine: Machine | System | None) -> Specification[Ma
 def _beside(path: Path, name: str) -> Machine | System:
     """What the property file at *path* calls *name*: a path beside it, a model next door, or a shipped one."""
     folder = path.absolute().parent
-    near = folder / name if is_path(name) else folder.parent / "models" / f"{name}.toml"
+    models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
+    near = folder / name if is_path(name) else models / f"{name}.toml"
     if near.is_file():
         return load_system(str(near)) if is_system(str(near)) else load(str(near))
     if name in systems():

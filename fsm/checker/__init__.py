@@ -109,7 +109,7 @@ def examine(
     largest cone of all its properties, so it is not compared if *only* is given.
     """
     described = machine or specification.machine
-    specification = as_known(specification, profile)
+    specification = as_known(specification, profile, limit)
     machine = described.under(profile)
     joint = isinstance(machine, System)
     stepping = stepping_of(machine)
@@ -118,10 +118,14 @@ def examine(
         if only is None or stated.name in only:
             checked.append(decide(stated, stepping, profile=profile, limit=limit))
             advanced()
+    try:
+        counts = stepping.counts(limit) if isinstance(stepping, Cones) else reachable_size(stepping.table, limit)
+    except LimitError:
+        counts = None
     return Examined(
         machine=described,
         profile=profile,
-        counts=stepping.counts() if isinstance(stepping, Cones) else reachable_size(stepping.table),
+        counts=counts,
         expected=None if joint and only is not None else specification.expect.get(profile or NO_PROFILE),
         checked=tuple(checked),
         washed_out=() if isinstance(machine, System) else washed_out(machine),

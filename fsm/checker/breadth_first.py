@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from fsm.machine.graph import explore
+from fsm.machine.graph import steps
 from fsm.machine.table import TransitionSystem
 from fsm.machine.traversal import BreadthFirst
 from fsm.property.claims import Counts
@@ -48,8 +48,11 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
     return SearchResult(path=path, nodes=walk.depth, counts=counts)
 
 
-def reachable_size(table: TransitionSystem) -> Counts:
-    """The number of states and transitions that *table* can reach, and their depth."""
-    graph = explore(table)
-    depth = max(graph.depth.values(), default=0)
-    return Counts(states=len(graph.depth), transitions=len(graph.transitions), depth=depth)
+def reachable_size(table: TransitionSystem, limit: int = LIMIT) -> Counts:
+    """The number of states and transitions that *table* can reach, and their depth.
+
+    Raises :class:`~fsm.machine.traversal.LimitError` for more than *limit* states.
+    """
+    walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit)
+    transitions = sum(1 for _ in walk)
+    return Counts(states=len(walk.depth), transitions=transitions, depth=max(walk.depth.values()))

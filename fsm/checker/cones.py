@@ -54,12 +54,12 @@ class Cones:
     def _copies(self, event: str) -> set[int]:
         return {step.copy.digit for way in self.system.events[event].ways for step in way.steps}
 
-    def counts(self) -> Counts:
-        """The size of the largest cone on which a claim was decided."""
+    def counts(self, limit: int) -> Counts:
+        """The size of the largest cone on which a claim was decided, of at most *limit* states."""
         if not self._known:
             return Counts(states=0, transitions=0, depth=0)
         largest = max(self._known, key=lambda each: len(each[0]))
-        return reachable_size(self._known[largest].table)
+        return reachable_size(self._known[largest].table, limit)
 
     def _emitters(self, condition: Condition) -> Iterator[int]:
         """The copies that may emit an output that *condition* mentions."""

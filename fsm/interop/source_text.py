@@ -47,7 +47,7 @@ class SourceProblems:
     def check_size(self, line: int, states: int, transitions: int) -> None:
         """Raise a problem if the machine would be too large."""
         if states * transitions > LARGEST_TABLE:
-            what = f"{transitions} transitions in {states} states are more than {LARGEST_TABLE} cells"
+            what = f"{transitions} transitions in {states} states have more than {LARGEST_TABLE} outcomes"
             self.abort("FSM515", line, what, "split the machine")
 
     def raise_found(self) -> None:

@@ -177,13 +177,13 @@ class Checked:
 class Examined:
     """The conclusions on all properties of a machine, as it is under one profile.
 
-    ``expected`` is the size that its reachable part should have, if that is stated.  ``washed_out`` are silent cells
+    ``counts`` is the size of its reachable part, if that is within the limit, and ``expected`` the one stated for it.  ``washed_out`` are silent cells
     of a machine that may be met after hidden events alone: event, state, and what leads there.
     """
 
     machine: Machine | System
     profile: str | None
-    counts: Counts
+    counts: Counts | None
     expected: Counts | None
     checked: tuple[Checked, ...]
     washed_out: tuple[tuple[str, str, str], ...] = ()
@@ -191,4 +191,4 @@ class Examined:
     @property
     def resized(self) -> bool:
         """Whether the reachable part has another size than is stated: the machine's meaning has changed."""
-        return self.expected not in {None, self.counts}
+        return self.counts is not None and self.expected not in {None, self.counts}

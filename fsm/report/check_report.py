@@ -187,7 +187,9 @@ class _Writer:
         yield f"{self.layout.verdict(answer(examined))}: {', '.join(parts)}"
 
 
-def _counts(counts: Counts) -> str:
+def _counts(counts: Counts | None) -> str:
+    if counts is None:
+        return "more states than the limit"
     return f"{plural(counts.states, 'state')}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
 
 
@@ -200,7 +202,7 @@ def _examined_data(each: Examined) -> Json:
     return {
         "machine": each.machine.name,
         "profile": each.profile,
-        "reachable": record(each.counts),
+        "reachable": None if each.counts is None else record(each.counts),
         "expected": None if each.expected is None else record(each.expected),
         "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in each.washed_out],
         "properties": [_checked_data(checked) for checked in each.checked],

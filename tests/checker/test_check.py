@@ -73,6 +73,34 @@ def test_a_limit_is_met_and_said(model: str) -> None:
     assert Unknown(why="the search has more than 1 states") == found.verdict
 
 
+def test_what_is_larger_than_the_limit_is_not_counted_either(tmp_path: Path) -> None:
+    """Twenty parts of five states have 5^20 states together; the properties of a system stand as shipped ones do."""
+    head = 'title = ""\nabout = ""\nsource = ""\n'
+    states = "".join(f's{each} = {{ about = "" }}\n' for each in range(5))
+    moves = ", ".join(f's{each} = "s{(each + 1) % 5}"' for each in range(5))
+    parts = "".join(f'p{each} = {{ machine = "five", about = "" }}\n' for each in range(20))
+    events = "".join(
+        f'[event.go{each}]\nkind = "call"\nabout = ""\nclause = "c"\nways.w = {{ steps = ["p{each}.go"] }}\n'
+        for each in range(20)
+    )
+    for path, text in {
+        "models/five.toml": f'[machine]\nname = "five"\n{head}initial = "s0"\n[states]\n{states}'
+        f'[event.go]\nkind = "call"\nabout = ""\nmoves = {{ {moves} }}\n',
+        "models/systems/big.toml": f'[system]\nname = "big"\n{head}level = "MUST"\n[part]\n{parts}'
+        f'[clause.c]\nsays = ""\nMUST = ""\n{events}',
+        "properties/systems/big.toml": 'machine = "big"\n[property.p]\nsays = ""\nMUST = ""\n'
+        f'never = "{" and ".join(f"p{each} is s4" for each in range(20))}"\n',
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    system = load_system(str(tmp_path / "models" / "systems" / "big.toml"))
+
+    found = check(system, limit=1_000)
+
+    assert Unknown(why="the search has more than 1,000 states") == found.checked[0].verdict
+    assert found.counts is None
+
+
 @pytest.mark.parametrize("name", [name for name in specified() if load(name).profiles][:4])
 def test_a_machine_under_a_profile_is_checked_as_that(name: str) -> None:
     """Whether the machine or the question says which profile."""

@@ -164,16 +164,20 @@ def test_says_what_is_wrong_where_and_the_way_out(
     assert hint in problems[0].hint
 
 
-def test_a_table_of_more_than_a_million_cells_is_refused() -> None:
-    """It is said before any cell is made."""
+@pytest.mark.parametrize(
+    ("number", "cells"), [(501, 'silent = ["*"]'), (11, "moves.'*' = ["), (501, "moves.'*' = 'shut1'")]
+)
+def test_a_table_that_is_too_large_is_refused(number: int, cells: str) -> None:
+    """Before any cell is made; what counts are outcomes."""
+    cells += "".join(f"{{ name = 'o{each}' }}," for each in range(50)) + "]" if cells.endswith("[") else ""
     head, _, _ = DOOR.partition("[states]")
     states = "".join(f'shut{number} = {{ about = "" }}\n' for number in range(1_000))
-    events = "".join(f'[event.e{number}]\nkind = "call"\nabout = ""\nsilent = ["*"]\n' for number in range(1_001))
+    events = "".join(f'[event.e{each}]\nkind = "call"\nabout = ""\n{cells}\n' for each in range(number))
 
     (problem,) = problems_of(f"{head}[states]\n{states}{events}")
 
     assert ("FSM120", 1_009) == (problem.code, problem.line)
-    assert f"1001 events in 1000 states are more than {LARGEST_TABLE} cells" == problem.what
+    assert f"{number} events in 1000 states have more than {LARGEST_TABLE} outcomes" == problem.what
 
 
 def test_every_rule_of_meaning_has_a_case() -> None:

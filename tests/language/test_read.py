@@ -369,3 +369,15 @@ def test_reads_the_same_from_bytes_and_from_a_file(tmp_path: Path) -> None:
     path.write_text(DOOR, encoding="utf-8")
 
     assert parse(DOOR.encode(), Written, path=str(path)) == parse(content(path), Written, path=str(path))
+
+
+def test_a_message_lists_so_many_mistakes_and_no_more() -> None:
+    """Thousands would hide the first."""
+    text = edited(DOOR, 'silent = ["*"]', f"silent = [{'0, ' * 1_000}]")
+
+    with pytest.raises(InputError) as caught:
+        parse(text.encode(), Written, path="door.toml")
+
+    assert 1_000 == len(caught.value.problems)
+    assert "and 900 more" == str(caught.value).splitlines()[-1]
+    assert 201 == len(str(caught.value).splitlines())

@@ -23,8 +23,8 @@ from fsm.machine import Machine, State
 
 __all__ = ["LARGEST_TABLE", "build"]
 
-LARGEST_TABLE: Final = 1_000_000
-"""Cells: events times states."""
+LARGEST_TABLE: Final = 500_000
+"""Outcomes of all cells: for each event the most that one of its entries has, times the states."""
 
 
 def build(model: Model) -> Machine:
@@ -34,8 +34,8 @@ def build(model: Model) -> Machine:
     """
     problems = Problems(model=model)
     written = model.written
-    if len(written.event) * len(written.states) > LARGEST_TABLE:
-        what = f"{len(written.event)} events in {len(written.states)} states are more than {LARGEST_TABLE} cells"
+    if sum(map(_outcomes, written.event.values())) * len(written.states) > LARGEST_TABLE:
+        what = f"{len(written.event)} events in {len(written.states)} states have more than {LARGEST_TABLE} outcomes"
         problems.say("FSM120", what, "split the machine", "event")
         problems.refuse()
     sets = _sets(problems)
@@ -48,6 +48,11 @@ def build(model: Model) -> Machine:
     _check_clauses_used(problems)
     problems.refuse()
     return replace(machine, profiles=under)
+
+
+def _outcomes(event: Cells) -> int:
+    """The most outcomes of a cell of *event*."""
+    return max((len(each) if isinstance(each, list) else 1 for each in event.moves.values()), default=1)
 
 
 def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -> Machine:
