@@ -465,7 +465,16 @@ def test_reads_dot() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
-        ("digraph {\n a -> \n}\n", 2, "column 4: is not DOT: expected rbrace"),
+        ("digraph {\n a -> \n}\n", 3, "column 1: is not DOT: expected name, found }"),
+        ("digraph {\n a -> node\n}\n", 2, "column 7: is not DOT: expected name, found node"),
+        ("digraph {\n a -- b\n}\n", 2, "column 4: is not DOT: expected name, found --"),
+        ('digraph {\n a -> "b\n}\n', 2, "column 7: is not DOT: expected name, found what is not closed"),
+        ("digraph {\n a [label=<<b>x</b>]\n}\n", 2, "column 11: is not DOT: expected name, found what is not closed"),
+        ("digraph {\n a /* b\n}\n", 2, "column 4: is not DOT: expected name, found what is not closed"),
+        ("digraph {\n node\n}\n", 3, "column 1: is not DOT: expected [, found }"),
+        ("digraph {\n a [b]\n}\n", 2, "column 6: is not DOT: expected =, found ]"),
+        ("digraph {\n a $ b\n}\n", 2, "column 4: is not DOT: expected name, found '$'"),
+        ("digraph {\n a -> b\n", 3, "column 1: is not DOT: expected name, found the end"),
         ("graph {\n a -- b\n}\n", 1, "the graph has no directions"),
     ],
 )

@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from fsm.diagrams.read import ascii as characters
-from fsm.diagrams.read import mermaid
+from fsm.diagrams.read import dot, mermaid
 from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import Canvas, canvas
 from fsm.diagrams.read.columns import explained, tabs
@@ -19,9 +19,6 @@ __all__ = ["Arrow", "ArrowLabel", "Drawing", "Location", "find", "parse"]
 
 LARGEST: Final = 16 << 20
 """Largest file, in bytes."""
-
-_GRAPH: Final = re.compile(r"^[ \t]*(?:strict\s+)?(?:di)?graph\b[^;={}()]*\{", re.IGNORECASE | re.MULTILINE)
-"""The heading of a graph in DOT."""
 
 _SPREAD: Final = re.compile(r"\S {2,}\S")
 """Blanks between columns."""
@@ -51,12 +48,11 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     [dict_keys(['A', 'B'])]
     """
     sheet = canvas(text, path)
-    found = [*(explained(each, sheet, text) for each in characters.drawings(sheet)), *mermaid.drawings(text, path)]
-    if headings := [heading.start() for heading in _GRAPH.finditer(text)]:
-        # Only a text with a graph waits for pydot; loading it takes as long as all the rest of a command.
-        from fsm.diagrams.read import dot  # noqa: PLC0415
-
-        found += dot.drawings(text, path, headings)
+    found = [
+        *(explained(each, sheet, text) for each in characters.drawings(sheet)),
+        *mermaid.drawings(text, path),
+        *dot.drawings(text, path),
+    ]
     if not found:
         raise InputError([_nothing(sheet, text)])
     return tuple(sorted(found, key=lambda each: each.line))

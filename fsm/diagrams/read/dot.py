@@ -1,183 +1,296 @@
-"""DOT graphs: nodes are states, edges are arrows; parsed by pydot.
+"""DOT graphs: nodes are states, edges are arrows.
 
-The name of a state is the first line of the node's label, else the node's name.  An
-arrow from a point, or from a node with an empty label, has no source.
+The name of a state is the first line of the node's label, else the node's name.  An arrow from a point, or from a node
+with an empty label, has no source.  The grammar is that of https://graphviz.org/doc/info/lang.html; names without
+quotation marks may also have dots, and begin with a digit.
 """
 
 import itertools
 import re
-import warnings
+from bisect import bisect
 from collections.abc import Iterator
-from copy import deepcopy
-from dataclasses import dataclass
-from functools import cache
 from html import unescape
-from operator import itemgetter
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from pyparsing import Empty, Opt, ParseBaseException, ParserElement
-
-from fsm.diagrams.read.drawing import Arrow, Drawing, Location, only_step
+from fsm.diagrams.read.drawing import MOST, Arrow, ArrowLabel, Drawing, Location, only_step
 from fsm.diagrams.read.mermaid import NOWHERE
 from fsm.errors import Problem
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # pydot calls pyparsing by its old names
-    import pydot
-    from pydot.dot_parser import GraphParser
+_HEADING: Final = re.compile(
+    r'^[ \t]*+(?:strict\s++)?+(?:di)?graph\b(?:"(?:\\.|[^"\\])*+"|[^;={}()"]){0,200}+\{', re.IGNORECASE | re.MULTILINE
+)
+_TOKEN: Final = re.compile(
+    r"\s++|//[^\n]*+|\#[^\n]*+|/\*.*?\*/"
+    r"|(?P<mark>->|--|[{}\[\]=;,:+])"
+    r'|(?P<quoted>"(?:\\.|[^"\\])*+")|(?P<name>-?(?:[\w.]|[^\x00-\x7f\s])++)'
+    r'|(?P<html><)|(?P<open>"|/\*)|(?P<other>.)',
+    re.DOTALL,
+)
+_KEYWORDS: Final = frozenset({"strict", "graph", "digraph", "subgraph", "node", "edge"})
+_NAMES: Final = ("name", "quoted")
+_GROUPS: Final = ("subgraph", "{")
+_KEPT: Final = frozenset({"label", "shape"})
+"""The attributes on which the reading depends."""
 
-_TOKEN: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|^#[^\n]*|->|--|[{}]', re.DOTALL | re.MULTILINE)
-_BREAK: Final = re.compile(r"\\[nlr]|\n|<br\s*/?>|</tr>", re.IGNORECASE)
-_PORT: Final = re.compile(r'("(?:\\.|[^"\\])*"|[^":]+)(?::.*)?')
-_TAG: Final = re.compile(r"<[^>]*>")
+_DEEPEST: Final = 100
+"""Largest number of groups within one another."""
 
-
-def drawings(text: str, path: str, headings: list[int]) -> Iterator[Drawing]:
-    """The graphs in a text: each from one of *headings* to the brace that closes it, or to the end."""
-    end = 0
-    for start in headings:
-        if start >= end:
-            end = _end(text, start)
-            yield _DotGraph(path=path, line=text.count("\n", 0, start) + 1, text=text[start:end]).read()
-
-
-def _end(text: str, start: int) -> int:
-    depth = 0
-    for token in _TOKEN.finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(token.group(), 0)
-        if token.group() == "}" and depth == 0:
-            return token.end()
-    return len(text)
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_BREAK: Final = re.compile(r"<br\s*/?>|</tr>", re.IGNORECASE)
+_TAG: Final = re.compile(r"<[^<>]*>")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _DotGraph:
-    path: str
-    line: int
+def drawings(text: str, path: str) -> Iterator[Drawing]:
+    """The graphs in a text: each from its heading to the brace that closes it, or to the end."""
+    starts, end = [0, *(found.end() for found in re.finditer("\n", text))], 0
+    for heading in _HEADING.finditer(text):
+        if heading.start() >= end:
+            graph = _Graph(text, heading.start(), path, starts)
+            yield graph.read()
+            end = graph.end
+
+
+class _NotDotError(Exception):
+    """The next token cannot be read: the reason, and the way out."""
+
+    def __init__(self, what: str, hint: str = "see https://graphviz.org/doc/info/lang.html") -> None:
+        super().__init__(what)
+        self.hint = hint
+
+
+class _Token(NamedTuple):
+    """``kind`` is a keyword, a mark, ``name``, ``quoted`` for a name in quotation marks, or what else it is in words."""
+
+    kind: str
     text: str
+    at: int
+
+
+class _Edge(NamedTuple):
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    steps: tuple[ArrowLabel, ...]
+    place: Location
+
+
+class _Graph:
+    """The graph that begins at index *start* of *text*, whose lines begin at the indices *starts*.
+
+    ``nodes`` has the attributes of each, ``met`` all nodes as often as they are named, with their places; ``end``
+    is the index behind the graph.
+    """
+
+    def __init__(self, text: str, start: int, path: str, starts: list[int]) -> None:
+        self.text, self.start, self.path, self.starts = text, start, path, starts
+        self.end = len(text)
+        self.nodes: dict[str, dict[str, str]] = {}
+        self.met: list[tuple[str, int]] = []
+        self.edges: list[_Edge] = []
+        self.size = self.depth = 0
+        self.default: dict[str, dict[str, str]] = {"node": {}, "edge": {}, "graph": {}}
+        self.tokens = self._tokens()
+        self.token = next(self.tokens)
 
     def read(self) -> Drawing:
+        line = self._place(self.start).line
         try:
-            graph = _parsed(self.text)
-        except ParseBaseException as error:
-            what = f"column {error.column}: is not DOT: {error.msg[:1].lower()}{error.msg[1:]}"
-            return self._refused(error.lineno - 1, what, "see https://graphviz.org/doc/info/lang.html")
-        if graph.get_type() != "digraph":
-            return self._refused(0, "the graph has no directions", "write digraph and ->")
-        return self._drawing(graph)
+            self._graph()
+        except _NotDotError as error:
+            place = self._place(self.token.at)
+            what = f"column {place.column}: {error}"
+            problem = Problem(path=self.path, line=place.line, code="FSM409", what=what, hint=error.hint)
+            self._skip()
+            last = self._place(self.end - 1).line
+            return Drawing(path=self.path, line=line, last=last, states={}, arrows=(), problems=(problem,))
+        self.end = self.token.at + 1
+        return self._drawing(line)
 
-    def _refused(self, below: int, what: str, hint: str) -> Drawing:
-        problem = Problem(path=self.path, line=self.line + below, code="FSM409", what=what, hint=hint)
-        last = self.line + self.text.count("\n")
-        return Drawing(path=self.path, line=self.line, last=last, states={}, arrows=(), problems=(problem,))
+    def _skip(self) -> None:
+        """Find the end of a graph that cannot be read."""
+        for token in itertools.chain([self.token], self.tokens):
+            self.depth += {"{": 1, "}": -1}.get(token.kind, 0)
+            if token.kind == "}" and self.depth <= 0:
+                self.end = token.at + 1
+                break
 
-    def _drawing(self, graph: pydot.Graph) -> Drawing:
-        edges = list(_edges(graph))
-        arrows = [match.start() for match in _TOKEN.finditer(self.text) if match.group() == "->"]
-        # Each edge of pydot is one arrow of the text, in the same order.
-        places = [self._place(at) for at in arrows] if len(arrows) == len(edges) else [self._place(0)] * len(edges)
-        ends = [(_members(edge.get_source()), _members(edge.get_destination())) for edge in edges]
-        lines: dict[str, list[str]] = {name: [name] for both in ends for side in both for name in side}
-        lines |= {_bare(node.get_name()): _text(node) for node in _nodes(graph)}
-        targets = {name for _, targets in ends for name in targets}
+    def _tokens(self) -> Iterator[_Token]:
+        at, text = self.start, self.text
+        while found := _TOKEN.match(text, at):
+            kind, begin, at = found.lastgroup, at, found.end()
+            if kind == "html":
+                at = _closed(text, begin)
+            if kind == "open" or not at:
+                yield _Token("what is not closed", "", begin)
+                return
+            word = text[begin:at]
+            match kind:
+                case "mark":
+                    yield _Token(word, word, begin)
+                case "name":
+                    yield _Token(word.lower() if word.lower() in _KEYWORDS else kind, word, begin)
+                case "quoted":
+                    yield _Token(kind, re.sub(r'\\(?:\r?\n|(?="))', "", word[1:-1]), begin)
+                case "html":
+                    lines = unescape(_TAG.sub("", _BREAK.sub("\n", word[1:-1])))
+                    yield _Token("name", lines.replace("\\", r"\\"), begin)
+                case "other":
+                    yield _Token(f"'{word}'", word, begin)
+        yield _Token("the end", "", len(text))
+
+    def _take(self, *kinds: str) -> _Token | None:
+        token = self.token
+        if token.kind not in kinds:
+            return None
+        self.token = next(self.tokens)
+        return token
+
+    def _expect(self, *kinds: str) -> _Token:
+        if token := self._take(*kinds):
+            return token
+        found = f"'{self.token.text}'" if self.token.kind in _NAMES else self.token.kind
+        raise _NotDotError(f"is not DOT: expected {kinds[0]}, found {found}")
+
+    def _graph(self) -> None:
+        self._take("strict")
+        if self.token.kind == "graph":
+            raise _NotDotError("the graph has no directions", "write digraph and ->")
+        self._expect("digraph")
+        self._take(*_NAMES)
+        self._statements()
+
+    def _name(self) -> _Token:
+        name = self._expect(*_NAMES)
+        while name.kind == "quoted" and self._take("+"):
+            name = name._replace(text=name.text + self._expect("quoted").text)
+        return name
+
+    def _statements(self) -> None:
+        """Statements in braces."""
+        self._expect("{")
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise _NotDotError(f"groups are nested deeper than {_DEEPEST}", "draw states side by side")
+        default = self.default.copy()
+        while self.token.kind != "}":
+            self._statement()
+            while self._take(";"):
+                pass
+        self.default = default
+        self.depth -= 1
+
+    def _statement(self) -> None:
+        if kind := self._take("graph", "node", "edge"):
+            if self.token.kind != "[":
+                self._expect("[")
+            self.default[kind.kind] = self.default[kind.kind] | self._attributes()
+            return
+        node = () if self.token.kind in _GROUPS else (self._name(),)
+        if node and self._take("="):
+            self._name()
+            return
+        ends = [self._end(*node)]
+        places = []
+        while arrow := self._take("->"):
+            places.append(self._place(arrow.at))
+            ends.append(self._end())
+        attributes = self._attributes()
+        if node and not places:
+            self.nodes[node[0].text] = self.nodes[node[0].text] | attributes
+        label = _lines((self.default["edge"] | attributes).get("label", ""))
+        for (sources, targets), place in zip(itertools.pairwise(ends), places, strict=True):
+            self._count(len(sources) * len(targets))
+            self.edges.append(_Edge(sources, targets, only_step(label, place), place))
+
+    def _count(self, more: int) -> None:
+        self.size += more
+        if self.size > MOST:
+            what = f"the graph has more than {MOST:,} names and arrows"
+            raise _NotDotError(what, "cut out the part that is meant")
+
+    def _end(self, node: _Token | None = None) -> tuple[str, ...]:
+        """The nodes at one end of an edge: *node*, or the one that comes next, without its ports; or those of a group."""
+        if node is None and self.token.kind in _GROUPS:
+            if self._take("subgraph"):
+                self._take(*_NAMES)
+            first = len(self.met)
+            self._statements()
+            self._expect("}")
+            return tuple(dict.fromkeys(name for name, _ in self.met[first:]))
+        name = node or self._name()
+        for _ in range(2):
+            if self._take(":"):
+                self._name()
+        self._count(1)
+        self.nodes.setdefault(name.text, self.default["node"])
+        self.met.append((name.text, name.at))
+        return (name.text,)
+
+    def _attributes(self) -> dict[str, str]:
+        """Those attributes that are kept, of all lists that come next."""
+        found: dict[str, str] = {}
+        while self._take("["):
+            while not self._take("]"):
+                key = self._name().text
+                self._expect("=")
+                value = self._name().text
+                self._take(",", ";")
+                if key in _KEPT:
+                    found[key] = value
+        return found
+
+    def _drawing(self, line: int) -> Drawing:
+        lines = {name: _text(name, attributes) for name, attributes in self.nodes.items()}
+        targets = {name for edge in self.edges for name in edge.targets}
         texts = {name: (*text, NOWHERE if name in targets else "")[0] for name, text in lines.items()}
-        met = [(name, place) for both, place in zip(ends, places, strict=True) for name in itertools.chain(*both)]
-        first = dict(reversed(met))
+        states: dict[str, Location] = {}
+        for name, at in self.met:
+            if texts[name]:
+                states.setdefault(texts[name], self._place(at))
         return Drawing(
             path=self.path,
-            line=self.line,
-            last=self.line + self.text.rstrip().count("\n"),
-            states={text: first.get(name, self._place(0)) for name, text in texts.items() if text},
+            line=line,
+            last=self._place(self.token.at).line,
+            states=states,
             arrows=tuple(
                 Arrow(
                     source=texts[source] if lines[source] else None,
                     target=texts[target],
-                    steps=only_step(_lines(str(edge.get("label") or "")), place),
-                    place=place,
+                    steps=edge.steps,
+                    place=edge.place,
                 )
-                for edge, place, both in zip(edges, places, ends, strict=True)
-                for source, target in itertools.product(*both)
+                for edge in self.edges
+                for source, target in itertools.product(edge.sources, edge.targets)
             ),
             below={texts[name]: tuple(text[1:]) for name, text in lines.items() if text},
         )
 
     def _place(self, at: int) -> Location:
-        line = self.text.count("\n", 0, at)
-        return Location(line=self.line + line, column=at - (self.text.rfind("\n", 0, at) + 1) + 1)
+        line = bisect(self.starts, at)
+        return Location(line=line, column=at - self.starts[line - 1] + 1)
 
 
-def _parsed(text: str) -> pydot.Graph:
-    """The one graph of *text*; raises pyparsing's exception for what is none."""
-    graph: pydot.Graph
-    try:
-        (graph,) = _uncommented().parse_string(text, parse_all=True)
-    except ParseBaseException:
-        (graph,) = GraphParser.parser.parse_string(text, parse_all=True)
-    return graph
+def _closed(text: str, start: int) -> int:
+    """The index behind the bracket that closes the one at *start*; 0 if none does."""
+    depth = 0
+    for found in re.compile("[<>]").finditer(text, start):
+        depth += 1 if found.group() == "<" else -1
+        if not depth:
+            return found.end()
+    return 0
 
 
-@cache
-def _uncommented() -> ParserElement:
-    """The grammar of pydot without comments; looking for them before every token takes nine tenths of the time.
-
-    No token begins as a comment does, so what this grammar matches is the same in pydot's.
-    """
-    absent = Opt(Empty()).defaultValue  # pyparsing compares it by identity
-    grammar = deepcopy(GraphParser.parser, {id(absent): absent})
-    for each in grammar.visit_all():  # type: ignore[no-untyped-call]  # pyparsing gives it no types
-        each.ignoreExprs = []
-    return grammar
-
-
-def _nodes(graph: pydot.Graph) -> Iterator[pydot.Node]:
-    for node in graph.get_node_list():
-        if node.get_name() not in {"node", "edge", "graph"}:
-            yield node
-    for below in graph.get_subgraph_list():
-        yield from _nodes(below)
-
-
-def _edges(graph: pydot.Graph) -> Iterator[pydot.Edge]:
-    """The edges in the order of the text; pydot numbers the statements of each graph and subgraph."""
-    found = [(each.get_sequence() or 0, iter([each])) for each in graph.get_edge_list()]
-    found += [(each.get_sequence() or 0, _edges(each)) for each in graph.get_subgraph_list()]
-    for _, edges in sorted(found, key=itemgetter(0)):
-        yield from edges
-
-
-def _members(end: Any) -> tuple[str, ...]:  # noqa: ANN401  (a name, or the nodes of a subgraph as pydot keeps them)
-    """The nodes at one end of an edge: one node, or all of a subgraph; without ports."""
-    if isinstance(end, str):
-        named = _PORT.match(end)
-        return (_bare(named[1] if named else end),)
-    return tuple(_bare(name) for name in end["nodes"])
-
-
-def _text(node: pydot.Node) -> list[str]:
-    label = node.get("label")
-    if node.get("shape") == "point":
-        return []
-    return _lines(str(label)) if label is not None and str(label) != r"\N" else [_bare(node.get_name())]
-
-
-def _bare(name: str) -> str:
-    """*name* without quotation marks.
-
-    >>> _bare('"a b"')
-    'a b'
-    """
-    return re.sub(r'\\(["\\])', r"\1", name[1:-1]) if name.startswith('"') and name.endswith('"') else name
+def _text(name: str, attributes: dict[str, str]) -> list[str]:
+    return [] if attributes.get("shape") == "point" else _lines(attributes.get("label", r"\N").replace(r"\N", name))
 
 
 def _lines(label: str) -> list[str]:
-    """The lines of a label that are not empty, tags of HTML removed."""
-    html = label.startswith("<") and label.endswith(">")
+    """The lines of a label that are not empty."""
     found: list[str] = []
-    for part in _BREAK.split(_bare(label[1:-1] if html else label)):
-        line = " ".join((unescape(_TAG.sub("", part)) if html else part).split())
+    shown = _ESCAPE.sub(lambda escape: "\n" if escape[1] in "nlr" else escape[1], label)
+    for line in filter(None, (" ".join(part.split()) for part in shown.split("\n"))):
         # fsm draw breaks a long label before its outputs.
         if found and line.startswith(("/ ", "↗")):
             found[-1] += f" {line}"
-        elif line:
+        else:
             found.append(line)
     return found

@@ -7,9 +7,13 @@ A drawing has names and arrows only; what the names mean is up to a machine.
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from fsm.diagrams.abstraction.drawn_names import THEN
 from fsm.errors import Problem
+
+MOST: Final = 30_000
+"""Largest number of names and arrows in a drawing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
