@@ -238,7 +238,12 @@ class Execution:
         if went is not None:
             self.cover.add(went)
         if self.watch is None:
-            self._check_record(went, seen)
+            try:
+                fault = self.memory.fault(self.oracle.plan.table, went, seen)
+            except (Exception, SystemExit) as error:
+                raise self._failed(_described(error)) from error
+            if fault:
+                raise self._failed(fault)
         points = {point(each) for each in after}
         known = went.to if went else None
         self.point = known or (points.pop() if len(points) == 1 else None)
@@ -333,15 +338,6 @@ class Execution:
         """Whether nothing is specified of *event* wherever the SUT may be."""
         table = self.oracle.plan.table
         return all(table.step(each.state, table.row[event]) is None for each in self.belief)
-
-    def _check_record(self, went: Edge | None, seen: Response) -> None:
-        """Check the SUT's record after the step that took the edge *went*, if that is known."""
-        try:
-            fault = self.memory.fault(self.oracle.plan.table, went, seen)
-        except (Exception, SystemExit) as error:
-            raise self._failed(_described(error)) from error
-        if fault:
-            raise self._failed(fault)
 
     def aim(self, edge: Edge) -> bool:
         """Go to where *edge* begins, the shortest way, and take it; whether it went as expected."""

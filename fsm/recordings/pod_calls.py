@@ -120,8 +120,10 @@ class Joiner:
                 return self._restarted(seen)
             case _ if not seen.entity:
                 return []  # the run of a pod that has no id yet, or gets none
-            case "RunPodSandbox":
-                return self._ran(seen)
+            case "RunPodSandbox":  # all its containers will be known
+                self._containers.setdefault(seen.entity, {})
+                self._whole.add(seen.entity)
+                return [structs.replace(seen, phase="", detail="")]
             case "CreateContainer" if seen.of == CONTAINER:
                 on_pod = structs.replace(seen, entity=seen.detail, of=POD, detail="", start=None)
                 return [*(self._called(on_pod) if seen.detail else ()), *self._created(seen)]
@@ -268,12 +270,6 @@ class Joiner:
         if pod not in self._creating:
             self._overlapped.pop(pod, None)
         return found
-
-    def _ran(self, seen: Observation) -> list[Observation]:
-        """A pod was created: all its containers will be known."""
-        self._containers.setdefault(seen.entity, {})
-        self._whole.add(seen.entity)
-        return [structs.replace(seen, phase="", detail="")]
 
     def _restarted(self, seen: Observation) -> list[Observation]:
         self.beginning = None

@@ -15,7 +15,7 @@ from fsm.conformance.suite import conform, replay
 from fsm.library import load as machine
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.checkpoint import decode, encode
-from fsm.reference.container.container import Container, DetachedError
+from fsm.reference.container.container import Container
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.faults import FAULTS, SimulatedWorld
 from fsm.reference.container.record import LinuxResources, Resources, Status
@@ -46,7 +46,7 @@ def written(container: Container) -> Status:
 
 def running(container: Container) -> Container:
     container.create(LIMITS)
-    container.start()
+    container.call("start")
     return container
 
 
@@ -54,7 +54,7 @@ def test_each_event_is_written_to_the_checkpoint(container: Container, world: Si
     container.create(LIMITS)
     assert ("created", Status(created_at=1001, resources=LIMITS)) == (container.state, written(container))
 
-    container.start()
+    container.call("start")
     started = Status(created_at=1001, started_at=1002, pid=101, resources=LIMITS)
     assert ("running", started) == (container.state, written(container))
 
@@ -62,7 +62,7 @@ def test_each_event_is_written_to_the_checkpoint(container: Container, world: Si
     ended = started.model_copy(update={"pid": 0, "finished_at": 7, "exit_code": 3})
     assert ("exited", ended, ended) == (container.state, written(container), container.status())
 
-    container.remove()
+    container.call("remove")
     assert ("absent", False, False, None) == (container.state, container.root.exists(), world.known, container.record())
 
 
@@ -71,7 +71,7 @@ def test_a_failed_start_records_the_reason(container: Container, world: Simulate
     world.faults.add("run")
 
     with pytest.raises(CallError, match=r"^start: UNKNOWN: cannot run$"):
-        container.start()
+        container.call("start")
 
     status = written(container)
     assert ("exited", 128, "StartError", "cannot run", 0) == (
@@ -90,11 +90,11 @@ def test_a_start_that_cannot_be_recorded_is_undone(container: Container, world: 
     world.faults.add("disk")
 
     with pytest.raises(CallError, match="No such file"):
-        container.start()
+        container.call("start")
 
     world.mend()
     assert ("created", before, before, None) == (container.state, container.status(), written(container), world.process)
-    container.start()
+    container.call("start")
     assert "running" == container.state
 
 
@@ -122,7 +122,7 @@ def test_an_exit_that_cannot_be_written_changes_nothing(container: Container, wo
 def test_an_oom_kill_is_recorded_in_every_state(container: Container, state: str) -> None:
     container.create()
     if state != "created":
-        container.start()
+        container.call("start")
     if state == "exited":
         container.exited(Exit(0, 7))
     container.oom()
@@ -144,12 +144,12 @@ def test_a_stop_finds_no_process(container: Container, world: SimulatedWorld) ->
     """A running container waits for the exit event; an unknown one has exited with code 255."""
     running(container)
     world.process = None
-    container.stop()
+    container.call("stop")
     assert "running" == container.state
 
     (container.root / "status").write_bytes(b"")
     after = Container.recovered(container.root, world)
-    after.stop()
+    after.call("stop")
     assert ("exited", 255) == (after.state, written(after).exit_code)
 
 
@@ -167,9 +167,9 @@ def test_limits_are_written(container: Container) -> None:
 
 
 def test_calls_on_an_absent_container(container: Container) -> None:
-    container.stop()
-    container.remove()
-    for call in (container.start, container.status, lambda: container.call("exec")):
+    container.call("stop")
+    container.call("remove")
+    for call in (lambda: container.call("start"), container.status, lambda: container.call("exec")):
         with pytest.raises(CallError, match="NOT_FOUND: a container in state absent"):
             call()
     container.create()
@@ -181,7 +181,7 @@ def test_a_removal_that_another_one_overtook_succeeds(container: Container, worl
     container.create()
     assert container.begin("remove")
     world.known = False
-    container.remove()
+    container.call("remove")
 
     assert not container.end("remove")
     assert "absent" == container.state
@@ -199,19 +199,11 @@ def test_a_removal_that_cannot_delete_the_file_can_be_repeated(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refused)
         with pytest.raises(CallError, match="input/output"):
-            container.remove()
+            container.call("remove")
 
     assert ("created", False) == (container.state, container.status().removing)
-    container.remove()
+    container.call("remove")
     assert ("absent", False) == (container.state, container.root.exists())
-
-
-def test_a_detached_container_refuses_every_call(container: Container) -> None:
-    container.create()
-    container.detach()
-
-    with pytest.raises(DetachedError):
-        container.start()
 
 
 CREATED = Status(created_at=1)
@@ -310,7 +302,7 @@ def test_of_many_starts_one_succeeds(container: Container) -> None:
 
     def start() -> None:
         try:
-            container.start()
+            container.call("start")
         except CallError as error:
             refused.append(error.code)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
@@ -56,13 +57,13 @@ class ReferenceContainers(Containers):
     def stop(self, pod: str) -> None:
         """Stop one after the other."""
         for each in self.of.get(pod, []):
-            self._call(each.stop)
+            self._call(partial(each.call, "stop"))
 
     def remove(self, pod: str) -> None:
         """Remove one after the other."""
         containers = self.of.get(pod, [])
         for each in list(containers):
-            self._call(each.remove)
+            self._call(partial(each.call, "remove"))
             containers.remove(each)
 
     @staticmethod
@@ -205,7 +206,7 @@ def test_containers_are_stopped_and_removed_with_their_pod(
     for _ in range(2):
         sut.do("create-container")
     created, running = inside.of[sut._last]
-    running.start()
+    running.call("start")
     worlds[1].faults |= {cannot}
 
     reply = sut.do("stop")

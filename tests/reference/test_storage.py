@@ -355,7 +355,7 @@ def test_many_read_while_one_writes(root: Path) -> None:
 class InPlace(StatusStorage):
     """A storage that changes the record in place."""
 
-    def _change(self, change: Callable[[Status], Status], *, checkpointed: bool) -> None:
+    def update(self, change: Callable[[Status], Status], *, checkpointed: bool = False) -> None:
         del checkpointed
         change(self._status)
 
@@ -396,9 +396,9 @@ def test_no_change_is_lost(root: Path) -> None:
 class Unlocked(StatusStorage):
     """A storage without its lock."""
 
-    def _change(self, change: Callable[[Status], Status], *, checkpointed: bool) -> None:
+    def update(self, change: Callable[[Status], Status], *, checkpointed: bool = False) -> None:
         self._lock = threading.Lock()
-        super()._change(change, checkpointed=checkpointed)
+        super().update(change, checkpointed=checkpointed)
 
 
 @pytest.mark.usefixtures("_often")

@@ -44,16 +44,14 @@ def encode(status: Status) -> bytes:
     if status.resources is not None:
         fields[_KEYS["resources"]] = status.resources.model_dump(exclude_defaults=True)
     text = json.dumps({"Version": VERSION} | fields, ensure_ascii=False, separators=(",", ":"))
-    return _escaped(text, old=status.restore is None).encode()
-
-
-def _escaped(text: str, *, old: bool) -> str:
-    """*text* with the escapes that Go writes and Python does not; ``old`` is Go before 1.22."""
     # A backslash is matched with the character after it, so that "\\b" is not taken for "\b".
-    return re.sub(r"\\.|[<>&\u2028\u2029\ud800-\udfff]", lambda found: _escape(found[0], old=old), text)
+    return re.sub(
+        r"\\.|[<>&\u2028\u2029\ud800-\udfff]", lambda found: _escape(found[0], old=status.restore is None), text
+    ).encode()
 
 
 def _escape(found: str, *, old: bool) -> str:
+    """*found* as Go writes it, and Python does not; ``old`` is Go before 1.22."""
     if len(found) > 1:
         return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(found, found) if old else found
     # Python keeps a byte that is not UTF-8 as a lone surrogate; Go replaces it.

@@ -17,10 +17,6 @@ from fsm.reference.driven import ABSENT, Driven, driver, is_noop, offered, raise
 MACHINE: Final = "container-status"
 
 
-class DetachedError(Exception):
-    """The process that managed this container has ended."""
-
-
 class Container(Driven):
     """One container with the folder *root*, in its *world*; *effects* changes its data.
 
@@ -30,8 +26,8 @@ class Container(Driven):
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     container = Container(Path(folder, "c1"), SimulatedWorld(Path(folder, "c1")))
     ...     container.create()
-    ...     container.start()
-    ...     container.stop()
+    ...     container.call("start")
+    ...     container.call("stop")
     ...     container.state, container.status().exit_code
     ('exited', 137)
     """
@@ -40,7 +36,6 @@ class Container(Driven):
         self.root = root
         self.world = world
         self._lock = threading.RLock()
-        self._detached = False
         self.position = driver(MACHINE).position()
         self._effects = effects(root, world)
 
@@ -77,17 +72,6 @@ class Container(Driven):
 
     def create(self, resources: Resources | None = None) -> None:
         self._limit("create", resources)
-
-    def start(self) -> None:
-        self.call("start")
-
-    def stop(self) -> None:
-        """Kill its process, if it has one."""
-        self.call("stop")
-
-    def remove(self) -> None:
-        """Delete it, and kill its process first if it has one."""
-        self.call("remove")
 
     def status(self) -> Status:
         with self._step():
@@ -134,15 +118,9 @@ class Container(Driven):
             self._effects.mark_oom()
             self.position.take("oom")
 
-    def detach(self) -> None:
-        """Act as if the process that manages it had ended: every later call raises :class:`DetachedError`."""
-        self._detached = True
-
     @contextmanager
     def _step(self) -> Iterator[None]:
         with self._lock:
-            if self._detached:
-                raise DetachedError(f"{self.root}: the process that managed this container has ended")
             try:
                 yield
             finally:

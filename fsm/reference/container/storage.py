@@ -54,28 +54,12 @@ class StatusStorage:
     def state(self) -> ContainerState:
         return self._status.state()
 
-    def update(self, change: StatusChange) -> None:
-        """Replace the record by what *change* returns for a copy of it, in memory only.
+    def update(self, change: StatusChange, *, checkpointed: bool = False) -> None:
+        """Replace the record by what *change* returns for a copy of it, in memory only if it is not *checkpointed*.
 
         If *change* raises, or returns a record that is not valid, nothing changes.  Raises
         :class:`DeletedError`, and :class:`RuntimeError` for an update within an update.
         """
-        self._change(change, checkpointed=False)
-
-    def update_sync(self, change: StatusChange) -> None:
-        """As :meth:`update`, and write the checkpoint first; after :class:`OSError` record and file are unchanged."""
-        self._change(change, checkpointed=True)
-
-    def delete(self) -> None:
-        """Delete the checkpoint, and what was left of it before; can be repeated after an :class:`OSError`."""
-        with self._lock:
-            try:
-                # containerd moves the file beside its folder before it removes it, and may be stopped in between.
-                durable_files.remove(self.path, self.path.parent.with_name(f"{self.path.parent.name}.del-{NAME}"))
-            finally:
-                self._deleted = not self.path.exists()
-
-    def _change(self, change: StatusChange, *, checkpointed: bool) -> None:
         if self._writer == threading.get_ident():
             raise RuntimeError(f"{self.path}: an update within an update would be lost")
         with self._lock:
@@ -89,6 +73,19 @@ class StatusStorage:
                 self._status = status
             finally:
                 self._writer = None
+
+    def update_sync(self, change: StatusChange) -> None:
+        """As :meth:`update`, and write the checkpoint first; after :class:`OSError` record and file are unchanged."""
+        self.update(change, checkpointed=True)
+
+    def delete(self) -> None:
+        """Delete the checkpoint, and what was left of it before; can be repeated after an :class:`OSError`."""
+        with self._lock:
+            try:
+                # containerd moves the file beside its folder before it removes it, and may be stopped in between.
+                durable_files.remove(self.path, self.path.parent.with_name(f"{self.path.parent.name}.del-{NAME}"))
+            finally:
+                self._deleted = not self.path.exists()
 
 
 def store(root: Path, status: Status) -> StatusStorage:

@@ -130,7 +130,6 @@ class ContainerSUT(ReferenceSUT[Container]):
 
     def _restart(self) -> None:
         """Make a new container from what is on the disk; if it is to be unknown, the checkpoint is damaged first."""
-        self.container.detach()
         file, to = self._root / NAME, self._restart_to
         unknown = self.container.shows == "CONTAINER_UNKNOWN"
         if to in {"skipped", "removed"}:

@@ -131,7 +131,11 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
             case "run":
                 return await self._call_run()
             case "close":
-                return self._close()
+                try:
+                    self.service.close()
+                except CloseError:
+                    return "UNKNOWN"
+                return "ok"
             case "container-exits":
                 with suppress(faults.ProcessExitError):
                     self.service.exited(POD, CONTAINER)
@@ -198,13 +202,6 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
             return "ok"
         error = called.exception()
         return "ok" if error is None else "EXIT" if isinstance(error, faults.ProcessExitError) else "UNKNOWN"
-
-    def _close(self) -> str:
-        try:
-            self.service.close()
-        except CloseError:
-            return "UNKNOWN"
-        return "ok"
 
     async def _recover(self) -> None:
         """Wait for the event that decides how recovery ends; a second recovery fails."""
