@@ -32,5 +32,5 @@ def command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path
     """
     data = contents(str(file), most=LARGEST, code="FSM501", hint="give the path of a file", dash=True)
     path = "stdin" if str(file) == "-" else str(file)
-    put(imported(data, path=path, form=form, outcomes=outcomes).text, output)
+    put(imported(data, path=path, form=form, outcomes=outcomes), output)
     return 0

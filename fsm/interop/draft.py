@@ -32,7 +32,7 @@ class DraftState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftTransition:
-    """A transition as it was read, on that line; ``to`` is empty if it stays, ``when`` if it is unconditional."""
+    """A transition, as it was read on that line; ``to`` is empty if it stays, ``when`` if it is unconditional."""
 
     event: str
     source: str

@@ -5,7 +5,6 @@ with their lines, by the reader of its format, into a draft (:mod:`~fsm.interop.
 which becomes a machine.  :mod:`~fsm.language.write` writes any machine as a model file.
 """
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -17,22 +16,13 @@ from fsm.language.build import build
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
 from fsm.language.write import toml
-from fsm.machine import Machine
 
 ToolFormat: TypeAlias = Literal["transitions", "python-statemachine", "scxml"]
 FORMS: Final[tuple[ToolFormat, ...]] = get_args(ToolFormat)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
-    """A machine that was read, and its model file."""
-
-    machine: Machine
-    text: str
-
-
-def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes: bool = False) -> Imported:
-    """The machine in *data*; *path* is only the name used in problems, and the model's source.
+def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes: bool = False) -> str:
+    """The model file of the machine in *data*; *path* is only the name used in problems, and the model's source.
 
     Without *form* the format is recognised from the text.  With *outcomes* an event called ``EVENT.OUTCOME`` becomes an
     outcome of ``EVENT``, which the environment chooses: ``fsm export`` names them so.
@@ -40,8 +30,8 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     Raises :class:`~fsm.errors.InputError` with every mistake that was found.
 
     >>> lamp = b'{"states": ["off", "on"], "initial": "off", "transitions": [["press", "off", "on"]]}'
-    >>> imported(lamp, path="lamp.json").machine.events["press"].cells["on"].codes
-    ('error',)
+    >>> print(imported(lamp, path="lamp.json").splitlines()[0])
+    # Imported from lamp.json, a configuration of transitions.
     """
     problems = SourceProblems(path=path)
     text = text_of(data, problems)
@@ -66,4 +56,5 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     comments = [f"Imported from {file}, {found.form}.", *found.notes]
     plain = ["".join(each if each.isprintable() else "?" for each in line) for line in comments]
     written = toml(machine_of(found, file=file, outcomes=outcomes), comments=plain)
-    return Imported(machine=replace(build(parse(written.encode(), Written, path=file)), path=""), text=written)
+    build(parse(written.encode(), Written, path=file))  # whether it can be read back
+    return written

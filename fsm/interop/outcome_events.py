@@ -6,23 +6,13 @@ The step in which a call in progress goes on is ``stop-ends.stopped``.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from fsm.interop.draft import DraftTransition
 from fsm.language.names import distinct, identifiers
 from fsm.machine import Machine, Refuses, outcomes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeEvent:
-    """One of the machine's outcomes in one state; ``to`` is empty where the state does not change."""
-
-    event: str
-    source: str
-    to: str
-    emits: tuple[str, ...]
-
-
-def outcome_events(machine: Machine) -> Iterator[OutcomeEvent]:
+def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
     """All outcomes, by event and state, except in cells that refuse, cannot happen or are silent."""
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
     named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")
@@ -35,4 +25,4 @@ def outcome_events(machine: Machine) -> Iterator[OutcomeEvent]:
                     taken.append(distinct(way.name, taken, also="-"))
                     # A transition without a target does not leave and re-enter the state.
                     to = way.to if way.to != state else ""
-                    yield OutcomeEvent(event=f"{row}.{taken[-1]}", source=state, to=to, emits=way.emits)
+                    yield DraftTransition(event=f"{row}.{taken[-1]}", source=state, to=to, emits=way.emits)

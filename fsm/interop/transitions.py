@@ -99,11 +99,7 @@ def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
         if word in node.entries and node.entries[word].value not in (None, False, []):
             node.problems.add("FSM511", node.keys[word], f"{of} has '{word}': it holds states of its own", FLAT)
     own = node.flag_at(IGNORES)
-    notes = [
-        f"{when}: {', '.join(called)}."
-        for when, word in (("On entry", "on_enter"), ("On exit", "on_exit"), ("Tags", "tags"))
-        if (called := node.texts_at(word, of=f"'{word}' of {of}"))
-    ]
+    notes = [*node.notes({"on_enter": "On entry", "on_exit": "On exit", "tags": "Tags"}, of=of)]
     if node.flag_at("final", of=f"'final' of {of}"):
         notes.insert(0, "Final.")
     return DraftState(name=name, ignores=ignores if own is None else own, notes=tuple(notes))
@@ -167,9 +163,7 @@ def _of(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterato
     conditions = words.texts_at("conditions", of=f"conditions {of}")
     unless = words.texts_at("unless", of=f"unless {of}")
     notes = tuple(
-        f"{when}: {', '.join(called)}."
-        for when, word in (("Prepared by", "prepare"), ("Before", "before"), ("After", "after"))
-        if (called := words.texts_at(word, of=f"{word} {of}"))
+        words.notes({"prepare": "Prepared by", "before": "Before", "after": "After"}, of=f"trigger '{trigger}'")
     )
     for source in places if sources == (ALL,) else sources:
         if source not in places:

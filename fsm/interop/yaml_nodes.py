@@ -7,7 +7,7 @@ JSON is read as YAML, since the YAML parser knows lines.  Scalars become text, t
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -93,6 +93,12 @@ class YamlNode:
         """The texts at *key*, where there is a text or a list of them; none if it is missing or null."""
         return tuple(text for each in self.items_at(key) if (text := each.as_text(of=of or key)))
 
+    def notes(self, words: Mapping[str, str], *, of: str) -> Iterator[str]:
+        """A sentence for each of *words* at which there are texts: what it is called, and the texts."""
+        for word, called in words.items():
+            if texts := self.texts_at(word, of=f"'{word}' of {of}"):
+                yield f"{called}: {', '.join(texts)}."
+
     def flag_at(self, key: str, *, of: str = "") -> bool | None:
         """Whether the value at *key* is true; ``None`` if it is missing or null."""
         node = self.entries.get(key)
@@ -105,23 +111,38 @@ class YamlNode:
 
 def node_of(text: str, problems: SourceProblems) -> YamlNode:
     """The one document in *text*."""
+    text = _OTHERWISE.sub(_as_yaml, text) if text.lstrip()[:1] in {"{", "["} else text
     try:
-        return _document(_events(text), problems)
+        _check(text, problems)
+        top = yaml.compose(text, _LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else text.count("\n", 0, getattr(error, "position", 0)) + 1
         reason = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
         hint = "see https://yaml.org and https://json.org"
         problems.abort("FSM504", line, f"is neither JSON nor YAML: {reason}", hint)
+    return _node(top, problems) if top else YamlNode(value=None, line=1, problems=problems)
 
 
-def _events(text: str) -> Iterator[yaml.Event]:
-    loader = _LOADER(_OTHERWISE.sub(_as_yaml, text) if text.lstrip()[:1] in {"{", "["} else text)
-    try:
-        while loader.check_event():
-            yield loader.get_event()
-    finally:
-        loader.dispose()
+def _check(text: str, problems: SourceProblems) -> None:
+    """Refuse what would make the composer recurse without limit, or share nodes; and a second document."""
+    documents = depth = 0
+    for event in yaml.parse(text, _LOADER):
+        line = event.start_mark.line + 1
+        match event:
+            case yaml.AliasEvent():
+                problems.abort("FSM506", line, f"has an alias, *{event.anchor}", "write out what it stands for")
+            case yaml.CollectionStartEvent():
+                depth += 1
+                if depth > DEEPEST:
+                    what = f"is nested more than {DEEPEST} deep"
+                    problems.abort("FSM505", line, what, "flat machines need five levels")
+            case yaml.CollectionEndEvent():
+                depth -= 1
+            case yaml.DocumentStartEvent():
+                documents += 1
+                if documents > 1:
+                    problems.abort("FSM504", line, "holds several documents", "keep one machine in a file")
 
 
 def _as_yaml(found: re.Match[str]) -> str:
@@ -135,47 +156,23 @@ def _as_yaml(found: re.Match[str]) -> str:
     return " " if piece == "\t" else f"\\u{ord(piece):04x}"
 
 
-def _document(events: Iterator[yaml.Event], problems: SourceProblems) -> YamlNode:
-    """The value that *events* make; iteratively, since the nesting is not bounded yet."""
-    top = YamlNode(value=[], line=1, problems=problems)
-    stack = [top]
-    key: list[YamlNode] = []
-    for event in events:
-        line = event.start_mark.line + 1
-        match event:
-            case yaml.AliasEvent():
-                problems.abort("FSM506", line, f"has an alias, *{event.anchor}", "write out what it stands for")
-            case yaml.ScalarEvent():
-                text = event.value.encode(errors="replace").decode()  # the parser in Python accepts lone surrogates
-                problems.check_text(line, text)
-                value = text if event.style else _WORDS.get(text, text)
-                _add(YamlNode(value=value, line=line, problems=problems, text=text), stack[-1], key)
-            case yaml.CollectionStartEvent():
-                mapping = isinstance(event, yaml.MappingStartEvent)
-                stack.append(YamlNode(value={} if mapping else [], line=line, problems=problems))
-                _add(stack[-1], stack[-2], key)
-                if len(stack) > DEEPEST + 1:
-                    what = f"is nested more than {DEEPEST} deep"
-                    problems.abort("FSM505", line, what, "flat machines need five levels")
-            case yaml.CollectionEndEvent():
-                stack.pop()
-            case yaml.DocumentStartEvent() if top.items:
-                problems.abort("FSM504", line, "holds several documents", "keep one machine in a file")
-    return top.items[0] if top.items else YamlNode(value=None, line=1, problems=problems)
-
-
-def _add(node: YamlNode, to: YamlNode, key: list[YamlNode]) -> None:
-    """Add *node* to a list or a mapping; *key* has the key whose value comes next, if there is one."""
-    match to.value:
-        case list() as items:
-            items.append(node)
-        case dict() as entries if key:
-            entries[key[0].text], to.keys[key[0].text] = node, key[0].line
-            key.clear()
-        case dict() as entries:
-            if isinstance(node.value, list | dict):
-                to.problems.abort("FSM504", node.line, f"has {node.kind} as a key", "keys are texts")
-            if node.text in entries:
-                what = f"key {node.text!r} occurs twice in one mapping"
-                to.problems.add("FSM513", node.line, what, "keep one of them")
-            key.append(node)
+def _node(node: yaml.Node, problems: SourceProblems) -> YamlNode:
+    line = node.start_mark.line + 1
+    match node:
+        case yaml.ScalarNode():
+            text = node.value.encode(errors="replace").decode()  # the parser in Python accepts lone surrogates
+            problems.check_text(line, text)
+            return YamlNode(
+                value=text if node.style else _WORDS.get(text, text), line=line, problems=problems, text=text
+            )
+        case yaml.SequenceNode():
+            return YamlNode(value=[_node(each, problems) for each in node.value], line=line, problems=problems)
+    entries: dict[str, YamlNode] = {}
+    keys: dict[str, int] = {}
+    for key, value in ((_node(key, problems), value) for key, value in node.value):
+        if isinstance(key.value, list | dict):
+            problems.abort("FSM504", key.line, f"has {key.kind} as a key", "keys are texts")
+        if key.text in entries:
+            problems.add("FSM513", key.line, f"key {key.text!r} occurs twice in one mapping", "keep one of them")
+        entries[key.text], keys[key.text] = _node(value, problems), key.line
+    return YamlNode(value=entries, line=line, problems=problems, keys=keys)

@@ -35,15 +35,14 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterable, Mapping
 
-    from fsm.interop.formats import Imported
     from fsm.machine import Cell, Machine, Outcome
 
 SHIPPED = [load(name) for name in names()]
 PROFILED = [machine.under(profile) for machine in SHIPPED for profile in machine.profiles]
 
 
-def taken(source: str | dict[str, Any], *, outcomes: bool = False) -> Imported:
-    """The machine imported from *source*."""
+def taken(source: str | dict[str, Any], *, outcomes: bool = False) -> str:
+    """The model file made of *source*."""
     text = source if isinstance(source, str) else json.dumps(source)
     return imported(text.encode(), path="lamp.json", outcomes=outcomes)
 
@@ -229,7 +228,7 @@ def _plain(cell: Cell, *, raises: bool) -> Cell:
 @DEFAULTS
 @given(machines(time=False))
 def test_what_transitions_keeps_is_imported(machine: Machine) -> None:
-    found = taken(transitions(machine), outcomes=True).machine
+    found = machine_of(taken(transitions(machine), outcomes=True))
 
     assert same(found, plain(machine, raises=True))
 
@@ -238,7 +237,7 @@ def test_what_transitions_keeps_is_imported(machine: Machine) -> None:
 @given(machines(time=False))
 def test_what_python_statemachine_keeps_is_imported(machine: Machine) -> None:
     """Outputs too."""
-    found = taken(python_statemachine(machine), outcomes=True).machine
+    found = machine_of(taken(python_statemachine(machine), outcomes=True))
 
     assert same(found, plain(machine, raises=False))
 
@@ -247,7 +246,7 @@ def test_what_python_statemachine_keeps_is_imported(machine: Machine) -> None:
 @given(machines(time=False))
 def test_what_scxml_keeps_is_imported(machine: Machine) -> None:
     """The same."""
-    found = taken(scxml(machine), outcomes=True).machine
+    found = machine_of(taken(scxml(machine), outcomes=True))
 
     assert same(found, plain(machine, raises=False))
 
@@ -259,11 +258,11 @@ def test_what_transitions_dumps_is_imported(machine: Machine) -> None:
     markup = json.loads(transitions(machine))
     dumped = json.loads(json.dumps(MarkupMachine(markup=json.loads(transitions(machine))).markup))
 
-    assert same(taken(dumped).machine, taken(markup).machine)
+    assert same(machine_of(taken(dumped)), machine_of(taken(markup)))
 
 
 def test_without_outcomes_each_is_an_event() -> None:
-    machine = taken(transitions(door())).machine
+    machine = machine_of(taken(transitions(door())))
 
     assert list(machine.events) == ["push.opened", "push.stuck", "push.ignored", "remove.done", "remove.ignored", *REST]
 
@@ -318,7 +317,7 @@ def configurations(draw: st.DrawFn) -> dict[str, Any]:
 @given(configurations())
 def test_configurations_do_what_transitions_does(configuration: dict[str, Any]) -> None:
     """In every state, for every trigger: the same targets, over all values of the conditions."""
-    machine = taken(configuration).machine
+    machine = machine_of(taken(configuration))
     markup: Any = {**json.loads(json.dumps(configuration)), "models": []}
     running = MarkupMachine(markup=markup)
     called = {event.rpc or name: event for name, event in machine.events.items()}
@@ -365,7 +364,7 @@ class _Model:
 def test_a_configuration_in_yaml() -> None:
     """Words that YAML reads as truth values are names of states; so are numbers."""
     text = "states: [on, off, 007]\ninitial: off\ntransitions:\n- [press, off, on]\n- {trigger: press, source: on, dest: 007}\n"
-    machine = imported(text.encode(), path="lamp.yaml").machine
+    machine = machine_of(imported(text.encode(), path="lamp.yaml"))
 
     assert list(machine.states) == ["on", "off", "007"]
     assert [way.to for way in ways_of(machine, "press", "on")] == ["007"]
@@ -426,7 +425,7 @@ def test_a_model_is_pleasant_to_read() -> None:
         ],
     }
 
-    assert taken(configuration).text == LAMP
+    assert taken(configuration) == LAMP
 
 
 # -- definitions of python-statemachine and state charts -----------------------------------------
@@ -451,7 +450,7 @@ def definitions(draw: st.DrawFn, *, several: bool = True) -> dict[str, Any]:
 @given(definitions())
 def test_definitions_do_what_python_statemachine_does(definition: dict[str, Any]) -> None:
     """In every state, for every event: the same targets, over all values of the data."""
-    machine = taken(definition).machine
+    machine = machine_of(taken(definition))
     ends: dict[tuple[str, str], set[str]] = {}
     for x, y, begin in itertools.product((True, False), (True, False), ("a", "b")):
         states = {name: {**each, "initial": name == begin} for name, each in definition["states"].items()}
@@ -469,8 +468,8 @@ def test_definitions_do_what_python_statemachine_does(definition: dict[str, Any]
 @given(definitions(several=False))
 def test_a_state_chart_is_its_definition(definition: dict[str, Any]) -> None:
     """The same machine in SCXML and in JSON becomes the same model."""
-    first = imported(_chart(definition).encode(), path="lamp.json").machine
-    second = taken(definition).machine
+    first = machine_of(imported(_chart(definition).encode(), path="lamp.json"))
+    second = machine_of(taken(definition))
 
     for name, event in first.events.items():
         assert _plainly(event.cells) == _plainly(second.events[name].cells)
@@ -503,7 +502,7 @@ def test_sent_events_are_emitted() -> None:
         <transition event="go" target="b"><send event="gone" target="http://x"/><send event="own"/></transition>
         <transition event="nod"><send event="nodded" target="#_parent"/></transition></state>
       <state id="b"><onentry><send event="come" target="#_parent"/></onentry></state></scxml>"""
-    machine = imported(text.encode(), path="a.scxml").machine
+    machine = machine_of(imported(text.encode(), path="a.scxml"))
 
     assert [way.emits for way in ways_of(machine, "go", "a")] == [("left", "gone", "come")]
     assert [way.emits for way in ways_of(machine, "nod", "a")] == [("nodded",)]
@@ -523,13 +522,13 @@ def test_sent_events_are_emitted() -> None:
             "b": {"enter": {"send": {"event": "come", "target": "#_parent"}}},
         }
     }
-    again = taken(definition).machine
+    again = machine_of(taken(definition))
     assert [way.about for way in ways_of(again, "go", "a")] == ["On: called."]
     assert same(again, machine)
 
 
 def test_a_chart_that_only_takes_anything() -> None:
-    machine = taken({"states": {"a": {"transitions": [{"event": "*", "target": "b"}]}, "b": {}}}).machine
+    machine = machine_of(taken({"states": {"a": {"transitions": [{"event": "*", "target": "b"}]}, "b": {}}}))
 
     assert {name: event.rpc for name, event in machine.events.items()} == {"_": "*"}
 
@@ -542,7 +541,7 @@ def test_original_names_are_kept() -> None:
         "transitions": [["go on", "*", "ä"], ["go-on", "ä", "="]],
         "name": "My lamp",
     }
-    machine = taken(configuration).machine
+    machine = machine_of(taken(configuration))
 
     assert {name: state.shows for name, state in machine.states.items()} == {
         "a-b-2": "a b",
@@ -556,7 +555,7 @@ def test_original_names_are_kept() -> None:
 
 def test_a_machine_without_transitions() -> None:
     """It becomes one without events."""
-    machine = taken({"states": ["a"], "initial": "a"}).machine
+    machine = machine_of(taken({"states": ["a"], "initial": "a"}))
 
     assert (list(machine.states), dict(machine.events)) == (["a"], {})
 
@@ -564,9 +563,9 @@ def test_a_machine_without_transitions() -> None:
 def test_many_conditions_are_all_kept() -> None:
     """If there are too many to combine, each is an outcome."""
     arrows = [{"trigger": "go", "source": "a", "dest": "a", "conditions": [f"c{n}"]} for n in range(12)]
-    machine = taken({"states": ["a"], "initial": "a", "transitions": arrows}).machine
+    machine = machine_of(taken({"states": ["a"], "initial": "a", "transitions": arrows}))
 
     assert [way.name for way in ways_of(machine, "go", "a")] == [*(f"c{n}" for n in range(12)), "otherwise"]
     last = {"trigger": "go", "source": "a", "dest": None}
-    machine = taken({"states": ["a"], "initial": "a", "transitions": [*arrows, last, last]}).machine
+    machine = machine_of(taken({"states": ["a"], "initial": "a", "transitions": [*arrows, last, last]}))
     assert len(ways_of(machine, "go", "a")) == 13
