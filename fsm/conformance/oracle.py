@@ -1,7 +1,8 @@
 """Whether what a system under test did is legal, step by step: what may be true of it, and why nothing may."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Final
 
 from fsm.conformance.plan import IDLE, Edge, Plan, Point
@@ -15,7 +16,7 @@ from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Scene, explain
 from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.grouping import Folder
-from fsm.sut import Response, Stimulus, StimulusStage
+from fsm.sut import Response, Stimulus
 from fsm.trace import Line, Observation, key
 from fsm.verdict import Violation
 
@@ -39,7 +40,7 @@ class Oracle:
     others: tuple[Table, ...]
     dynamics: Dynamics
     fields: FieldClauses
-    _known: dict[tuple[Configurations, str, StimulusStage, Response], Configurations] = field(default_factory=dict)
+    stepped: Callable[[Configurations, Stimulus, Response], Configurations]
 
     @property
     def start(self) -> Configurations:
@@ -48,13 +49,7 @@ class Oracle:
 
     def legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
         """What may be true after *step*; nothing if that is a violation."""
-        at = (before, step.event, step.stage, seen)
-        found = self._known.get(at)
-        if found is None:
-            if len(self._known) >= KNOWN:
-                self._known.clear()
-            found = self._known[at] = stepped(self.dynamics, before, step, seen)
-        return found
+        return self.stepped(before, Stimulus(step.event, step.stage), seen)
 
     def anywhere(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
         """Everything that may be true once an entity has left what is legal."""
@@ -120,9 +115,11 @@ class Oracle:
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True) -> Oracle:
     """The oracle for *machine*, under *profile* if one is named; calls are left in progress only if ``overlaps``."""
     table = tabulate(machine.under(profile))
+    moves = dynamics(table)
     return Oracle(
         plan=Plan(table=table, overlaps=overlaps),
         others=tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile),
-        dynamics=dynamics(table),
+        dynamics=moves,
         fields=FieldClauses(table.machine, machine.profiles.values(), Folder()),
+        stepped=lru_cache(KNOWN)(partial(stepped, moves)),
     )

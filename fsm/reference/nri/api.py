@@ -7,8 +7,10 @@ of plugins choose among the outcomes.  A pod and a container of the same id have
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from fsm.reference.nri.config import Config, default_config
@@ -76,8 +78,7 @@ class NRI:
         self._plugins: Final = Plugins(terms)
         self._life: Final = Lifecycle(release, terms.local, disabled=self.config.disable)
         self._sync: Final = sync or SyncLock()
-        self._exiting: Final = threading.Condition()
-        self._exits: set[threading.Thread] = set()
+        self._exits: set[Future[None]] = set()
 
     @property
     def state(self) -> str:
@@ -189,27 +190,22 @@ class NRI:
         """The container's process has ended by itself: a thread relays it, in no order with other calls."""
         if not self._life.accepts("notify-exit"):
             return
-        thread = threading.Thread(
-            target=self._relay_exit_on_thread, args=(pod, container), name=f"exit of {container.id}", daemon=True
-        )
-        with self._exiting:
-            self._exits.add(thread)
-            thread.start()
+        relayed: Future[None] = Future()
+        self._exits.add(relayed)
+        run, name = partial(self._relay_exit_on_thread, pod, container, relayed), f"exit of {container.id}"
+        threading.Thread(target=run, name=name, daemon=True).start()
 
     def wait_for_exits(self) -> None:
-        with self._exiting:  # several threads that join one may trip over each other in CPython 3.11
-            known_exits = set(self._exits)
-            self._exiting.wait_for(lambda: not known_exits & self._exits)
+        wait(set(self._exits))  # several threads that join one thread may trip over each other in CPython 3.11
 
-    def _relay_exit_on_thread(self, pod: Pod, container: Container) -> None:
+    def _relay_exit_on_thread(self, pod: Pod, container: Container, relayed: Future[None]) -> None:
         try:
             self._relay_exit(pod, container)
         except NRIError as error:
             _log.info("exit of container %s: %s", container.id, error)
         finally:
-            with self._exiting:
-                self._exits.discard(threading.current_thread())
-                self._exiting.notify_all()
+            self._exits.discard(relayed)
+            relayed.set_result(None)
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.relay("notify-exit", pod, container)
