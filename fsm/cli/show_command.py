@@ -3,7 +3,7 @@
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import format_option, layout, name_option, profile_option, under, unknown
+from fsm.cli.options import format_option, layout, name_option, profile_option, require, under, unknown
 from fsm.library import is_system, load, load_system
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
@@ -35,8 +35,7 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
     events = {each.name for each in machine.events.values() if event in {None, each.name, each.rpc or None}}
     if not events:
         raise unknown(str(event), machine.events, of="events", hint="--event")
-    if state is not None and state not in machine.states:
-        raise unknown(state, machine.states, of="states", hint="--state")
+    require([state] if state else [], machine.states, of="states", hint="--state")
     states = set(machine.states) if state is None else {state}
     if outcomes:
         listed = outcome_report.json if form == "json" else outcome_report.text
@@ -52,8 +51,7 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
 
 def _system(name: str, event: str | None, profile: str | None) -> int:
     shown = under(load_system(name), profile)
-    known = dict.fromkeys(word for joint in shown.events.values() for word in (joint.family, joint.rpc) if word)
-    if event is not None and event not in known:
-        raise unknown(event, known, of="events", hint="--event")
+    known = [word for joint in shown.events.values() for word in (joint.family, joint.rpc) if word]
+    require([event] if event else [], known, of="events", hint="--event")
     click.echo(system_report.text(shown, layout(), event=event), nl=False)
     return 0

@@ -1,7 +1,7 @@
 """The report as GitHub workflow commands: annotations on the lines of the recording."""
 
 from fsm.report import ExitCode, Report, why, words
-from fsm.report.lanes import reasons
+from fsm.report.lanes import message
 
 
 def github(report: Report) -> str:
@@ -11,10 +11,9 @@ def github(report: Report) -> str:
         machine = judgement.machine
         for finding in report.findings(judgement):
             first = finding.first[0]
-            message = [f"{words.what(first)} ({words.times(finding, machine.entity)})", *reasons(first)]
             title = f"{first.clause.level} {machine.name}/{first.clause.name}"
             kind = "error" if report.fails(finding) else "warning"
-            lines.append(_command(kind, first.file, first.line, title, "\n".join(message)))
+            lines.append(_command(kind, first.file, first.line, title, message(finding, first, machine.entity)))
         for each in judgement.tolerated:
             deviation = each.first.deviation
             title = f"tolerated deviation {words.tolerated(each.first)} of {deviation.profile}"

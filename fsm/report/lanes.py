@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fsm.conformance.concurrency import Race
     from fsm.linearizability import Linearizability
-    from fsm.verdict import Stretch, Violation
+    from fsm.verdict import Finding, Stretch, Violation
 
 DRAWN: Final = 24
 """Operations that are drawn at most."""
@@ -73,6 +73,11 @@ def reasons(violation: Violation) -> list[str]:
         *(f"known: {each}" for each in words.known(violation)),
         *stretched(violation),
     ]
+
+
+def message(finding: Finding, violation: Violation, entity: str) -> str:
+    """What was found, how often, and why it is not legal, in lines without markup."""
+    return "\n".join([f"{words.what(violation)} ({words.times(finding, entity)})", *reasons(violation)])
 
 
 def drawn(stretch: Stretch) -> Iterator[str]:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from fsm.machine import Clause
 from fsm.report import Report, why, words
 from fsm.report.json_report import Json, dumped
+from fsm.report.lanes import message
 from fsm.verdict import Deviated, Finding, Judgement, Violation
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -47,20 +48,6 @@ def sarif(report: Report) -> str:
 def _violation(
     report: Report, finding: Finding, first: Violation, judgement: Judgement, rules: dict[str, Json]
 ) -> Json:
-    text = (
-        f"{words.what(first)} ({words.times(finding, judgement.machine.entity)}). "
-        + "".join(
-            f"{label}: {value}. "
-            for label, value in (
-                ("Possible before", words.before(first)),
-                ("Allowed", words.allowed(first)),
-                ("Legal if", words.edits(first)),
-            )
-            if value
-        )
-        + (f"{stretch[:1].upper()}{stretch[1:]}." if (stretch := words.stretch(first)) else "")
-    ).strip()
-    known = " ".join(f"Looks like {each}" for each in words.known(first))
     places = {(first.file, first.line): None}
     places |= dict.fromkeys((each.file, each.number) for each in first.lines)
     places |= dict.fromkeys((first.file, each.line) for each in (first.stretch.operations if first.stretch else ()))
@@ -68,7 +55,7 @@ def _violation(
     return {
         "ruleId": _rule(first.clause, judgement, rules),
         "level": "error" if report.fails(finding) else "warning",
-        "message": {"text": f"{text} {known}".strip()},
+        "message": {"text": message(finding, first, judgement.machine.entity)},
         "locations": [_location(file, line)],
         "relatedLocations": [_location(*each) for each in others],
         # Those of the cause that are not reported themselves count with the last one that is.

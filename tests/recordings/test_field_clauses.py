@@ -49,7 +49,7 @@ def test_says_which_field_what_it_was_and_what_it_was_to_be(tmp_path: Path) -> N
     (first,) = machine["findings"][0]["first"]
     assert ("fields", "finished", "finished 0") == (first["cause"], first["illegal"], first["found"])
     assert (1, 0) == (machine["fields"]["exited-has-an-end"], machine["fields"]["running-has-a-start"])
-    assert "CONTAINER_EXITED was shown with finished 0 (once). Allowed: finished set." in sarif(report)
+    assert "CONTAINER_EXITED was shown with finished 0 (once)\\nallowed: finished set" in sarif(report)
     assert "CONTAINER_EXITED was shown with finished 0 (once)%0Aallowed: finished set" in github(report)
     cases = {each.split('"')[1]: each for each in junit(report).split("<testcase ")[1:]}
     assert "<failure" in cases["exited-has-an-end (MUST)"]
