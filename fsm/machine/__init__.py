@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, assert_never
+from typing import Final, Literal, TypeAlias, assert_never
 
 from fsm.errors import InputError
 from fsm.machine.fields import Exemption, FieldKind, Requirement
@@ -163,6 +163,10 @@ class Deviation:
     link: str = ""
 
 
+UNNAMED: Final = frozenset({"done", "ignored", "refused"})
+"""What outcomes are called to which the model gives no name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
     """The cells of one event that a profile replaces or, if it deviates, extends."""
@@ -196,12 +200,11 @@ class Override:
         return replace(self, deviation=self.deviation and replace(self.deviation, profile=profile))
 
     def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-        """The *own* outcomes, and those of *more* that the machine does not have, as deviations named after the override."""
+        """The *own* outcomes, and those of *more* that the machine does not have, as deviations; without a name they have the override's."""
         undeviating = [each for each in own if each.deviation is None]
-        extra = [each for each in more if not any(allowed.covers(each) for allowed in undeviating)]
-        names = [self.name if len(extra) == 1 else f"{self.name}-{each.name}" for each in extra]
-        added = (replace(each, deviation=self.deviation, name=name) for each, name in zip(extra, names, strict=True))
-        return (*own, *added)
+        extra = (each for each in more if not any(allowed.covers(each) for allowed in undeviating))
+        named = ((each, self.name if each.name in UNNAMED else each.name) for each in extra)
+        return (*own, *(replace(each, deviation=self.deviation, name=name) for each, name in named))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

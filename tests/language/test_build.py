@@ -92,6 +92,7 @@ CASES = [
     ("FSM112", DOOR, WARP, 'moves = { shut = [{ name = "x", to = "ajar" },\n{ to = "open" }] }  # here\ncannot = ["*"]', "alternative outcome of 'warp' in 'shut' has no name", 'name = "…"'),
     ("FSM112", JOB, '{ name = "failed", to = "waiting", reply = "error" },', '{ name = "failed", to = "waiting", reply = [] },  # here', "outcome of 'start' has no reply", "name one, or leave reply out for ok"),
     ("FSM112", DOOR, RESTS, "clauses = { gone-is-gone = { refuses = { gone = [] } } }  # here", "event 'push' refuses 'gone' with no reply", "name an error, or use silent"),
+    ("FSM112", DOOR, JAMS, 'moves = { shut = { name = "opened", to = "shut" } }  # here', "'push' in 'shut' has two outcomes of the name 'opened' under 'old'", "give that of the profile another name"),
     ("FSM113", DOOR, 'cannot  = ["ajar", "gone"]', 'cannot = ["ajar", "gone", "*"]  # here', "'*' of event 'slam' stands for no state", "leave it out"),
     ("FSM114", DOOR, 'event    = "push"', 'event = "pusch"  # here', "unknown event 'pusch'", "did you mean 'push'? events: push, remove, knock, slam, warp"),
     ("FSM115", DOOR, f"{DEVIATES}{JAMS}", f"{JAMS}  # here", "'lock-jams' allows in 'shut' what event 'push' does not", 'deviates = "…"'),
@@ -416,9 +417,9 @@ def test_a_deviation_may_take_time() -> None:
     events = machine_of(JOB + SLOW_START).under("slow").events
 
     assert {
-        ("make", "checking"): [("make-takes-time-made", "waiting", True), ("make-takes-time-lost", "absent", True)],
+        ("make", "checking"): [("made", "waiting", True), ("lost", "absent", True)],
         ("start", "starting"): [("checks", "checking", False), ("failed", "waiting", False)],
-        ("start", "checking"): [("done", "running", False), ("start-ends-otherwise", "ended", True)],
+        ("start", "checking"): [("done", "running", False), ("bad", "ended", True)],
     } == {
         (event.name, state): [(way.name, way.to, way.deviation is not None) for way in end.outcomes]
         for event in events.values()

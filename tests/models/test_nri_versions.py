@@ -24,8 +24,8 @@ DIFFERENCES = [
     ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → synchronising (unlisted)"),
     # That a wrong name ends the connection was not read; it does not, and other things are left as well.
     ("nri-plugin", OLD, LATER, FIRST, "register: registering → absent, replying UNKNOWN, emitting closed"),
-    ("nri-plugin", OLD, LATER, SECOND, "register: active → active, replying ok (registered-again)"),
-    ("nri-plugin", OLD, LATER, SECOND, "stop: active → active, replying ok (left-at-the-stop)"),
+    ("nri-plugin", OLD, LATER, SECOND, "register: active → active, replying ok (relabelled)"),
+    ("nri-plugin", OLD, LATER, SECOND, "stop: active → active, replying ok (left)"),
     # Nothing blocks the synchronisation; something does.
     ("nri-api", OLD, LATER, FIRST, "block: started → started, replying UNIMPLEMENTED (refused)"),
     ("nri-api", OLD, LATER, SECOND, "block: started → blocked, replying ok (blocked)"),

@@ -41,8 +41,8 @@ UNARRANGED = {
     "containerd-1.7": {
         "synchronise=unlisted",
         "synchronise=unsynchronised",
-        "register=bad-names-are-unknown-refused",
-        "register=bad-names-are-unknown-left",
+        "register=bad-names-are-unknown",
+        "register=left",
     },
     "containerd-2.1": {"register=bad-name", "register=bad-index"},
 }

@@ -78,9 +78,9 @@ class UpstreamPods(Pods):
         why = "no such pod"
         if pod.position.state != ABSENT:
             reached, why = await self._tear_down(pod)
-            wanted = ("not-stopped", "failed", "network-freed-again")
+            wanted = ("not-stopped", "failed", "not-freed")
             if reached == "freed":
-                wanted = ("ready-until-the-exit-is-handled", "unmonitored", "stopped", "ignored")
+                wanted = ("record-follows", "unmonitored", "stopped", "ignored")
         self._take(pod, "stop", first_offered(pod.position, "stop", wanted), why)
 
     async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)

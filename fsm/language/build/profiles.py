@@ -1,6 +1,6 @@
 """Profiles as written to the cells that they change, and whether they say what they change."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from fsm.language.build.ends import check_ends
 from fsm.language.build.problems import Problems
 from fsm.language.build.requirements import Demands, deviation, exemptions
 from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile
-from fsm.machine import Event, Machine, Outcome, Override, Profile, outcomes
+from fsm.machine import Event, Machine, Moves, Outcome, Override, Profile, outcomes
 
 
 def profiles(problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]) -> dict[str, Profile]:
@@ -98,8 +98,19 @@ class Overriding:
             exemptions=(*taken_over, *own),
         )
         # A call that begins can end, profiled as well.
-        check_ends(self.problems, replace(self.machine, profiles={self.name: made}).under(self.name))
+        profiled = replace(self.machine, profiles={self.name: made}).under(self.name)
+        check_ends(self.problems, profiled)
+        self._check_names(profiled)
         return made
+
+    def _check_names(self, profiled: Machine) -> None:
+        """Outcomes of one cell have distinct names, those of deviations too."""
+        for event in profiled.events.values():
+            for state, cell in (*event.cells.items(), *event.ends.items()):
+                times = Counter(way.name for way in cell.outcomes) if isinstance(cell, Moves) else Counter[str]()
+                for name in (name for name, number in times.items() if number > 1):
+                    what = f"'{event.name}' in '{state}' has two outcomes of the name '{name}' under '{self.name}'"
+                    self.problems.say_at(cell.line, "FSM112", what, "give that of the profile another name")
 
     def _override(self, key: str, written: WrittenOverride) -> Override:
         at = ("profile", self.name, "cell", key)

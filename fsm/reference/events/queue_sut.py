@@ -84,7 +84,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         match outcome:
             case "too-many" | "the-slow-stop-all":
                 return (outcome == "too-many") != upstream
-            case "done" | "sent-after-the-end":
+            case "done" | "lost":
                 self._lose(lost=outcome != "done")
                 return self._room > 0 or outcome == "done"
             case "still-full" if upstream:

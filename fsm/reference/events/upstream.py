@@ -55,7 +55,7 @@ class UpstreamEventQueue(EventQueue[E]):
         return subscription
 
     def _send_to_none(self, event: E) -> None:
-        if self._next.take("send", "sent-after-the-end" if self._unnoticed else "done").to == "keeping":
+        if self._next.take("send", "lost" if self._unnoticed else "done").to == "keeping":
             self._retain([event])
 
     async def _deliver(self, subscription: Subscription[E], event: E) -> None:

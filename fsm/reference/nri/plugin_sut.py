@@ -28,13 +28,10 @@ NAMES: Final = ("player", "logger_2.0+x-y", "P")
 WRONG_NAMES: Final = ("", "a b", "a/b")
 WRONG_INDICES: Final = ("", "7", "007", "1x")
 
-STAYS: Final = "bad-names-stay"
-AGAIN: Final = "registered-again"
-
 UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("register", "registering"): ("registered", STAYS),
-    ("register", "active"): (AGAIN, "third-registration-hangs"),
-    ("stop", "active"): ("left-at-the-stop", "stopped"),
+    ("register", "registering"): ("registered", "left"),
+    ("register", "active"): ("relabelled", "hangs"),
+    ("stop", "active"): ("left", "stopped"),
 }
 """The outcomes of NRI's own connection, by event and state; of two in the state active, the first or the second."""
 
@@ -172,9 +169,9 @@ class NriPluginSUT(ReferenceSUT[Connection]):
     def _register(self, outcome: str) -> None:
         number = next(self._numbers)
         name, index = NAMES[number % len(NAMES)], f"{number % 100:02}"
-        if outcome == "bad-name" or (outcome == STAYS and number % 2):
+        if outcome == "bad-name" or (outcome == "left" and number % 2):
             name = WRONG_NAMES[number % len(WRONG_NAMES)]
-        elif outcome in {"bad-index", STAYS}:
+        elif outcome in {"bad-index", "left"}:
             index = WRONG_INDICES[number % len(WRONG_INDICES)]
         self.clock.hurried = True
         active = self.shows() == "active"

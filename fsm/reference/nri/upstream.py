@@ -29,25 +29,25 @@ class UpstreamConnection(Connection):
         That sends to a channel that is never read again, so the next one waits for the plugin's own timeout.
         """
         if self.state == "registering" and self._mistake(name, index):
-            self._take("register", "bad-names-stay")
+            self._take("register", "left")
             raise RegistrationError(f"invalid plugin name or index: {index!r}, {name!r}", code=UNKNOWN)
         if self.state != "active":
             super().register(name, index)
         elif not self._registered_again:
             self._registered_again = True
-            self._take("register", "registered-again")
+            self._take("register", "relabelled")
             self._rename(name, index)
         else:
             clock = self._terms.clock
             with self._condition:
                 clock.wait(self._condition, lambda: False, until=clock.now() + self._terms.config.registration_timeout)
-            self._take("register", "third-registration-hangs")
+            self._take("register", "hangs")
             raise NRIError(f"plugin {self.name}: its registration was not answered", code="DEADLINE_EXCEEDED")
 
     def stop(self) -> None:
         """Close connections of processes, and of plugins that are not listed; others stay."""
         if self.listed and not self._process:
-            self._take("stop", "left-at-the-stop")
+            self._take("stop", "left")
         else:
             super().stop()
 
