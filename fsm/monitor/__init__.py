@@ -362,7 +362,7 @@ class Monitor:
         if note:
             since = self._everything.since
         elif self._created(kept.cells, since):
-            since |= kept.passed & ~(1 << self._dynamics.table.initial)
+            since |= kept.passed & self._shared.there
         else:
             since |= before.since | kept.passed
         to = self._beliefs.belief(configurations, since)

@@ -25,7 +25,8 @@ class Shared:
     """*machine* under *profile*, how beliefs about it move where a trace shows what was *seen*, and what is known of that.
 
     ``others`` are the tables of its other profiles.  ``beginning`` is what is possible of an entity in the initial state,
-    ``everything`` if nothing is known.  ``ended`` are the states that nothing leaves that is named on the wire.
+    ``everything`` if nothing is known.  ``ended`` are the states that nothing leaves that is named on the wire, ``there``,
+    as bits, those that do not show what the initial state shows.
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
@@ -37,6 +38,7 @@ class Shared:
         self.beginning = self.dynamics.beginning()
         self.everything = self.dynamics.everything()
         self.ended = frozenset(state for state in range(len(table.states)) if _ended(table, state))
+        self.there = sum(1 << at for at, shows in enumerate(table.shows) if shows != table.shows[table.initial])
         self._kept: dict[tuple[Configurations, Key, int], Remainder] = {}
         self._explained: dict[tuple[object, ...], Explained] = {}
         # What is possible if nothing is known but that a call of the row is in progress.

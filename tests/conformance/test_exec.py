@@ -102,6 +102,7 @@ def test_a_pod_in_shell_that_is_wrong_is_noticed(wrong: str, test: str) -> None:
     ("wrong", "test"),
     [
         ("forgets-failed-starts", "create=created; start=begins,failed,done"),
+        ("forgets-what-it-skips", "create=created; restart=skipped; restart=created"),
         ("removes-what-it-cannot-kill", "create=created; start=begins,started; remove=not-killed"),
         ("restarts-exited", "create=created; start=begins,failed,done; start"),
         ("refuses-second-stop", "create=created; start=begins,failed,done; stop"),

@@ -328,7 +328,7 @@ def test_plantuml_takes_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("container-status", ["restart"]), ("cri-pod", ["any state"]), ("plugin-pod", [])]
+    ("name", "words"), [("container-status", ["restart"] * 2), ("cri-pod", ["any state"]), ("plugin-pod", [])]
 )
 def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None:
     """A word that is no state has no box, and its style is only written if it is used."""

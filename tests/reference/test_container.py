@@ -287,10 +287,14 @@ def test_without_containerds_record_the_file_is_removed(container: Container, wo
 
 
 def test_a_record_that_containerd_cannot_read_is_skipped(container: Container, world: SimulatedWorld) -> None:
-    """The next restart may find it."""
+    """It is not found, and cannot be made anew; a removal succeeds, and the next restart may find it all the same."""
     container.create()
     world.faults.add("look")
-    assert "absent" == Container.recovered(container.root, world).state
+    skipped = Container.recovered(container.root, world)
+    skipped.remove()
+    with pytest.raises(CallError):
+        skipped.create()
+    assert ("absent", "skipped-created") == (skipped.shows, skipped.state)
 
     world.mend()
     assert "created" == Container.recovered(container.root, world).state

@@ -22,6 +22,10 @@ from fsm.reference.driven import CallError
 from fsm.verdict import Cause
 
 if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Self
+
+    from fsm.reference.container.faults import SimulatedWorld
     from fsm.reference.container.world import Exit
 
 
@@ -215,6 +219,17 @@ class FailsWithOne(Effects):
                 self.write(exit_code=1)
 
 
+class ForgetsTheSkipped(Container):
+    """What one restart could not read is gone for the next."""
+
+    @classmethod
+    def recovered(cls, root: Path, world: SimulatedWorld, *, effects: type[Effects] = Effects) -> Self:
+        self = super().recovered(root, world, effects=effects)
+        if self.state.startswith("skipped"):
+            world.known = False
+        return self
+
+
 BUGS: dict[type[Container | Effects], str] = {
     StopOfAbsentFails: "stop",
     RemovalOfAbsentFails: "remove",
@@ -236,6 +251,7 @@ BUGS: dict[type[Container | Effects], str] = {
     WritesTwice: "create; update-resources",
     DatesTheEnd: "create; start; stop",
     FailsWithOne: "create; start",
+    ForgetsTheSkipped: "create; restart; restart",
 }
 
 

@@ -1,8 +1,8 @@
 /* A container of containerd's CRI plugin in C: the machine container-status by the
  * protocol of docs/exec-protocol.md. The state is derived from what is recorded.
  *
- * Usage: container [forgets-failed-starts | removes-what-it-cannot-kill | restarts-exited |
- *                   refuses-second-stop | stop-forgets]
+ * Usage: container [forgets-failed-starts | forgets-what-it-skips | removes-what-it-cannot-kill |
+ *                   restarts-exited | refuses-second-stop | stop-forgets]
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 static struct {
     bool there, started, finished, unknown;
-} record;
+} record, skipped;
 
 /* How what comes next is to end, stage by stage. */
 static char wanted[WANTED][64];
@@ -44,7 +44,7 @@ static bool running(void) { return record.there && record.started && !record.fin
 
 static const char *create(void)
 {
-    if (record.there || will("failed"))
+    if (record.there || skipped.there || will("failed"))
         return "UNKNOWN";
     record.there = true;
     return "ok";
@@ -136,12 +136,16 @@ static const char *ended(void)
 
 static const char *oom(void) { return ""; }
 
-/* The process is reset, and finds what it can. */
+/* The process is reset, and finds what it can, also what an earlier restart has skipped. */
 static const char *restart(void)
 {
+    if (skipped.there && !is(wrong, "forgets-what-it-skips"))
+        record = skipped;
+    memset(&skipped, 0, sizeof skipped);
     if (!record.there)
         return "";
     if (will("skipped")) {
+        skipped = record;
         memset(&record, 0, sizeof record);
     } else if (will("unknown")) {
         record.unknown = true;
@@ -201,6 +205,7 @@ int main(int count, char **arguments)
         sscanf(line, "{\"id\":%ld", &id);
         if (strstr(line, "\"reset\":true")) {
             memset(&record, 0, sizeof record);
+            memset(&skipped, 0, sizeof skipped);
             wants = 0;
         } else if (word(line, "outcome", name, sizeof name)) {
             if (wants < WANTED)

@@ -10,7 +10,7 @@ from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.effects import Effects
 from fsm.reference.container.faults import SimulatedWorld
 from fsm.reference.container.record import Resources, Status
-from fsm.reference.container.recovery import recovered
+from fsm.reference.container.recovery import recovered, state_before
 from fsm.reference.container.world import Exit, NoRecordError, WorldError
 from fsm.reference.driven import ABSENT, Driven, driver, is_noop, offered, raise_reply
 
@@ -43,7 +43,7 @@ class Container(Driven):
     def recovered(cls, root: Path, world: SimulatedWorld, *, effects: type[Effects] = Effects) -> Self:
         """The container with the folder *root* after a restart.
 
-        It is absent without containerd's record, which clears its folder, or if that record cannot be read.
+        It is absent without containerd's record, which clears its folder; if that record cannot be read, until it can be.
         """
         self = cls(root, world, effects=effects)
         before, outcome = ABSENT, ""
@@ -54,7 +54,8 @@ class Container(Driven):
         except NoRecordError:
             self._effects.clear()
         except WorldError:
-            pass
+            if root.exists():
+                before, outcome = state_before(root, world), "skipped"
         self.position = driver(MACHINE).position(before)
         self.position.take("restart", outcome)
         self._check()

@@ -20,15 +20,7 @@ def recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
     A file that cannot be read stays as it is, so that it can be repaired.  If
     the process cannot be looked up, the record becomes unknown and keeps its data.
     """
-    try:
-        task, looked_up = world.task(), True
-    except WorldError:
-        task, looked_up = None, False
-    try:
-        storage = load(root)
-    except (CheckpointError, OSError):
-        lost = Status(unknown=True, exit_code=LOST_CODE, reason=LOST_REASON)
-        return "unknown-running" if task else "unknown-created", StatusStorage(root, lost)
+    storage, task, looked_up = _left(root, world)
     before = storage.get()
     after = _reconciled(before, task, world) if looked_up else None
     if after is None:
@@ -39,6 +31,25 @@ def recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
         except OSError:  # the next restart does the same again
             storage.update(lambda _: after)
     return _state(before, task), storage
+
+
+def state_before(root: Path, world: SimulatedWorld) -> str:
+    """The machine's state before a restart that leaves everything as it is, as far as it can be known."""
+    storage, task, _ = _left(root, world)
+    return _state(storage.get(), task)
+
+
+def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None, bool]:
+    """The record, unknown if it cannot be read, and the process, if that could be looked up."""
+    try:
+        task, looked_up = world.task(), True
+    except WorldError:
+        task, looked_up = None, False
+    try:
+        return load(root), task, looked_up
+    except (CheckpointError, OSError):
+        lost = Status(unknown=True, exit_code=LOST_CODE, reason=LOST_REASON)
+        return StatusStorage(root, lost), task, looked_up
 
 
 def _reconciled(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:

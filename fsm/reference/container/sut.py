@@ -132,9 +132,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         """Make a new container from what is on the disk; if it is to be unknown, the checkpoint is damaged first."""
         file, to = self._root / NAME, self._restart_to
         unknown = self.container.shows == "CONTAINER_UNKNOWN"
-        if to in {"skipped", "removed"}:
-            self.world.known = False
-        elif to.startswith("unknown"):
+        if to.startswith("unknown"):
             if unknown:
                 self.world.faults.add("task")
             elif file.exists():
@@ -142,6 +140,10 @@ class ContainerSUT(ReferenceSUT[Container]):
                 damage(file, next(self._damage))
         elif self._file is not None and unknown:
             file.write_bytes(self._file)
+        if to.startswith("skipped"):
+            self.world.faults.add("look")
+        elif to == "removed":
+            self.world.known = False
         self._set_process(to)
         self.container = self._kind.recovered(self._root, self.world, effects=self._effects)
 
@@ -149,7 +151,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         """Let the restart find the process that leads to the outcome *to*."""
         process = self.world.process
         match to:
-            case "running" | "unknown-started" if not self.world.ended:
+            case "running" | "unknown-started" | "skipped-started" if not self.world.ended:
                 self.world.process = process or Task(1)
             case "created":
                 self.world.process = None
