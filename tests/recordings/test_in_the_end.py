@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from judged import CALLS, LOGS, content, every_violation, judged, profile, violations
 
+from fsm.library import load as shipped
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -176,3 +178,27 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
         data = "\n".join(map(json.dumps, recorded)).encode()
 
         assert expected == bool(violations(judged(data, tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("release", "stopped"), [("containerd-1.7", False), ("containerd-2.1", True), ("containerd-main", False)]
+)
+def test_a_creation_that_the_stop_of_the_pod_overlaps_may_succeed(
+    release: str, tmp_path: Path, *, stopped: bool
+) -> None:
+    """Then a plugin may be sent it after the stop; but for 2.1, one that begins when the pod is *stopped* is refused."""
+    container, pod = "c" * 64, "d" * 64
+    calls = [
+        {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},
+        {"op": "StopPodSandbox", "id": pod, "start": 8, "end": 10, "code": "OK"},
+        {"op": "CreateContainer", "id": container, "pod": pod, "start": 7, "end": 12, "code": "OK"},
+    ]
+    events = [(2, "RUN_POD_SANDBOX"), (9, "STOP_POD_SANDBOX"), (11, "CREATE_CONTAINER")]
+    sent = [{"ts": at, "event": event, "pod": pod, "container": container * (at > 9)} for at, event in events]
+    called, told = ("\n".join(map(json.dumps, each)).encode() for each in (calls, sent))
+    created = shipped("cri-pod").under(release).step("stopped", "create-container") or ()
+
+    assert [] == violations(judged(called, tmp_path, profile=release))
+    assert stopped == any(way.replies("ok") for way in created)
+    if release != "containerd-main":
+        assert [] == violations(judged(told, tmp_path, profile=release))

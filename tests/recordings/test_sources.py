@@ -285,7 +285,7 @@ SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
     "a restart may have lost or found anything": ((*ALIVE, BOOT, *failed("StartContainer", GONE)), []),
     "a restart does not make a container start again": (
         (*ALIVE, *failed("StartContainer", RUNS), BOOT, *went("StartContainer")),
-        [(11, *REMOVED)],
+        [(11, *TWICE[1:])],
     ),
     "stopping a pod stops its containers": (
         (*ALIVE, *went("StopPodSandbox", P), *went("StartContainer")),

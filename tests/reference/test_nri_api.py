@@ -32,8 +32,14 @@ UNARRANGED = {
     "containerd-1.7": set(),
     "containerd-2.1": set(),
     "containerd-main": set(),
+    "upstream": {
+        *("block=unknown", "new-default=disabled", "relay-pod-update=unknown", "start=unsynchronised"),
+        *("configure-timeouts=kept", "new=failed-late", "new=timeouts", "new-default=timeouts", "notify-exit=panic"),
+        *("block=panic", "relay=panic", "relay-end=panic", "relay-pod-update=panic", "start=panic", "stop=panic"),
+        *("register-domain=fatal", "start=again", "start=left", "stop=left"),
+    },
 }
-"""The outcomes that only other releases have, by release."""
+"""The outcomes that only other releases have, by release; and those of containerd's text, which the reference avoids."""
 
 
 @pytest.mark.parametrize("release", UNARRANGED)
@@ -269,9 +275,10 @@ BUGS: dict[type[NRI], str] = {
 }
 
 
+@pytest.mark.parametrize("profile", ["", "upstream"])
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
-def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI]) -> None:
-    found = conform(load("nri-api"), lambda: NriApiSUT(kind=kind), examples=0)
+def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI], profile: str) -> None:
+    found = conform(load("nri-api"), lambda: NriApiSUT(profile, kind), profile=profile or None, examples=0)
 
     shortest = min(found.failures, key=lambda failure: len(failure.steps))
     assert BUGS[kind] == "; ".join(step.event for step in shortest.steps)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from fsm.reference.clock import TurnedClock
+from fsm.reference.driven import driver
 from fsm.reference.harness import ReferenceSUT, scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config, default_config
@@ -64,7 +65,11 @@ class NriApiSUT(ReferenceSUT[NRI]):
 
     def arrange(self, event: str, outcome: str) -> bool:
         self._outcome = outcome
-        return (event, outcome) not in (NEVER if self._release == "containerd-1.7" else NEVER_NEW)
+        meant = {
+            way.name for way in driver(self.machine).offered(event, self.shows())
+        }  # and not what it is in no profile
+        never = NEVER if self._release == "containerd-1.7" else NEVER_NEW
+        return outcome in meant and (event, outcome) not in never
 
     def _actions(self) -> Mapping[str, Callable[[], object]]:
         outcome = self._outcome

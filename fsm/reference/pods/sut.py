@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
-from fsm.reference.driven import ABSENT, CallError
+from fsm.reference.driven import ABSENT, CallError, offered
 from fsm.reference.fault_injection import CrashedError, CrashInjector, Faults, damage, hide, restore
 from fsm.reference.harness import LoopSUT, scratch_folder
 from fsm.reference.pods.containers import Containers
@@ -103,9 +103,10 @@ class PodsSUT(LoopSUT[Pods]):
         return f"it is absent, but {', '.join(found)} is left" if found else ""
 
     def arrange(self, event: str, outcome: str) -> bool:
-        state = self._pod.position.state
+        position = self._pod.position
+        state = position.state
         never = {("stop", "unmonitored"): state != "unknown-stopped", ("create-container", "created"): state != "ready"}
-        if (event, outcome) not in FAULTS or never.get((event, outcome)):
+        if (event, outcome) not in FAULTS or outcome not in offered(position, event) or never.get((event, outcome)):
             return False
         self.faults.update(next(self._ways[event, outcome]))
         self._restart_to = outcome
