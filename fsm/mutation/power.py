@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, Literal, TypeAlias
 
 from fsm.errors import InputError
@@ -25,6 +24,7 @@ from fsm.recordings import RecordingKind, open_recording
 from fsm.recordings.line_reader import LineReader
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.recordings.restarts import Assume, Restarts
+from fsm.scratch import ScratchFolder
 from fsm.verdict import Illegal
 
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
@@ -99,7 +99,7 @@ def power_over(
     every = list(reading.edits())
     chosen = every if not 0 < limit < len(every) else random.Random(seed).sample(every, limit)  # noqa: S311  (not for secrets)
     planted: list[Planted] = []
-    with TemporaryDirectory() as folder:
+    with ScratchFolder() as folder:
         file = Path(folder) / "edited"
 
         def alarms(edited: Sequence[bytes]) -> _Alarms:

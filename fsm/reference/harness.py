@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from os import W_OK, access
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import ClassVar, Final, Generic, TypeVar
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.driven import ReplyError, driver
 from fsm.reference.tasks import cancel_others, perform
+from fsm.scratch import ScratchFolder
 from fsm.sut import UnsupportedError, drained
 
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
@@ -121,7 +121,7 @@ class LoopSUT(ReferenceSUT[K]):
 def scratch_folder() -> Iterator[Path]:
     """A new folder for the files of a SUT, in memory if possible; it is deleted at the end."""
     memory = MEMORY if access(MEMORY, W_OK) else None
-    with TemporaryDirectory(prefix="fsm-", dir=memory, ignore_cleanup_errors=True) as home:
+    with ScratchFolder(memory) as home:
         yield Path(home)
 
 

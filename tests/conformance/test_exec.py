@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -539,6 +540,19 @@ def test_heirs_do_not_outlive_it(tmp_path: Path) -> None:
     made.close()
 
     assert [alive(each) for each in ids] == [False] * 4
+
+
+def test_heirs_do_not_outlive_one_that_kills_its_parent(tmp_path: Path) -> None:
+    """What watches over it is watched over."""
+    made = rude("murder", tmp_path / "ids")
+    made.reset()
+    with contextlib.suppress(BrokenError):
+        made.do("it")
+
+    made.close()
+
+    ids = [int(each) for each in (tmp_path / "ids").read_text().split()]
+    assert [alive(each) for each in ids] == [False] * 2
 
 
 def test_one_that_will_not_end_is_killed(tmp_path: Path) -> None:

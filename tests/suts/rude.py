@@ -119,6 +119,15 @@ def heirs(number: int) -> None:
     time.sleep(LONG)
 
 
+def murder(number: int) -> None:
+    """Have a child in a session of its own, and kill the parent."""
+    child = subprocess.Popen(["/bin/sleep", "1000000"], start_new_session=True)
+    FILE.write_text(f"{os.getpid()} {child.pid}")
+    os.kill(os.getppid(), signal.SIGKILL)
+    fine(number)
+    time.sleep(LONG)
+
+
 def once(number: int) -> None:
     """Crash, but not the second time."""
     if FILE.exists():
@@ -154,6 +163,7 @@ MANNERS: Final[dict[str, Callable[[int], None]]] = {
     "complain": complain,
     "mute": mute,
     "heirs": heirs,
+    "murder": murder,
     "once": once,
 }
 

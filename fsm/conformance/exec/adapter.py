@@ -10,7 +10,6 @@ import errno
 import shlex
 import shutil
 from collections.abc import Sequence
-from tempfile import TemporaryDirectory
 from threading import Condition
 from typing import Any, Final, Literal, TypeAlias
 
@@ -18,6 +17,7 @@ import msgspec
 
 from fsm.conformance.crash import WHOLE
 from fsm.conformance.exec.transport import EndedError, Process, TalkError, shown
+from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError, UnsupportedError, drained
 
 VERSION: Final = 1
@@ -128,7 +128,7 @@ class Talk:
         self._start = start
         self._grace = grace
         self._changed = Condition()
-        self._folder = TemporaryDirectory(prefix="fsm-", ignore_cleanup_errors=True)
+        self._folder = ScratchFolder()
         self._broken = ""
         self._deadly: set[str] = set()
         self._process: Process | None = None
@@ -137,14 +137,14 @@ class Talk:
         try:
             self._greeted()
         except BaseException:
-            self._folder.cleanup()
+            self._folder.close()
             raise
 
     def reset(self) -> None:
         """Reset it, in a process and a folder of its own if there is none that runs."""
         if self._process is None and self._broken != _CLOSED:
-            self._folder.cleanup()
-            self._folder = TemporaryDirectory(prefix="fsm-", ignore_cleanup_errors=True)
+            self._folder.close()
+            self._folder = ScratchFolder()
             self._greeted()
         self.ask(ChildRequest(reset=True))
         self.outputs.clear()
@@ -249,7 +249,7 @@ class Talk:
             process, self._process, self.shows, self._broken = self._process, None, None, _CLOSED
             if process is not None:
                 process.end(gently=True)
-            self._folder.cleanup()
+            self._folder.close()
 
     def _greeted(self) -> None:
         self._number = 0

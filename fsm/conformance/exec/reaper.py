@@ -113,10 +113,15 @@ def leave(status: int | None) -> NoReturn:
 
 
 def main(parent: int, grace: float, command: list[str]) -> NoReturn:
-    """Run *command* until one of the three ends."""
+    """Run *command* until one of the three ends, under two reapers: if it kills its parent, there is still the other."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
     control(SUBREAPER, 1)
-    child = start(command)
+    outer = os.getpid()
+    child = os.fork()
+    if not child:
+        os.setsid()
+        control(SUBREAPER, 1)
+        parent, child = outer, start(command)
     nothing = os.open(os.devnull, os.O_RDWR)
     for each in range(3):
         os.dup2(nothing, each)  # so that an end of file is one

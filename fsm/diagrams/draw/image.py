@@ -4,7 +4,6 @@ import hashlib
 import math
 import subprocess
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 from xml.etree import ElementTree as ET
 
@@ -12,6 +11,7 @@ import graphviz
 
 from fsm.diagrams.draw import dot
 from fsm.diagrams.draw.picture import Picture
+from fsm.scratch import ScratchFolder
 
 HOW_TO_GET_DOT: Final = "apt-get install graphviz, dnf install graphviz or brew install graphviz"
 
@@ -81,7 +81,7 @@ def image(text: str, form: str) -> bytes:
     """The image that ``dot`` makes of *text*; raises :class:`NoDotError` or :class:`DotFailedError`."""
     # Not through a pipe: if dot ends before it has read everything, SIGPIPE
     # would silently end a process that does not catch it.
-    with TemporaryDirectory() as folder:
+    with ScratchFolder() as folder:
         try:
             made = graphviz.Source(text).render(filename="picture", directory=folder, format=form, quiet=True)
         except graphviz.ExecutableNotFound as error:

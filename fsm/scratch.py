@@ -1,0 +1,70 @@
+"""Folders that last as long as the process that made them: what a killed process has left, the next one deletes."""
+
+import fcntl
+import os
+import re
+import shutil
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Final
+
+_PREFIX: Final = "container-fsm-scratch-"
+_OURS: Final = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")
+_YOUNG: Final = 60.0
+"""Seconds in which a folder may not have been locked yet."""
+
+
+class ScratchFolder:
+    """A new, empty folder at ``name``, in the folder *where* or where the system has such; deleted by :meth:`close`.
+
+    It is locked while its process runs, by which what a process has left can be told from what is in use.
+
+    >>> with ScratchFolder() as folder:
+    ...     (Path(folder) / "state").touch()
+    >>> Path(folder).exists()
+    False
+    """
+
+    def __init__(self, where: str | None = None) -> None:
+        sweep(where or gettempdir())
+        self._folder = TemporaryDirectory(prefix=_PREFIX, dir=where, ignore_cleanup_errors=True)
+        self.name = self._folder.name
+        self._lock = os.open(self.name, os.O_RDONLY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Delete it with all that is in it; may be called again."""
+        self._folder.cleanup()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+@cache
+def sweep(where: str) -> None:
+    """Delete the folders in *where* that no process uses any more; once in a process."""
+    with suppress(OSError), os.scandir(where) as entries:
+        for each in entries:
+            with suppress(OSError):
+                if _OURS.fullmatch(each.name) and each.is_dir(follow_symlinks=False):
+                    _delete_unused(Path(each.path), each.stat(follow_symlinks=False))
+
+
+def _delete_unused(folder: Path, found: os.stat_result) -> None:
+    if found.st_uid != os.geteuid() or time.time() - found.st_mtime < _YOUNG:
+        return
+    lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: it is in use
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
