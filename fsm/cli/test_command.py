@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import click
+from hypothesis import configuration
 
 from fsm.checker import as_known
 from fsm.cli import completion
@@ -32,6 +33,7 @@ from fsm.product.flatten import flatten
 from fsm.property.claims import Property
 from fsm.report import conformance_report
 from fsm.report.property_report import PropertyTestReport
+from fsm.scratch import ScratchFolder
 from fsm.sut import Stimulus
 
 
@@ -108,6 +110,7 @@ def command(
     fsm test cri-container --against model:container-status
     fsm test cri-pod --against model:pod-sandbox --properties
     """
+    click.get_current_context().with_resource(_hypothesis_elsewhere())
     machine, tolerated = _tested(model, profile)
     factory = find(sut, machine, profile=profile, timeout=timeout)
     if properties or only:
@@ -183,6 +186,17 @@ def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
         expected = step.expected[:-1] if step.stage == "crash" else step.expected
         require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
     return found
+
+
+@contextmanager
+def _hypothesis_elsewhere() -> Iterator[None]:
+    """What Hypothesis stores for later runs is not left in the folder in which the command is called."""
+    with ScratchFolder() as folder:
+        configuration.set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            configuration.set_hypothesis_home_dir(None)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Terminal, fsm
+from commands import Terminal, fsm, process
 from door_project import IMPLEMENTATION
 from jsonschema import validate
 from machines import DOOR
@@ -336,6 +336,20 @@ class Stuck(carpenter.Door):
     assert ran.returncode == 1
     assert "violation: do did not return within 0.2 s" in ran.stdout
     assert "slam" in ran.stdout
+
+
+def test_nothing_is_left_behind(workshop: Path) -> None:
+    """Neither where it is called nor where temporary files are."""
+    (workshop / "temporary").mkdir()
+    before = sorted(workshop.rglob("*"))
+    environment = {"TMPDIR": str(workshop / "temporary"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    for model, sut in [("door.toml", "python:carpenter:Door"), ("nri-pod", "reference"), ("nri-pod", "model:nri-pod")]:
+        assert (
+            0 == process("test", model, "--against", sut, "--examples", "5", cwd=workshop, env=environment).returncode
+        )
+
+    assert before == sorted(workshop.rglob("*"))
 
 
 def test_nothing_heavy_is_imported_for_help() -> None:
