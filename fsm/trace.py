@@ -76,17 +76,25 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     line: int = 0
 
 
-Key: TypeAlias = tuple[str, Phase, str, str, str, str, tuple[str, ...] | None]
-"""The fields of an observation that bear on legality: not the entity, the time or the line."""
+class Key(NamedTuple):
+    """The fields of an observation that bear on legality: not the entity, the time or the line."""
+
+    event: str = ""
+    phase: Phase = ""
+    reply: str = ""
+    shows: str = ""
+    met: str = ""
+    output: str = ""
+    emits: tuple[str, ...] | None = None
 
 
 def key(seen: Observation) -> Key:
     """The part of what was *seen* that bears on legality.
 
-    >>> key(Observation(entity="c1", event="stop", reply="ok"))
-    ('stop', '', 'ok', '', '', '', None)
+    >>> key(Observation(entity="c1", event="stop", reply="ok")) == Key(event="stop", reply="ok")
+    True
     """
-    return seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits
+    return Key(seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
 
 
 def nanoseconds(at: int | str | None) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
+from fsm import library
 from fsm.checker.breadth_first import LIMIT, reachable_size
 from fsm.checker.cones import Cones, JointListener
 from fsm.checker.idempotence import check_idempotent
@@ -17,7 +18,6 @@ from fsm.checker.matches_drawing import check_matches
 from fsm.checker.refinement import OutputListener, check_follows, check_refines
 from fsm.checker.safety import check_always, check_never, check_reachable
 from fsm.checker.silence import washed_out
-from fsm.library import claims
 from fsm.machine import Machine
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.table import Table, TransitionSystem, tabulate
@@ -25,22 +25,7 @@ from fsm.machine.traversal import LimitError
 from fsm.machine.versions import meant, within
 from fsm.product import SystemTable
 from fsm.product.system import System
-from fsm.property.claims import (
-    NO_PROFILE,
-    Always,
-    Claim,
-    Counts,
-    Follows,
-    Idempotent,
-    LeadsTo,
-    MatchesDiagram,
-    Never,
-    Property,
-    Reachable,
-    Refines,
-    Requires,
-    Specification,
-)
+from fsm.property import claims
 from fsm.property.evidence import Checked, Conclusion, Examined, Refuted, Undecided
 from fsm.verdict import Unknown
 
@@ -59,7 +44,7 @@ def check(machine: Machine | System, *names: str, profile: str | None = None, li
     >>> relayed_once.verdict
     Proved(witnesses=())
     """
-    stated = claims(machine.path or machine.name)
+    stated = library.claims(machine.path or machine.name)
     known = [each.name for each in stated.properties]
     for name in names:
         if name not in known:
@@ -68,7 +53,7 @@ def check(machine: Machine | System, *names: str, profile: str | None = None, li
 
 
 def decide(
-    stated: Property, machine: Table | StepCache | Cones, *, profile: str | None = None, limit: int = LIMIT
+    stated: claims.Property, machine: Table | StepCache | Cones, *, profile: str | None = None, limit: int = LIMIT
 ) -> Checked:
     """The conclusion on *stated* of *machine*, which is as *profile* has it.
 
@@ -81,7 +66,7 @@ def decide(
     >>> type(decide(stated, tabulate(load("container-status"))).verdict).__name__
     'Proved'
     """
-    searched = Counts(states=0, transitions=0, depth=0)
+    searched = claims.Counts(states=0, transitions=0, depth=0)
     try:
         if isinstance(machine, Table):
             machine = StepCache(machine)
@@ -95,7 +80,7 @@ def decide(
 
 
 def examine(
-    specification: Specification[Machine | System],
+    specification: claims.Specification[Machine | System],
     profile: str | None = None,
     *,
     machine: Machine | System | None = None,
@@ -126,13 +111,13 @@ def examine(
         machine=described,
         profile=profile,
         counts=counts,
-        expected=None if joint and only is not None else specification.expect.get(profile or NO_PROFILE),
+        expected=None if joint and only is not None else specification.expect.get(profile or claims.NO_PROFILE),
         checked=tuple(checked),
         washed_out=() if isinstance(machine, System) else washed_out(machine),
     )
 
 
-def as_known(of: Specification[M], profile: str | None, limit: int = LIMIT) -> Specification[M]:
+def as_known(of: claims.Specification[M], profile: str | None, limit: int = LIMIT) -> claims.Specification[M]:
     """*of* where *profile* is a version, or several: known to fail is what one of its profiles is known for, and fails.
 
     >>> from fsm.library import specification
@@ -160,34 +145,36 @@ def stepping_of(machine: Machine | System) -> StepCache | Cones:
     return Cones(system=machine) if isinstance(machine, System) else StepCache(tabulate(machine))
 
 
-def _conclude(claim: Claim, stepping: StepCache, profile: str | None, limit: int) -> tuple[Conclusion, Counts]:
+def _conclude(
+    claim: claims.Claim, stepping: StepCache, profile: str | None, limit: int
+) -> tuple[Conclusion, claims.Counts]:
     match claim:
-        case Idempotent():
+        case claims.Idempotent():
             return check_idempotent(claim, stepping, limit)
-        case Always():
+        case claims.Always():
             return check_always(claim, stepping, limit)
-        case Never():
+        case claims.Never():
             return check_never(claim, stepping, limit)
-        case Reachable():
+        case claims.Reachable():
             return check_reachable(claim, stepping, limit)
-        case LeadsTo():
+        case claims.LeadsTo():
             return check_leads_to(claim, stepping, limit)
-        case Follows():
+        case claims.Follows():
             return _check_follows(claim, stepping.table, profile, limit)
-        case Refines(other=other, overlap=overlap):
+        case claims.Refines(other=other, overlap=overlap):
             refined = tabulate(other.under(within(profile, other.profiles)))
             return check_refines(machine_table(stepping.table), refined, overlap, limit)
-        case MatchesDiagram():
+        case claims.MatchesDiagram():
             return check_matches(claim, machine_table(stepping.table).machine)
-        case Requires():
-            return Undecided(), Counts(states=0, transitions=0, depth=0)
+        case claims.Requires():
+            return Undecided(), claims.Counts(states=0, transitions=0, depth=0)
         case _:
             assert_never(claim)
 
 
 def _check_follows(
-    claim: Follows, table: TransitionSystem, profile: str | None, limit: int
-) -> tuple[Conclusion, Counts]:
+    claim: claims.Follows, table: TransitionSystem, profile: str | None, limit: int
+) -> tuple[Conclusion, claims.Counts]:
     followed = claim.other.under(within(profile, claim.other.profiles))
     if isinstance(table, SystemTable):
         return check_follows(table, JointListener(table.system, claim, followed), limit)

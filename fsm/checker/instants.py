@@ -9,24 +9,8 @@ from typing import TypeAlias, assert_never
 from msgspec import Struct
 
 from fsm.checker.breadth_first import SearchEdge
-from fsm.machine import ANY_ERROR
-from fsm.machine.conditions import (
-    At,
-    Atom,
-    Condition,
-    Emits,
-    EmitsOnly,
-    Happens,
-    In,
-    Replies,
-    Sequence,
-    SilentOn,
-    StateChanges,
-    StepEmits,
-    WrittenCondition,
-    atoms,
-    predicate,
-)
+from fsm.machine import ANY_ERROR, conditions
+from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
 from fsm.machine.graph import explore, steps
 from fsm.machine.table import Table, TransitionSystem, Way
 from fsm.product import SystemTable
@@ -87,9 +71,9 @@ class StepCache:
     def reached(self) -> tuple[int, ...]:
         return tuple(explore(self.table).depth)
 
-    def steps(self, conditions: Iterable[Condition] = ()) -> Successors:
-        """The steps as *conditions* distinguish them."""
-        return self.distinguishing(codes(conditions))
+    def steps(self, asked: Iterable[Condition] = ()) -> Successors:
+        """The steps as the conditions *asked* distinguish them."""
+        return self.distinguishing(codes(asked))
 
     def _distinguishing(self, distinguished: tuple[str, ...]) -> Successors:
         """The steps with these error codes as replies of their own."""
@@ -104,7 +88,7 @@ class StepCache:
         if found is None:
             every = [each.means for each in (*sequence, *([until] if until else []))]
             # Where an event is silent is asked of states to which steps lead, so those of other states differ too.
-            silent = any(isinstance(part, SilentOn) for each in every for part in atoms(each))
+            silent = any(isinstance(part, conditions.SilentOn) for each in every for part in atoms(each))
             found = self._tests[sequence, until] = SequenceTests(
                 codes=codes(every),
                 conditions=tuple(holds(each.means, self.table) for each in sequence),
@@ -176,31 +160,31 @@ def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], 
 
 def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], bool]:
     match condition:
-        case In(states=names, before=before):
+        case conditions.In(states=names, before=before):
             states = frozenset(index for index, name in enumerate(table.states) if name in names)
             return (lambda at: at.source in states) if before else (lambda at: at.state in states)
-        case Emits(output=output):
+        case conditions.Emits(output=output):
             return lambda at: at.output == output and not at.first
-        case EmitsOnly(outputs=wanted, among=among):
+        case conditions.EmitsOnly(outputs=wanted, among=among):
             return lambda at: (
                 tuple(each for each in at.outputs if among is None or each in among) == wanted and not at.first
             )
-        case Happens(event=event):
+        case conditions.Happens(event=event):
             return lambda at: at.event == event
-        case Replies(event=event, reply=reply):
+        case conditions.Replies(event=event, reply=reply):
             exact, ok, any_ = f"{event} {reply}", f"{event} ok", f"{event} "
             error = reply == ANY_ERROR
             return lambda at: (at.reply.startswith(any_) and at.reply != ok) if error else at.reply == exact
-        case StateChanges():
+        case conditions.StateChanges():
             return lambda at: not at.first and at.source != at.state
-        case SilentOn(event=event):
+        case conditions.SilentOn(event=event):
             row = table.row[event]
             silent = frozenset(state for state in range(len(table.states)) if table.step(state, row) is None)
             return lambda at: at.state in silent
-        case At(before=before):
+        case conditions.At(before=before):
             there = _system_table(table).test(condition)
             return (lambda at: not at.first and there(at.source)) if before else (lambda at: there(at.state))
-        case StepEmits(output=output):
+        case conditions.StepEmits(output=output):
             return lambda at: output in at.outputs
         case _:
             assert_never(condition)
@@ -219,7 +203,7 @@ def _system_table(table: TransitionSystem) -> SystemTable:
     return table
 
 
-def codes(conditions: Iterable[Condition]) -> tuple[str, ...]:
-    """The error codes that *conditions* distinguish, in order."""
-    replies = {part.reply for each in conditions for part in atoms(each) if isinstance(part, Replies)}
+def codes(asked: Iterable[Condition]) -> tuple[str, ...]:
+    """The error codes that the conditions *asked* distinguish, in order."""
+    replies = {part.reply for each in asked for part in atoms(each) if isinstance(part, conditions.Replies)}
     return tuple(sorted(replies - {"ok", ANY_ERROR}))

@@ -25,7 +25,7 @@ from fsm.machine.table import Table, TransitionSystem
 from fsm.machine.traversal import Numbering
 from fsm.property.claims import Counts
 from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous, run_step
-from fsm.trace import Observation, key
+from fsm.trace import Key
 
 
 class OpenCall(NamedTuple):
@@ -77,7 +77,7 @@ class OutputListener:
         """The belief that *step* leaves of *belief*; -1 if nothing explains it."""
         for event in self.observed(step):
             if belief >= 0:
-                belief = self.belief_table.after(belief, Observation(event=event))
+                belief = self.belief_table.after(belief, Key(event=event))
         return belief
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ class BeliefTable:
         self.tried = False
         self.refused: tuple[int, ...] = ()
         self._numbers: Numbering[Configurations] = Numbering()
-        self._after: dict[tuple[int, Observation], int] = {}
+        self._after: dict[tuple[int, Key], int] = {}
         self._within = cache(lambda less, more: within(self._numbers.listed[less], self._numbers.listed[more]))
 
     @property
@@ -136,14 +136,14 @@ class BeliefTable:
         """The name of *event* in the other machine: that on the wire, or else its name."""
         return event.rpc if event.rpc in self.dynamics.names else event.name
 
-    def after(self, belief: int, seen: Observation) -> int:
+    def after(self, belief: int, seen: Key) -> int:
         """The belief that *seen* leaves of *belief*; -1 if nothing explains it."""
         if seen.event and seen.event not in self.dynamics.names:
             return belief
         self.tried = self.tried or bool(seen.event)
         found = self._after.get((belief, seen))
         if found is None:
-            left = self.dynamics.observed(self._numbers.listed[belief], key(seen)).configurations
+            left = self.dynamics.observed(self._numbers.listed[belief], seen).configurations
             # The deviations of a profile that a configuration rests on do not matter here:
             # kept, they would separate equal configurations.
             left = frozenset(each._replace(deviations=()) for each in left)
@@ -183,7 +183,7 @@ class _Product:
             yield edge if least == to.belief else edge._replace(to=to._replace(belief=least))
 
     def _steps(self, node: Node) -> Iterator[SearchEdge[Node]]:
-        yield self._observed(node, node.calls, Observation(shows=self.table.shows[node.state]))
+        yield self._observed(node, node.calls, Key(shows=self.table.shows[node.state]))
         if self.overlap or not node.calls:
             yield from self._events(node)
         for index, call in enumerate(node.calls):
@@ -196,15 +196,13 @@ class _Product:
             if row.event.kind == "call":
                 if len(node.calls) < max(1, self.overlap):
                     calls = tuple(sorted((*node.calls, OpenCall(row.index, ASKED))))
-                    asked = Observation(event=self.belief_table.called(row.event), phase="request")
+                    asked = Key(event=self.belief_table.called(row.event), phase="request")
                     yield self._observed(node, calls, asked, row.event.name)
             else:
                 for instant in self.rules.instants(node.state, row.index):
                     yield self._happened(node, instant)
 
-    def _observed(
-        self, node: Node, calls: tuple[OpenCall, ...], seen: Observation, event: str = SIGHT
-    ) -> SearchEdge[Node]:
+    def _observed(self, node: Node, calls: tuple[OpenCall, ...], seen: Key, event: str = SIGHT) -> SearchEdge[Node]:
         """What is *seen* changes no state, and leaves *calls* in progress."""
         belief = self.belief_table.after(node.belief, seen)
         name = self.table.states[node.state]
@@ -216,13 +214,13 @@ class _Product:
         event = self.table.rows[instant.row].event
         belief, calls = node.belief, node.calls
         if event.kind == "signal":
-            belief = self.belief_table.after(belief, Observation(event=self.belief_table.called(event)))
+            belief = self.belief_table.after(belief, Key(event=self.belief_table.called(event)))
         if event.interrupts:
             over = [call for call in calls if event.kind == "signal" or call.stage == BEGUN]
             for call in over:
                 if belief >= 0:
                     lost = self.belief_table.called(self.table.rows[call.row].event)
-                    belief = self.belief_table.after(belief, Observation(event=lost, phase="lost"))
+                    belief = self.belief_table.after(belief, Key(event=lost, phase="lost"))
             calls = tuple(call for call in calls if call not in over)
         return SearchEdge(
             taken=run_step(self.table, node.state, instant.row, instant.way, instant.to),
@@ -234,7 +232,7 @@ class _Product:
         if call.stage >= 0 or call.stage == FREE:
             event = self.table.rows[call.row].event
             for reply in self._choices(call):
-                seen = Observation(event=self.belief_table.called(event), phase="reply", reply=reply)
+                seen = Key(event=self.belief_table.called(event), phase="reply", reply=reply)
                 yield self._observed(node, others, seen, event.name)
         for instant in self.rules.instants(node.state, call.row, call.stage):
             calls = tuple(sorted((*others, OpenCall(call.row, instant.stage))))

@@ -280,8 +280,8 @@ def _led(steps: Sequence[Step]) -> Key | None:
     """What last moved the entity, or showed where it is, as far as all was legal."""
     for step in reversed(steps):
         if step.operation is not None and (step.before != step.after or not step.row):
-            event = step.operation.event if step.row else ""
-            return (event, "", step.operation.reply, "" if step.row else step.operation.shows, "", "", None)
+            made = step.operation
+            return Key(event=made.event, reply=made.reply) if step.row else Key(reply=made.reply, shows=made.shows)
     return None
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
 from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import Configuration, Configurations, bits, numbers
+from fsm.machine.calls.configuration import Configuration, Configurations, bits, each_of, numbers
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, CUT
 from fsm.machine.calls.unobserved import tried
@@ -72,7 +72,7 @@ class Scene:
     @property
     def row(self) -> int:
         """The row of the event that was seen; -1 for a sight or an output alone."""
-        return self.dynamics.row(self.seen[0])
+        return self.dynamics.row(self.seen.event)
 
     def left(self, seen: Key) -> Configurations:
         """What is left if *seen* was seen instead."""
@@ -96,7 +96,7 @@ def explain(scene: Scene) -> Explained:
     >>> from fsm.machine.calls.belief import dynamics
     >>> table = tabulate(load("cri-container"))
     >>> of = dynamics(table)
-    >>> seen = ("stop", "", "NOT_FOUND", "", "", "", None)
+    >>> seen = Key(event="stop", reply="NOT_FOUND")
     >>> found = explain(Scene(dynamics=of, before=of.beginning(), seen=seen, led=None, others=()))
     >>> found.before, found.permitted[0].what, found.clause.level, found.edits[0][0].instead
     (('absent',), ('ok',), 'MUST', 'ok')
@@ -127,28 +127,28 @@ def _fault(scene: Scene) -> _Fault:
 
     Where the entity may be in the state that was met, it is what was replied there.
     """
-    event, phase, reply, shows, met, output, emits = scene.seen
-    if output:
-        return _Fault(cause=Cause.OUTPUT, illegal=output)
-    if not event:
-        return _Fault(cause=Cause.STATE, illegal=shows)
+    seen = scene.seen
+    if seen.output:
+        return _Fault(cause=Cause.OUTPUT, illegal=seen.output)
+    if not seen.event:
+        return _Fault(cause=Cause.STATE, illegal=seen.shows)
     call = scene.dynamics.calls(scene.row)
     parts: list[tuple[_Fault, Key]] = []
-    if shows:
-        parts.append((_Fault(cause=Cause.STATE, illegal=shows), (event, phase, reply, "", met, "", emits)))
-    elsewhere = met and not _showing(scene, met)
+    if seen.shows:
+        parts.append((_Fault(cause=Cause.STATE, illegal=seen.shows), seen._replace(shows="")))
+    elsewhere = seen.met and not _showing(scene, seen.met)
     if elsewhere:
-        parts.append((_Fault(cause=Cause.STATE, illegal=met, met=True), (event, phase, reply, shows, "", "", emits)))
-    if emits is not None:
-        parts.append(
-            (_Fault(cause=Cause.OUTPUT, illegal=" ".join(emits), met=call), (event, phase, reply, shows, met, "", None))
-        )
+        parts.append((_Fault(cause=Cause.STATE, illegal=seen.met, met=True), seen._replace(met="")))
+    if seen.emits is not None:
+        parts.append((_Fault(cause=Cause.OUTPUT, illegal=" ".join(seen.emits), met=call), seen._replace(emits=None)))
     for fault, rest in parts:
         if scene.left(rest):
             return fault
-    if parts and scene.left((event, phase, reply, "", "" if elsewhere else met, "", None)):
+    if parts and scene.left(seen._replace(shows="", met="" if elsewhere else seen.met, emits=None)):
         return parts[0][0]
-    return _Fault(cause=Cause.REPLY, illegal=reply, met=True) if call else _Fault(cause=Cause.EVENT, illegal=event)
+    if call:
+        return _Fault(cause=Cause.REPLY, illegal=seen.reply, met=True)
+    return _Fault(cause=Cause.EVENT, illegal=seen.event)
 
 
 def _states(scene: Scene, fault: _Fault) -> tuple[int, ...]:
@@ -157,7 +157,7 @@ def _states(scene: Scene, fault: _Fault) -> tuple[int, ...]:
     Where another output than the one that was seen would have been next, the entity is elsewhere only by hidden events.
     """
     if fault.met:
-        return tuple(sorted(_showing(scene, scene.seen[4]) or _acted(scene)))
+        return tuple(sorted(_showing(scene, scene.seen.met) or _acted(scene)))
     quiet = [each for each in scene.before if not each.queue]
     return tuple(sorted({each.state for each in quiet or scene.before}))
 
@@ -171,7 +171,7 @@ def _showing(scene: Scene, met: str) -> set[int]:
 def _acted(scene: Scene) -> set[int]:
     """The states in which the event that was seen may have acted."""
     now = {each.state for each in scene.before}
-    match scene.seen[1]:
+    match scene.seen.phase:
         case "answered":
             return {*numbers(scene.since or bits(scene.before))}
         case "reply":
@@ -204,15 +204,14 @@ def _permitted(scene: Scene, fault: _Fault, state: int) -> tuple[str, ...]:
 
 
 def _may_reply(scene: Scene, way: Way) -> bool:
-    return not way.reply or scene.dynamics.rules.indefinite(scene.seen[2]) or way.replies(scene.seen[2])
+    return not way.reply or scene.dynamics.rules.indefinite(scene.seen.reply) or way.replies(scene.seen.reply)
 
 
 def _sights(scene: Scene, state: int) -> Iterator[str]:
     """What may be shown after the event, or just so, if the entity is in *state* before."""
-    event, phase, reply, _, met, output, emits = scene.seen
     here = frozenset(each for each in scene.before if each.state == state)
-    if event:
-        here = replace(scene, before=here).left((event, phase, reply, "", met, output, emits)) or here
+    if scene.seen.event:
+        here = replace(scene, before=here).left(scene.seen._replace(shows="")) or here
     return (scene.dynamics.table.shows[each] for each in sorted({each.state for each in here}))
 
 
@@ -245,7 +244,7 @@ def _broken_by_sight(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> li
     if scene.overdue >= 0 and table.shows[table.ways[scene.overdue].to] == fault.illegal:
         row, state = table.origin[scene.overdue]
         return [(state, row)]
-    if fault.met and scene.seen[2] not in {"", "ok"}:
+    if fault.met and scene.seen.reply not in {"", "ok"}:
         return [(state, scene.row) for state in states]
     if scene.row >= 0 and not fault.met:
         ends = [
@@ -254,10 +253,10 @@ def _broken_by_sight(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> li
         ]
         if all(any(way.to != state for way in ways) for state, ways in ends if ways):
             return [(state, scene.row) for state, ways in ends if ways]
-    led = scene.dynamics.row(scene.led[0]) if scene.led else -1
+    led = scene.dynamics.row(scene.led.event) if scene.led else -1
     if led >= 0 and (origins := [state for state in _origins(table, states, led) if state not in states]):
         return [(state, led) for state in origins]
-    shown = [state for state in states if scene.led and table.shows[state] in {scene.led[3], scene.led[4]}]
+    shown = [state for state in states if scene.led and table.shows[state] in {scene.led.shows, scene.led.met}]
     makers = [row.index for row in table.rows if not row.ends and _leads(table, row.index, shows=fault.illegal)]
     unseen = [row for row in makers if row in scene.dynamics.unseen]
     return [(state, row) for state in shown or states for row in unseen or makers]
@@ -306,13 +305,13 @@ def _edits(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[E
 
 def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Configurations]]:
     """Replies instead of the one that was seen; what it says of a state in which the call cannot have been goes with it."""
-    event, phase, replied, shows, met, output, emits = scene.seen
-    if not scene.dynamics.calls(scene.row) or phase not in {"", "reply", "answered"}:
+    seen = scene.seen
+    if not scene.dynamics.calls(scene.row) or seen.phase not in {"", "reply", "answered"}:
         return
-    met = met if replied == "ok" or _showing(scene, met) else ""
+    met = seen.met if seen.reply == "ok" or _showing(scene, seen.met) else ""
     ways = [way for state in states for way in finals(scene.dynamics.table, state, scene.row) or ()]
-    for reply in dict.fromkeys(reply for way in ways for reply in way.reply if not fits(replied, (reply,))):
-        left = scene.left((event, phase, reply, shows, met, output, emits))
+    for reply in dict.fromkeys(reply for way in ways for reply in way.reply if not fits(seen.reply, (reply,))):
+        left = scene.left(seen._replace(reply=reply, met=met))
         if left:
             yield Edit(repair=Repair.REPLY, instead=reply), left
 
@@ -323,7 +322,7 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
     for row in dynamics.table.rows:
         if row.ends or row.index in dynamics.unseen or row.index == scene.row:
             continue
-        once: Key = (row.event.name, "request" if row.event.kind == "call" else "maybe", "", "", "", "", None)
+        once = Key(event=row.event.name, phase="request" if row.event.kind == "call" else "maybe")
         then = replace(scene, dynamics=dynamics).left(once)
         then_since = scene.since and scene.since | bits(then)
         left = replace(scene, dynamics=dynamics, before=then, since=then_since).left(scene.seen)
@@ -337,20 +336,19 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
 
 def _without(scene: Scene, fault: _Fault) -> Configurations:
     """The configurations if the observation had not been made; what was shown is not taken for nothing."""
-    if scene.seen[1] != "reply":
+    if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
     kept = set()
     for each in scene.before:
-        for index, call in enumerate(each.pending):
-            if call.row == scene.row:
-                kept.add(each._replace(pending=each.pending[:index] + each.pending[index + 1 :]))
-                break
+        left = next((others for call, others in each_of(each.pending) if call.row == scene.row), None)
+        if left is not None:
+            kept.add(each._replace(pending=left))
     return frozenset(kept)
 
 
 def _whatever(scene: Scene, fault: _Fault) -> Configurations:
     """Every state that what was shown allows."""
-    shows = fault.illegal if fault.cause is Cause.STATE else scene.seen[3]
+    shows = fault.illegal if fault.cause is Cause.STATE else scene.seen.shows
     table = scene.dynamics.table
     states = [state for state in range(len(table.states)) if not shows or table.shows[state] == shows]
     return frozenset(Configuration(state) for state in states or range(len(table.states)))
@@ -362,7 +360,7 @@ def _resembling(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> tuple[D
     where = {scene.row: states} if scene.row >= 0 else {}
     if fault.cause is Cause.STATE:
         where |= dict.fromkeys(scene.dynamics.unseen, states)
-        led = scene.dynamics.row(scene.led[0]) if scene.led else -1
+        led = scene.dynamics.row(scene.led.event) if scene.led else -1
         where |= {led: tuple(_origins(table, states, led))} if led >= 0 else {}
     elif fault.cause is Cause.OUTPUT and scene.row < 0:
         where = {row.index: states for row in table.rows if not row.ends}

@@ -17,19 +17,8 @@ from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
 from fsm.machine.table import tabulate
 from fsm.machine.versions import within
-from fsm.property.claims import (
-    Always,
-    Claim,
-    Follows,
-    Idempotent,
-    LeadsTo,
-    MatchesDiagram,
-    Never,
-    Reachable,
-    Refines,
-    Requires,
-)
-from fsm.trace import Observation
+from fsm.property import claims
+from fsm.trace import Key
 
 Progress: TypeAlias = tuple[int, ...]
 """How far a run is in breaking a property; only its memory knows what the numbers are."""
@@ -45,14 +34,14 @@ class Broken:
     which: int = 0
 
 
-def parts(claim: Claim) -> tuple[Claim, ...]:
+def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
     """Claims of one sequence each that together make *claim*."""
     match claim:
-        case Always(conditions=conditions):
+        case claims.Always(conditions=conditions):
             return tuple(replace(claim, conditions=(each,)) for each in conditions)
-        case Never(sequences=sequences) | Reachable(sequences=sequences):
+        case claims.Never(sequences=sequences) | claims.Reachable(sequences=sequences):
             return tuple(replace(claim, sequences=(each,)) for each in sequences)
-        case Requires(reached=reached):
+        case claims.Requires(reached=reached):
             return parts(reached)
         case _:
             return (claim,)
@@ -61,20 +50,20 @@ def parts(claim: Claim) -> tuple[Claim, ...]:
 class Passing:
     """How many conditions of each sequence have held; for what is reachable, having held all of them is no harm."""
 
-    def __init__(self, claim: Always | Never | Reachable, stepping: StepCache) -> None:
-        sequences = breaches(claim) if isinstance(claim, Always) else claim.sequences
-        until = claim.until if isinstance(claim, Never) else None
-        self._breaks = not isinstance(claim, Reachable)
+    def __init__(self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache) -> None:
+        sequences = breaches(claim) if isinstance(claim, claims.Always) else claim.sequences
+        until = claim.until if isinstance(claim, claims.Never) else None
+        self._breaks = not isinstance(claim, claims.Reachable)
         self._automata = tuple(SequenceAutomaton(each, until, stepping) for each in sequences)
         self._asked = tuple(self._trigger(claim, each[-1], stepping) for each in sequences)
         self.texts = tuple(" then ".join(said.text for said in each) for each in sequences)
 
     def _trigger(
-        self, claim: Always | Never | Reachable, last: WrittenCondition, stepping: StepCache
+        self, claim: claims.Always | claims.Never | claims.Reachable, last: WrittenCondition, stepping: StepCache
     ) -> Callable[[Instant], bool] | None:
         """What an instant must be like to be worth a look; ``None`` if any is."""
         trigger: Condition | None = None
-        if isinstance(claim, Always):
+        if isinstance(claim, claims.Always):
             trigger = claim.when.means if claim.when else None
         elif isinstance(last.means, All):
             trigger = Some(of=tuple(part for part in last.means.of if not isinstance(part, Not)) or (last.means,))
@@ -114,7 +103,7 @@ class Repeating:
     restarted: Progress = ()
     start: Progress = ()
 
-    def __init__(self, claim: Idempotent, stepping: StepCache) -> None:
+    def __init__(self, claim: claims.Idempotent, stepping: StepCache) -> None:
         self._automaton = IdempotenceAutomaton(claim, stepping)
         self.texts = (f"{claim.event} then {claim.event}",)
 
@@ -142,7 +131,7 @@ class Owing:
 
     restarted: Progress = (0,)
 
-    def __init__(self, claim: LeadsTo, stepping: StepCache) -> None:
+    def __init__(self, claim: claims.LeadsTo, stepping: StepCache) -> None:
         self.waiting = LeadsToGraph(claim, stepping)
         self.texts = (f"{claim.source.text} leads to {claim.target.text}",)
 
@@ -160,7 +149,7 @@ class Owing:
 class Following:
     """The belief about the other machine, which hears outputs as its events."""
 
-    def __init__(self, claim: Follows, stepping: StepCache, profile: str | None) -> None:
+    def __init__(self, claim: claims.Follows, stepping: StepCache, profile: str | None) -> None:
         other = tabulate(claim.other.under(within(profile, claim.other.profiles)))
         self._listener = OutputListener(machine_table(stepping.table), other)
         self.start: Progress = (self._listener.belief_table.initial,)
@@ -186,7 +175,7 @@ class Resembling:
 
     restarted = GIVEN_UP
 
-    def __init__(self, claim: Refines, stepping: StepCache, profile: str | None) -> None:
+    def __init__(self, claim: claims.Refines, stepping: StepCache, profile: str | None) -> None:
         self._table = machine_table(stepping.table)
         self._beliefs = BeliefTable(self._table, tabulate(claim.other.under(within(profile, claim.other.profiles))))
         self._overlap = claim.overlap
@@ -198,21 +187,21 @@ class Resembling:
         event = self._table.rows[step.row].event
         if progress == GIVEN_UP or (calls and self._overlap == 0 and self._call(step) not in calls):
             return GIVEN_UP
-        seen = [Observation(event=self._beliefs.called(event))] if event.kind == "signal" else []
+        seen = [Key(event=self._beliefs.called(event))] if event.kind == "signal" else []
         if event.kind == "call":
             if not self._table.rows[step.row].ends:
-                seen.append(Observation(event=self._beliefs.called(event), phase="request"))
+                seen.append(Key(event=self._beliefs.called(event), phase="request"))
                 calls.append(step.row)
             if self._call(step) not in calls or len(calls) > max(1, self._overlap):
                 return GIVEN_UP
             if not step.way.begins:
                 calls.remove(self._call(step))
-                seen.append(Observation(event=self._beliefs.called(event), phase="reply", reply=step.taken.reply))
+                seen.append(Key(event=self._beliefs.called(event), phase="reply", reply=step.taken.reply))
         if event.interrupts:
             events = [self._table.rows[call].event for call in calls]
-            seen += [Observation(event=self._beliefs.called(each), phase="lost") for each in events]
+            seen += [Key(event=self._beliefs.called(each), phase="lost") for each in events]
             calls.clear()
-        seen.append(Observation(shows=self._table.shows[step.way.to]))
+        seen.append(Key(shows=self._table.shows[step.way.to]))
         try:
             for each in seen:
                 belief = self._beliefs.after(belief, each)
@@ -241,20 +230,20 @@ after anything.  ``after`` is the progress after a step too; a step ``asks`` if 
 """
 
 
-def memory(claim: Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
+def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
     """The memory of *claim* about the machine of *stepping*, which is as *profile* has it."""
     match claim:
-        case Always() | Never() | Reachable():
+        case claims.Always() | claims.Never() | claims.Reachable():
             return Passing(claim, stepping)
-        case Idempotent():
+        case claims.Idempotent():
             return Repeating(claim, stepping)
-        case LeadsTo():
+        case claims.LeadsTo():
             return Owing(claim, stepping)
-        case Follows():
+        case claims.Follows():
             return Following(claim, stepping, profile)
-        case Refines():
+        case claims.Refines():
             return Resembling(claim, stepping, profile)
-        case Requires(reached=reached):
+        case claims.Requires(reached=reached):
             return Passing(reached, stepping)
-        case MatchesDiagram():
+        case claims.MatchesDiagram():
             raise ValueError("a drawing is compared with a machine; an implementation draws nothing")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import Configuration, Configurations, Pending, interrupted, passing
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_of, interrupted, passing
 from fsm.machine.calls.rules import ASKED, BEGUN
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.property.claims import LeadsTo, Property, Reachable, Refines
@@ -170,16 +170,15 @@ class ClaimWatch:
         return found
 
     def _observed(self, before: Configurations, seen: Key) -> Configurations:
-        event, phase, _, shows, *_ = seen
-        row = self._dynamics.row(event)
-        if phase == "gap":
+        row = self._dynamics.row(seen.event)
+        if seen.phase == "gap":
             return self._unknown
         if not self._whole(before, seen):
-            return self._unknown if self._dynamics.moves(row) else self._shown(before, shows)
+            return self._unknown if self._dynamics.moves(row) else self._shown(before, seen.shows)
         return self._dynamics.observed(before, seen).configurations
 
     def _whole(self, before: Configurations, seen: Key) -> bool:
-        return seen[1] != "answered" and not self._dynamics.unasked(before, seen)
+        return seen.phase != "answered" and not self._dynamics.unasked(before, seen)
 
     def _led(self, before: Configurations, to: Configurations, seen: Key) -> _Step:
         memory = self.product.memory
@@ -195,40 +194,40 @@ class ClaimWatch:
     def _unexplained(self, life: _Life, seen: Key) -> Configurations:
         """Where *seen* leads, which no run explains: any state that can be reached and shows what was read."""
         try:
-            return self._departed(life, seen) or self._shown(self._unknown, seen[3]) or self._unknown
+            return self._departed(life, seen) or self._shown(self._unknown, seen.shows) or self._unknown
         except TooManyError:
             self.incomplete = True
             return self._unknown
 
     def _shown(self, configurations: Configurations, shows: str) -> Configurations:
-        look = key(Observation(shows=shows))
+        look = Key(shows=shows)
         return self._dynamics.observed(configurations, look).configurations if shows else configurations
 
     def _departed(self, life: _Life, seen: Key) -> Configurations:
         """What is possible once the event of *seen* has happened, with its reply; nothing if there is no such event."""
-        row, window = self._dynamics.row(seen[0]), [*life.window]
-        if seen[1] not in {"", "reply"} or not (seen[0] or seen[5]):
+        row, window = self._dynamics.row(seen.event), [*life.window]
+        if seen.phase not in {"", "reply"} or not (seen.event or seen.output):
             return frozenset()
-        if seen[1] == "reply" and (not window or self._dynamics.waits(window[0][0], row)):
+        if seen.phase == "reply" and (not window or self._dynamics.waits(window[0][0], row)):
             return frozenset()  # it may have happened before the window
         if not window:
-            return self._shown(self._happened(life.configurations, seen), seen[3])
+            return self._shown(self._happened(life.configurations, seen), seen.shows)
         found: set[Configuration] = set()
         for last in range(len(window), 0, -1):
             here = self._right_after(window[:last])
-            if seen[1] == "reply" and not self._dynamics.waits(here, row):
+            if seen.phase == "reply" and not self._dynamics.waits(here, row):
                 break
             after = self._happened(here, seen)
             for _, later in window[last:]:
                 after = self._dynamics.observed(after, later).configurations
-            found |= self._shown(after, seen[3])
-            if seen[1] != "reply":
+            found |= self._shown(after, seen.shows)
+            if seen.phase != "reply":
                 break
         return frozenset(found)
 
     def _right_after(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
         """What is possible after *window*, if nothing unseen has happened since its last observation but requests."""
-        last = max((index for index, (_, seen) in enumerate(window) if seen[1] != "request"), default=0)
+        last = max((index for index, (_, seen) in enumerate(window) if seen.phase != "request"), default=0)
         before = window[last][0]
         for _, seen in window[last:]:
             before = self._bare.observed(before, seen).configurations
@@ -236,8 +235,8 @@ class ClaimWatch:
 
     def _happened(self, before: Configurations, seen: Key) -> Configurations:
         """What is possible right after *seen* has happened, whatever the machine has of it."""
-        row, product = self._dynamics.row(seen[0]), self.product
-        if seen[1] == "" and self._dynamics.calls(row):
+        row, product = self._dynamics.row(seen.event), self.product
+        if seen.phase == "" and self._dynamics.calls(row):
             before = self._bare.asked(before, row)
         moved = []
         for each in before:
@@ -257,14 +256,13 @@ class ClaimWatch:
             yield from ((other.index, each.pending) for other in table.rows)
         elif not self._dynamics.calls(row):
             yield row, interrupted(each.pending) if self._dynamics.rules.interrupts(row) else each.pending
-        for index, call in enumerate(each.pending):
+        for call, others in each_of(each.pending):
             if call.row == row and call.stage in {ASKED, BEGUN}:
-                others = each.pending[:index] + each.pending[index + 1 :]
                 yield table.end[row] if call.stage == BEGUN else row, others
 
     def _given(self, row: int, seen: Key) -> Iterable[tuple[str, tuple[str, ...]]]:
         """The replies and outputs with which an event of *row* may have happened."""
-        reply, output, emits = seen[2], seen[5], seen[6]
+        reply, output, emits = seen.reply, seen.output, seen.emits
         machine = self.product.machine
         ways = [way for state in range(len(machine.states)) for way in machine.step(state, row) or ()]
         if output:

@@ -19,19 +19,7 @@ from fsm.language.property_file import Stated, WrittenProperty
 from fsm.machine import Clause, Machine
 from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.product.system import System
-from fsm.property.claims import (
-    Always,
-    Claim,
-    Fair,
-    Follows,
-    Idempotent,
-    LeadsTo,
-    MatchesDiagram,
-    Never,
-    Reachable,
-    Refines,
-    Requires,
-)
+from fsm.property import claims
 
 T = TypeVar("T")
 
@@ -62,7 +50,7 @@ class _Claiming:
     written: WrittenProperty
     define: Definitions
 
-    def claim(self) -> Claim | None:
+    def claim(self) -> claims.Claim | None:
         """The claim; ``None`` if there is none that makes sense, which is noted."""
         values = self.written.model_dump(by_alias=True, exclude_defaults=True)
         made = [kind for kind in KINDS if kind in values]
@@ -79,15 +67,15 @@ class _Claiming:
         except ConditionError:  # noted where it arose
             return None
 
-    def _claim(self, kind: str) -> Claim:
+    def _claim(self, kind: str) -> claims.Claim:
         written = self.written
         match kind:
             case "always":
                 conditions = tuple(self._condition(text, *at) for text, at in listed(written.always, kind))
-                return Always(conditions=conditions, when=self._optional(written.when, "when"))
+                return claims.Always(conditions=conditions, when=self._optional(written.when, "when"))
             case "never":
                 sequences = self._sequences(written.never, kind)
-                return Never(sequences=sequences, until=self._optional(written.until, "until"))
+                return claims.Never(sequences=sequences, until=self._optional(written.until, "until"))
             case "reachable":
                 return self._reachable()
             case "leads-to":
@@ -101,26 +89,28 @@ class _Claiming:
                     "FSM302", f"'{kind}' is claimed of machines only", "claim it of the part's machine", kind
                 )
             case "refines":
-                return Refines(other=self._other(str(written.refines), kind), overlap=written.overlap)
+                return claims.Refines(other=self._other(str(written.refines), kind), overlap=written.overlap)
             case "requires" if written.requires is not None:
                 return self._requires(self.of, written.requires)
             case _:
-                return MatchesDiagram(path=str(Path(self.problems.model.path).parent / str(written.matches_diagram)))
+                return claims.MatchesDiagram(
+                    path=str(Path(self.problems.model.path).parent / str(written.matches_diagram))
+                )
 
-    def _requires(self, machine: Machine, demand: WrittenDemand) -> Requires:
+    def _requires(self, machine: Machine, demand: WrittenDemand) -> claims.Requires:
         sets = {name: each for name, each in self.define.items() if not isinstance(each, str)}
         demands = Demands(problems=self.problems, states=machine.states, sets=sets, kinds=machine.fields)
         level, source = citation(self.problems, self.written, "property", self.name) or ("MUST", "")
         clause = Clause(name=self.name, says=self.written.says, level=level, source=source, link=self.written.link)
-        return Requires(requirement=demands.requirement(clause, demand, "property", self.name, "requires"))
+        return claims.Requires(requirement=demands.requirement(clause, demand, "property", self.name, "requires"))
 
-    def _reachable(self) -> Reachable:
+    def _reachable(self) -> claims.Reachable:
         sequences = self._sequences(self.written.reachable, "reachable")
         if isinstance(self.of, Scope):
             if self.written.from_each:
                 hint = "say 'PART was STATE and …' instead"
                 self._say("FSM302", "'from-each' says nothing of a system", hint, "from-each")
-            return Reachable(sequences=sequences)
+            return claims.Reachable(sequences=sequences)
         states: list[str] = []
         for index, state in enumerate(self.written.from_each):
             named = self.define.get(state, "")
@@ -128,10 +118,10 @@ class _Claiming:
                 self._known("unknown state", state, self.of.states, "from-each", index)
             states += list(self.of.states) if state == REST else [state] if isinstance(named, str) else named
         if not states:
-            return Reachable(sequences=sequences)
-        return Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))
+            return claims.Reachable(sequences=sequences)
+        return claims.Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))
 
-    def _leads_to(self) -> LeadsTo:
+    def _leads_to(self) -> claims.LeadsTo:
         written = self.written
         if written.from_ is None:
             what = f"property '{self.name}' has leads-to without from"
@@ -142,9 +132,9 @@ class _Claiming:
         ]
         source = self._condition(written.from_, "from")
         target = self._condition(str(written.leads_to), "leads-to")
-        return LeadsTo(source=source, target=target, fair=tuple(fair))
+        return claims.LeadsTo(source=source, target=target, fair=tuple(fair))
 
-    def _idempotent(self, name: str) -> Idempotent:
+    def _idempotent(self, name: str) -> claims.Idempotent:
         """That a second call of the event *name* changes nothing."""
         if isinstance(self.of, Machine):
             known = self._known("unknown event", name, self.of.events, "idempotent")
@@ -154,7 +144,7 @@ class _Claiming:
             kind = self.of.system.events[name].kind
         if kind != "call":
             self._say("FSM303", f"{kind} '{name}' is no call", "only calls are repeated", "idempotent")
-        return Idempotent(event=name, once=self._optional(self.written.once, "once"))
+        return claims.Idempotent(event=name, once=self._optional(self.written.once, "once"))
 
     def _joint_event(self, name: str, within: Scope) -> str:
         """The one joint event that *name* means."""
@@ -167,7 +157,7 @@ class _Claiming:
         self._known("unknown event", name, within.events, "idempotent")
         raise ConditionError(name, "")
 
-    def _follows(self) -> Follows:
+    def _follows(self) -> claims.Follows:
         """That what is emitted are events of another machine."""
         if isinstance(self.of, Machine):
             name, emitted, digits = self.of.name, outputs(self.of), frozenset[int]()
@@ -180,7 +170,7 @@ class _Claiming:
         if known.isdisjoint(emitted):
             what = f"none of the outputs of '{name}' is an event of '{other.name}'"
             self._say("FSM304", what, "the outputs of one are the events of the other", "follows")
-        return Follows(other=other, of=digits)
+        return claims.Follows(other=other, of=digits)
 
     def _other(self, name: str, at: str) -> Machine:
         """The machine called *name*, at the word *at*."""
@@ -193,7 +183,7 @@ class _Claiming:
             raise self._senseless("FSM304", f"'{name}' is a system", "name a machine", at)
         return found
 
-    def _fair(self, text: str, at: str) -> tuple[Fair, ...]:
+    def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
         """What *text*, which stands at the word *at*, says to be fair.
 
         Of a machine that is ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``; of a system ``stop`` or
@@ -205,7 +195,7 @@ class _Claiming:
             if self._known("unknown event", whole, self.of.events, at) and outcome:
                 choices = {way.name for joint in events for way in joint.ways}
                 self._known("unknown way", outcome, sorted(choices), at)
-            return tuple(Fair(event=joint.name, outcome=outcome) for joint in events)
+            return tuple(claims.Fair(event=joint.name, outcome=outcome) for joint in events)
         name = whole.removesuffix(_ENDS)
         if not self._known("unknown event", name, self.of.events, at):
             return ()
@@ -215,7 +205,7 @@ class _Claiming:
             self._say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
         known = dict.fromkeys(way.name for way in ways(rows.values()))
         self._known("unknown outcome", outcome or None, known, at)
-        return (Fair(event=name, ends=ends, outcome=outcome),)
+        return (claims.Fair(event=name, ends=ends, outcome=outcome),)
 
     def _senseless(self, code: str, what: str, hint: str, at: str) -> ConditionError:
         """The error of a claim that makes no sense, which is noted."""
@@ -271,7 +261,7 @@ def claim(
     written: WrittenProperty,
     define: Definitions,
     number: int,
-) -> Claim | None:
+) -> claims.Claim | None:
     """The claim of the property *name* of *machine*, with the names of the file; ``None``, and noted, if it makes no sense.
 
     Of a system, what is meant for each copy of a part is claimed of the one of that *number*.

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from fsm.machine.calls.configuration import Configuration, Configurations, Pending, bits, late, numbers, plus
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending, bits, each_of, late, numbers, plus
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, Rules
 from fsm.machine.calls.unobserved import Unobserved, resting_on, tried
@@ -115,8 +115,8 @@ class Dynamics(Unobserved):
 
     def unasked(self, before: Configurations, seen: Key) -> bool:
         """Whether *seen* ends a call whose reply is not awaited: its request was not seen."""
-        row = self.row(seen[0])
-        return seen[1] in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
+        row = self.row(seen.event)
+        return seen.phase in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 
     def _replied(
         self, before: Configurations, row: int, reply: str, met: str, emits: tuple[str, ...] | None
@@ -125,13 +125,11 @@ class Dynamics(Unobserved):
         cells: set[frozenset[tuple[int, int]]] = set()
         unspecified = True
         for each in before:
-            for index, call in enumerate(each.pending):
-                if call.row != row or (index and call == each.pending[index - 1]):
-                    continue
-                fit = self._fits(each, call, reply, met, emits)
+            for call, others in each_of(each.pending):
+                fit = self._fits(each, call, reply, met, emits) if call.row == row else None
                 if fit is None:
                     continue
-                left = each._replace(pending=each.pending[:index] + each.pending[index + 1 :])
+                left = each._replace(pending=others)
                 kept.update(resting_on(left, deviation) for deviation in fit.deviations)
                 cells.add(fit.cells)
                 unspecified = unspecified and fit.unspecified
@@ -175,13 +173,12 @@ class Dynamics(Unobserved):
         for each in self.closed(before):
             if not self.waits([each], row):
                 kept.add(each)  # an interruption has ended the call already
-            for index, call in enumerate(each.pending):
+            for call, others in each_of(each.pending):
                 if call.row != row or call.stage <= LOST:
                     continue
-                others = each.pending[:index] + each.pending[index + 1 :]
-                if call.stage in {BEGUN, HELD} or (call.stage == ASKED and self.moves(row)):
-                    others = late(others, row, LOST if call.stage == ASKED else LOST_BEGUN)
-                kept.add(each._replace(pending=others))
+                lost = call.stage in {BEGUN, HELD} or (call.stage == ASKED and self.moves(row))
+                left = late(others, row, LOST if call.stage == ASKED else LOST_BEGUN) if lost else others
+                kept.add(each._replace(pending=left))
         return self.closed(kept)
 
     def _happened(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Remainder:
@@ -214,7 +211,7 @@ class Dynamics(Unobserved):
         """What is left when *seen* is seen, and the request of a reply with it; nothing where that is too much to try."""
 
         def left() -> Configurations:
-            start = self.asked(before, self.row(seen[0])) if self.unasked(before, seen) else before
+            start = self.asked(before, self.row(seen.event)) if self.unasked(before, seen) else before
             return self.observed(start, seen).configurations
 
         return tried(left)
@@ -225,7 +222,7 @@ class Dynamics(Unobserved):
 
     def _answers(self, states: Iterable[int], seen: Key) -> tuple[str, ...]:
         """The deviations, as :func:`_needed` has them, for a call that met one of *states* to give the reply of *seen*."""
-        row, reply, met = self.row(seen[0]), seen[2], self.understood(seen[4])
+        row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
         found: list[Way] = []
         for state in states:
             if met and self.table.shows[state] != met:

@@ -1,5 +1,6 @@
 """Configurations of one entity: its state with the calls in progress; and sets of them without those that add nothing."""
 
+from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN
@@ -110,6 +111,13 @@ def _covers(more: _Open, less: _Open) -> bool:
     return not more.deviations or set(more.deviations) <= set(less.deviations)
 
 
+def each_of(calls: tuple[Pending, ...]) -> Iterator[tuple[Pending, tuple[Pending, ...]]]:
+    """Each of *calls*, and the others; of those that are alike, the first."""
+    for index, call in enumerate(calls):
+        if not index or call != calls[index - 1]:
+            yield call, calls[:index] + calls[index + 1 :]
+
+
 def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
     """*calls*, a sorted bag, with *call* in it."""
     return tuple(sorted((*calls, call)))
@@ -144,10 +152,10 @@ def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
 
 def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
     """*calls*, one of *row* that was held no longer so."""
-    held = next((index for index, call in enumerate(calls) if (call.row, call.stage) == (row, HELD)), None)
-    if held is None:
-        return calls
-    return plus(calls[:held] + calls[held + 1 :], calls[held]._replace(stage=BEGUN))
+    for call, others in each_of(calls):
+        if (call.row, call.stage) == (row, HELD):
+            return plus(others, call._replace(stage=BEGUN))
+    return calls
 
 
 def numbers(those: int) -> list[int]:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import Configuration, Configurations, Pending, released
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_of, released
 from fsm.machine.calls.rules import ASKED, BEGUN, HELD
 from fsm.sut import Response, Stimulus
-from fsm.trace import Observation, key
+from fsm.trace import Key
 
 
 def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
@@ -27,10 +27,9 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
         found = moves.closed(_held(moves, before, step))
     elif step.stage == "end":
         before = moves.closed(each._replace(pending=released(each.pending, row)) for each in before)
-        observed = key(Observation(event=step.event, phase="reply", reply=seen.reply))
-        found = moves.observed(before, observed).configurations
+        found = moves.observed(before, Key(event=step.event, phase="reply", reply=seen.reply)).configurations
     else:
-        found = moves.observed(before, key(Observation(event=step.event, reply=seen.reply))).configurations
+        found = moves.observed(before, Key(event=step.event, reply=seen.reply)).configurations
         if moves.rules.interrupts(row):
             # The test knows what it has interrupted, and asks for no reply of it.
             found = frozenset(each._replace(pending=()) for each in found)
@@ -43,9 +42,8 @@ def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[C
     for here in before:
         if step.stage == "begin":
             yield from moves.advanced(here, Pending(row, ASKED, 1 << here.state), here.pending)
-        for index, call in enumerate(here.pending if step.stage == "end" else ()):
+        for call, others in each_of(here.pending if step.stage == "end" else ()):
             if (call.row, call.stage) == (row, HELD):
-                others = here.pending[:index] + here.pending[index + 1 :]
                 yield from moves.advanced(here, call._replace(stage=BEGUN), others)
 
 

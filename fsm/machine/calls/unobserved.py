@@ -16,6 +16,7 @@ from fsm.machine.calls.configuration import (
     Configurations,
     ConfigurationSet,
     Pending,
+    each_of,
     interrupted,
     late,
     passing,
@@ -88,17 +89,17 @@ class Unobserved:
         return found.all()
 
     def _unseen(self, here: Configuration) -> Iterator[Configuration]:
-        for index, call in enumerate(here.pending):
-            if index and call == here.pending[index - 1]:
-                continue  # it is as the last one
+        for call, others in each_of(here.pending):
             for instant in self.rules.instants(here.state, call.row, call.stage):
-                yield from self._acts(here, index, call, instant)
+                yield from self._acts(here, call, others, instant)
         for row in self.unseen:
             for instant in self.rules.instants(here.state, row):
                 yield from self.happens(here, row, instant)
 
-    def _acts(self, here: Configuration, index: int, call: Pending, instant: CallInstant) -> Iterator[Configuration]:
-        """The next *instant* of *call*, if it moves the entity: it begins, goes on, or ends."""
+    def _acts(
+        self, here: Configuration, call: Pending, others: tuple[Pending, ...], instant: CallInstant
+    ) -> Iterator[Configuration]:
+        """The next *instant* of *call* beside *others*, if it moves the entity: it begins, goes on, or ends."""
         _, way, to, stage = instant
         lost = call.stage <= LOST
         asked = call.stage in {ASKED, LOST}
@@ -111,7 +112,6 @@ class Unobserved:
         else:
             met = 1 << here.state if asked else call.met
             met = (1 << len(self.table.states)) - 1 if way is None and not asked else met
-            others = here.pending[:index] + here.pending[index + 1 :]
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
             yield from self._anything_emitted(here._replace(state=to, pending=passing(after, to), due=-1))
