@@ -6,18 +6,3 @@ original, or a *survivor*: it shows what is not stated (DeMillo, Lipton and Sayw
 :mod:`~fsm.mutation.cell_mutants` and :mod:`~fsm.mutation.system_mutants` make them, :mod:`~fsm.mutation.outcomes` and
 :mod:`~fsm.mutation.system_outcomes` find which properties they break.
 """
-
-from fsm.mutation.cell_mutants import Mutant, mutants
-from fsm.mutation.outcomes import MutationOutcome, mutation_outcomes
-from fsm.mutation.system_mutants import JointMutant, joint_mutants
-from fsm.mutation.system_outcomes import joint_mutation_outcomes
-
-__all__ = [
-    "JointMutant",
-    "Mutant",
-    "MutationOutcome",
-    "joint_mutants",
-    "joint_mutation_outcomes",
-    "mutants",
-    "mutation_outcomes",
-]

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fsm.machine import Machine
-from fsm.mutation import JointMutant, Mutant, MutationOutcome
+from fsm.mutation.cell_mutants import Mutant
+from fsm.mutation.outcomes import MutationOutcome
+from fsm.mutation.system_mutants import JointMutant
 from fsm.product.system import System
 from fsm.property.claims import Specification
 from fsm.report import ExitCode

@@ -21,7 +21,7 @@ from fsm.library import load, specified
 from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError
-from fsm.mutation import mutants
+from fsm.mutation.cell_mutants import mutants
 from fsm.property.claims import Refines
 from fsm.property.evidence import Proved, Refuted, Unexplained
 from fsm.trace import Observation

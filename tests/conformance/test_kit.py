@@ -26,7 +26,7 @@ from fsm.equivalence.comparison import Distinguished
 from fsm.library import load, names
 from fsm.machine import Moves
 from fsm.machine.table import tabulate
-from fsm.mutation import mutants
+from fsm.mutation.cell_mutants import mutants
 from fsm.report import conformance_report, failures
 from fsm.report.description import describe
 from fsm.sut import BrokenError, Stimulus, UnsupportedError

@@ -15,7 +15,7 @@ from fsm.property.claims import Reachable, Requires
 from fsm.property_monitor import untestable
 
 if TYPE_CHECKING:
-    from fsm.mutation import Mutant
+    from fsm.mutation.cell_mutants import Mutant
     from fsm.property.claims import Property
 
 HELD = [

@@ -25,7 +25,7 @@ from fsm.library import load, names
 from fsm.machine import Moves, Silent
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
-from fsm.mutation import mutants
+from fsm.mutation.cell_mutants import mutants
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from thorough import TIMES, amount
 
 from fsm.checker import decide
 from fsm.machine.table import tabulate
-from fsm.mutation import mutants, mutation_outcomes
-from fsm.mutation.outcomes import as_stated
+from fsm.mutation.cell_mutants import mutants
+from fsm.mutation.outcomes import as_stated, mutation_outcomes
 from fsm.property.evidence import Proved, Refuted
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.machine import Machine
-    from fsm.mutation import Mutant, MutationOutcome
+    from fsm.mutation.cell_mutants import Mutant
+    from fsm.mutation.outcomes import MutationOutcome
 
 Ways = frozenset[tuple[str, frozenset[str], tuple[str, ...], bool]]
 """What a cell allows: where it leads, what it replies and emits, and whether it begins."""

@@ -22,7 +22,7 @@ from fsm.machine.calls.belief import dynamics
 from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
-from fsm.mutation import mutants
+from fsm.mutation.cell_mutants import mutants
 from fsm.property.claims import Property
 from fsm.property.evidence import Proved, Refuted
 from fsm.property_monitor import Watch, untestable

@@ -6,11 +6,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from fsm import library
-from fsm.mutation import mutants
+from fsm.mutation.cell_mutants import mutants
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
-    from fsm.mutation import Mutant
+    from fsm.mutation.cell_mutants import Mutant
     from fsm.product.system import System
     from fsm.property.claims import Specification
 

@@ -19,25 +19,12 @@ from fsm.interop.promela.steps import reached, steps
 from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames, size
 from fsm.machine import Machine
 from fsm.machine.conditions import All, Condition, Not
-from fsm.property.claims import (
-    Always,
-    Claim,
-    Follows,
-    Idempotent,
-    LeadsTo,
-    MatchesDiagram,
-    Never,
-    Property,
-    Reachable,
-    Refines,
-    Requires,
-    conditions_of,
-)
+from fsm.property import claims
 
 WIDTH: Final = 100
 
 
-def promela(machine: Machine, stated: Property | None = None, *, file: str = "") -> str:
+def promela(machine: Machine, stated: claims.Property | None = None, *, file: str = "") -> str:
     """*machine* in Promela, with the claim of *stated* if there is one, ending in a newline.
 
     *file* is the name of the text in the commands of its head.  Raises
@@ -48,7 +35,7 @@ def promela(machine: Machine, stated: Property | None = None, *, file: str = "")
     /* nri-pod: A pod
     """
     claim = stated.claim if stated else None
-    words = PromelaNames(machine, [each.means for each in conditions_of(claim)] if claim else ())
+    words = PromelaNames(machine, [each.means for each in claims.conditions_of(claim)] if claim else ())
     product = _product(claim, words) if claim else Product(words=words)
     lines = [
         *_comment(_head(machine, stated, product, file or f"{machine.name}.pml")),
@@ -87,35 +74,35 @@ def _printable(text: str) -> str:
     return "".join(each if each.isalnum() or each in " /_.,:-" else "?" for each in text)
 
 
-def _product(claim: Claim, words: PromelaNames) -> Product:
+def _product(claim: claims.Claim, words: PromelaNames) -> Product:
     match claim:
-        case Idempotent():
+        case claims.Idempotent():
             return IdempotenceProduct(words=words, claim=claim)
-        case Always(conditions=conditions, when=when):
+        case claims.Always(conditions=conditions, when=when):
             breaches: list[Condition] = [Not(of=each.means) for each in conditions]
             if when:
                 breaches = [All(of=(when.means, each)) for each in breaches]
             return SequenceProduct(words=words, sequences=tuple((each,) for each in breaches))
-        case Never(sequences=sequences, until=until):
+        case claims.Never(sequences=sequences, until=until):
             means = tuple(tuple(each.means for each in sequence) for sequence in sequences)
             return SequenceProduct(words=words, sequences=means, until=until.means if until else None)
-        case Reachable(sequences=sequences):
+        case claims.Reachable(sequences=sequences):
             return SequenceProduct(words=words, sequences=tuple(tuple(each.means for each in one) for one in sequences))
-        case LeadsTo():
+        case claims.LeadsTo():
             return LeadsToProduct(words=words, claim=claim, taken=tuple(steps(words.machine, words.codes)))
-        case Follows(other=other):
+        case claims.Follows(other=other):
             return follows_product(words, other)
-        case Refines(other=other):
+        case claims.Refines(other=other):
             hint = "see 'fsm check', whose answer tests compare with one by brute force"
             raise CannotExportError(f"refinement of {other.name} has no form in Promela: {hint}")
-        case MatchesDiagram() | Requires():
-            drawn = isinstance(claim, MatchesDiagram)
+        case claims.MatchesDiagram() | claims.Requires():
+            drawn = isinstance(claim, claims.MatchesDiagram)
             raise CannotExportError(f"no run can {'violate a drawing' if drawn else 'show fields'}: see 'fsm check'")
         case _:
             assert_never(claim)
 
 
-def _head(machine: Machine, stated: Property | None, product: Product, file: str) -> Iterator[str]:
+def _head(machine: Machine, stated: claims.Property | None, product: Product, file: str) -> Iterator[str]:
     """What the file is, the commands to run, and the expected result."""
     yield f"{machine.name}: {machine.title}"
     if stated is None:
@@ -141,7 +128,7 @@ def _head(machine: Machine, stated: Property | None, product: Product, file: str
             transitions = sum(step.source in met for step in steps(machine))
             yield f"Expect {len(met)} states, stored; {transitions + 1} transitions, of which"
             yield f"SPIN counts the start as one; depth reached {len(layers) - 1}; errors: 0."
-        case Reachable():
+        case claims.Reachable():
             yield "It can be reached if SPIN says 'errors: 1': an assertion fails where it is."
         case _:
             yield "It holds if SPIN says 'errors: 0'. Otherwise there is a run that breaks it."

@@ -10,24 +10,8 @@ from typing import Final, assert_never
 
 from fsm.interop.promela.steps import ExportedStep, silent, steps
 from fsm.language.names import identifiers
-from fsm.machine import ANY_ERROR, Machine
-from fsm.machine.conditions import (
-    All,
-    At,
-    Atom,
-    Condition,
-    Emits,
-    EmitsOnly,
-    Happens,
-    In,
-    Not,
-    Replies,
-    SilentOn,
-    Some,
-    StateChanges,
-    StepEmits,
-    atoms,
-)
+from fsm.machine import ANY_ERROR, Machine, conditions
+from fsm.machine.conditions import Atom, Condition, atoms
 
 INSTANT: Final = "was, is, event, whose, reply, output, all"
 NOWHERE: Final = "s_none"
@@ -41,18 +25,21 @@ class CannotExportError(Exception):
 
 
 class PromelaNames:
-    """Promela's names for the states, events, replies and outputs of *machine*, and for those that *conditions* mention.
+    """Promela's names for the states, events, replies and outputs of *machine*, and for those that the conditions *said* mention.
 
     ``codes`` are the error replies that the conditions distinguish.
     """
 
-    def __init__(self, machine: Machine, conditions: Iterable[Condition]) -> None:
-        mentioned = [atom for condition in conditions for atom in atoms(condition)]
+    def __init__(self, machine: Machine, said: Iterable[Condition]) -> None:
+        mentioned = [atom for condition in said for atom in atoms(condition)]
         self.machine = machine
-        self.codes = frozenset(each.reply for each in mentioned if isinstance(each, Replies)) - {"ok", ANY_ERROR}
+        self.codes = frozenset(each.reply for each in mentioned if isinstance(each, conditions.Replies)) - {
+            "ok",
+            ANY_ERROR,
+        }
         taken = list(steps(machine, self.codes))
         outputs = [output for step in taken for output in step.way.emits]
-        outputs += [each.output for each in mentioned if isinstance(each, Emits) and each.output]
+        outputs += [each.output for each in mentioned if isinstance(each, conditions.Emits) and each.output]
         replies = ["ok", ANY_ERROR, *(step.reply for step in taken if step.reply), *sorted(self.codes)]
         self.states = identifiers("s_", machine.states, taken=["s_none"])
         self.events = identifiers("e_", dict.fromkeys(machine.events), taken=["e_none"])
@@ -94,33 +81,33 @@ class PromelaNames:
     def expression(self, condition: Condition) -> str:
         """*condition* as an expression about one instant."""
         match condition:
-            case Not(of=inner):
+            case conditions.Not(of=inner):
                 return f"(!{self.expression(inner)})"
-            case All(of=parts):
+            case conditions.All(of=parts):
                 return f"({' && '.join(map(self.expression, parts))})"
-            case Some(of=parts):
+            case conditions.Some(of=parts):
                 return f"({' || '.join(map(self.expression, parts))})"
             case _:
                 return self._atom(condition)
 
     def _atom(self, condition: Atom) -> str:
         match condition:
-            case In(states=states, before=before):
+            case conditions.In(states=states, before=before):
                 return self.any_of(states, "was" if before else "is")
-            case Emits(output=output):
+            case conditions.Emits(output=output):
                 return f"(output == {self.outputs[output]})" if output else f"(output == o_none && was != {NOWHERE})"
-            case EmitsOnly(outputs=outputs):
+            case conditions.EmitsOnly(outputs=outputs):
                 return f"(all == {self.lists.index(outputs) + 1})" if outputs in self.lists else "(false)"
-            case SilentOn(event=event):
+            case conditions.SilentOn(event=event):
                 return self.any_of(silent(self.machine, event), "is")
-            case Happens(event=event):
+            case conditions.Happens(event=event):
                 return f"(event == {self.events[event]})"
-            case Replies(event=event, reply=reply):
+            case conditions.Replies(event=event, reply=reply):
                 test = f"reply != {self.replies['ok']}" if reply == ANY_ERROR else f"reply == {self.replies[reply]}"
                 return f"(whose == {self.events[event]} && {test})"
-            case StateChanges():
+            case conditions.StateChanges():
                 return f"(was != is && was != {NOWHERE})"
-            case At() | StepEmits():
+            case conditions.At() | conditions.StepEmits():
                 raise TypeError(f"{condition} is about a system, not about a machine")
             case _:
                 assert_never(condition)
