@@ -59,14 +59,10 @@ def _opened(text: str, frames: int) -> Entry | None:
         return found
     logfmt = _LOGFMT.search(text)
     if logfmt is not None:
-        fields = _fields(logfmt[3])
-        return Entry(unescaped(logfmt[2]), logfmt[1], fields.get("error", ""), fields.get("version", ""))
+        return _with_fields(unescaped(logfmt[2]), logfmt[1], logfmt[3])
     terminal = _TERMINAL.match(text)
     if terminal is not None:
-        fields = _fields(terminal[2])
-        return Entry(
-            terminal[2].split("  ")[0].rstrip(), terminal[1], fields.get("error", ""), fields.get("version", "")
-        )
+        return _with_fields(terminal[2].split("  ")[0].rstrip(), terminal[1], terminal[2])
     return None
 
 
@@ -83,11 +79,11 @@ def _json(text: str, frames: int) -> Entry | None:
     return _opened(inner, frames - 1) if inner and frames else None
 
 
-def _fields(text: str) -> dict[str, str]:
+def _with_fields(message: str, at: str, fields: str) -> Entry:
     found: dict[str, str] = {}
-    for name, value in _FIELD.findall(text):
+    for name, value in _FIELD.findall(fields):
         found.setdefault(name, unescaped(value[1:-1]) if value.startswith('"') else value)
-    return found
+    return Entry(message, at, found.get("error", ""), found.get("version", ""))
 
 
 def unescaped(text: str) -> str:

@@ -25,7 +25,7 @@ from fsm.reference.criservice.components import MACHINE, Component, Queue, Regis
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.construction_sut import ConstructionSUT
 from fsm.reference.criservice.event_monitor import EventMonitor, SubscriptionError
-from fsm.reference.criservice.faults import Feed, empty_queue
+from fsm.reference.criservice.faults import Feed
 from fsm.reference.criservice.monitor_sut import MonitorSUT
 from fsm.reference.criservice.service import CloseError, CRIService, Parts, RunError, exit_process
 from fsm.reference.criservice.streaming import StreamingServer
@@ -64,7 +64,7 @@ class Place:
 
     def makers(self) -> Makers:
         return Makers(
-            queue=empty_queue,
+            queue=Queue,
             platform=lambda: (self.root / "a", self.root / "b"),
             server=StreamingServer,
             monitor=lambda: EventMonitor(lambda: self.feed, self.handle, TurnedClock(hurried=True)),

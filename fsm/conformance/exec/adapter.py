@@ -104,9 +104,10 @@ def child(
     if shutil.which(words[0]) is None:
         raise FileNotFoundError(errno.ENOENT, "no command that can be run", words[0])
     talk = Talk(words, timeout=timeout, start=start, grace=grace)
-    more = [_MORE[ability] for ability in sorted(talk.greeting.can & _MORE.keys())]
-    more += [] if "parallel" in talk.greeting.can else [_OneAtATime]
-    made: Child = type("Child", (*more, Child), {})(talk)
+    can = talk.greeting.can
+    missing = [name for ability, names in _METHODS.items() if ability not in can for name in names]
+    missing += ["serial"] if "parallel" in can else []
+    made: Child = type("Child", (Child,), dict.fromkeys(missing))(talk)
     return made
 
 
@@ -289,7 +290,10 @@ class Talk:
 
 
 class Child:
-    """A child process as a SUT; if it can answer requests in parallel, several threads may call it at once."""
+    """A child process as a SUT; methods for what it cannot do are ``None``, so that it has not these protocols.
+
+    If it can answer requests in parallel, several threads may call it at once.
+    """
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -309,42 +313,24 @@ class Child:
     def close(self) -> None:
         self._talk.close()
 
-    def _replied(self, request: ChildRequest, event: str) -> str | None:
-        answer = self._talk.ask(request)
-        if answer.unsupported:
-            raise UnsupportedError(event if answer.unsupported is True else answer.unsupported)
-        return answer.reply
-
-
-class _Outputs(Child):
     def outputs(self) -> list[str]:
         return drained(self._talk.outputs)
 
-
-class _Arranges(Child):
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
         return not self._talk.ask(ChildRequest(arrange=event, outcome=outcome, stage=stage)).unsupported
 
-
-class _Overlaps(Child):
     def begin(self, event: str) -> str | None:
         return self._replied(ChildRequest(begin=event), event)
 
     def end(self, event: str) -> str | None:
         return self._replied(ChildRequest(end=event), event)
 
-
-class _Records(Child):
     def record(self) -> Any:  # noqa: ANN401  (it is only compared)
         return self._talk.ask(ChildRequest(record=True)).record
 
-
-class _ShowsFields(Child):
     def fields(self) -> dict[str, int | str]:
         return self._talk.ask(ChildRequest(fields=True)).fields
 
-
-class _Crashes(Child):
     def crash(self, event: str, point: int) -> bool:
         for_restart = [each for each in self._talk.arranged if each.arrange != event]
         self._replied(ChildRequest(crash=event, point=point), event)
@@ -352,19 +338,23 @@ class _Crashes(Child):
         self._talk.restart(*for_restart)
         return died
 
-
-class _OneAtATime(Child):
     def serial(self) -> str:
         return self._talk.name
 
+    def _replied(self, request: ChildRequest, event: str) -> str | None:
+        answer = self._talk.ask(request)
+        if answer.unsupported:
+            raise UnsupportedError(event if answer.unsupported is True else answer.unsupported)
+        return answer.reply
 
-_MORE: Final[dict[Ability, type[Child]]] = {
-    "arrange": _Arranges,
-    "crash": _Crashes,
-    "fields": _ShowsFields,
-    "outputs": _Outputs,
-    "overlap": _Overlaps,
-    "record": _Records,
+
+_METHODS: Final[dict[Ability, tuple[str, ...]]] = {
+    "arrange": ("arrange_stage",),
+    "crash": ("crash",),
+    "fields": ("fields",),
+    "outputs": ("outputs",),
+    "overlap": ("begin", "end"),
+    "record": ("record",),
 }
 
 _GREETING: Final = msgspec.json.Decoder(Greeting)

@@ -8,7 +8,6 @@ from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTask
 from fsm.reference.fault_injection import DAMAGE, CrashInjector, Damage, Faults, hide, restore
 
 KILLED: Final = 137
-USES: Final = ("status", "exec", "exec-sync", "attach", "reopen-log", "stats", "checkpoint", "update-resources")
 
 FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("create", "failed"): "make",
@@ -21,9 +20,8 @@ FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("stop", "no-record"): "no record",
     ("remove", "no-record"): "gone",
     ("remove", "failed"): "forget",
-    **dict.fromkeys([(event, "failed") for event in USES], "use"),
 }
-"""The fault that makes an event end in an outcome; the other outcomes need none."""
+"""The fault that makes an event end in an outcome; other calls fail by ``use``, and other outcomes need none."""
 
 CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
     *DAMAGE,

@@ -79,7 +79,7 @@ class ContainerSUT(ReferenceSUT[Container]):
             return False
         if event == "restart":
             self._restart_to = outcome
-        elif fault := FAULTS.get((event, outcome)):
+        elif fault := FAULTS.get((event, outcome), "use" if outcome == "failed" else ""):
             self.world.faults.add(fault)
         return True
 

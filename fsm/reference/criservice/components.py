@@ -159,14 +159,14 @@ class Registration(Component):
 
 
 class Queue(Component):
-    """The queue of container events, which runs from the beginning."""
+    """The queue of container events, which runs from the beginning; without one, what is discarded is dropped."""
 
     ends_by_itself = True
 
-    def __init__(self, queue: EventQueue[str]) -> None:
+    def __init__(self, queue: EventQueue[str] | None = None) -> None:
         super().__init__("on")
-        self.queue = queue
-        self._task = asyncio.create_task(queue.run())
+        self.queue = queue or EventQueue(bool)
+        self._task = asyncio.create_task(self.queue.run())
 
     def close(self) -> None:
         self.queue.shutdown()

@@ -6,7 +6,7 @@ from typing import Final, NoReturn, TypeVar
 from fsm.reference.criservice.components import Component, Queue, Registration
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.event_monitor import EventMonitor
-from fsm.reference.criservice.faults import Feed, ProcessExitError, ServiceSUT, empty_queue
+from fsm.reference.criservice.faults import Feed, ProcessExitError, ServiceSUT
 from fsm.reference.criservice.service import nothing
 from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Syncer
@@ -34,7 +34,7 @@ class ConstructionSUT(ServiceSUT[Construction]):
         self._fails = False
         self._made: list[Component] = []
         makers = Makers(
-            queue=lambda: self._kept(empty_queue()),
+            queue=lambda: self._kept(Queue()),
             platform=lambda: self._unless_it_fails((), "no CNI plugin is installed"),
             server=lambda: self._unless_it_fails(StreamingServer(), "a certificate is missing"),
             monitor=lambda: EventMonitor(Feed, nothing),

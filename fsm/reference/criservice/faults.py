@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Self
 
-from fsm.reference.criservice.components import Component, Queue, Registration
+from fsm.reference.criservice.components import Component, Registration
 from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Watches
-from fsm.reference.events.queue import EventQueue
 from fsm.reference.harness import K, LoopSUT, scratch_folder
 from fsm.reference.tasks import cancel_others
 
@@ -45,11 +44,6 @@ class ServiceSUT(LoopSUT[K]):
         for each in self._components():
             each.release()
         await cancel_others()
-
-
-def empty_queue() -> Queue:
-    """A queue of container events that drops what it discards."""
-    return Queue(EventQueue(lambda _: None))
 
 
 class Feed:

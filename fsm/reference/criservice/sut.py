@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 from fsm.library import load_system
 from fsm.reference.clock import TurnedClock
 from fsm.reference.criservice import faults
-from fsm.reference.criservice.components import Component
+from fsm.reference.criservice.components import Component, Queue
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.service import DRAIN_TIMEOUT, CloseError, CRIService, Parts, RunError
 from fsm.reference.criservice.upstream import UnrecoverableError, UpstreamService
@@ -72,7 +72,7 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
             syncers=tuple(self._kind.syncer(self._watches, folder, lambda: None) for folder in folders),
             server=self.server,
             registration=faults.ImmediateRegistration(NRI(domains=domains, listen=self._listen), domains, FakeDomain()),
-            queue=faults.empty_queue(),
+            queue=Queue(),
         )
         self.service = self._kind(parts, self._recover, clock=self._clock, pause=self._gate.pause, fatal=self._fatal)
 

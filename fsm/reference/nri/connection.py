@@ -4,7 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from fsm.reference.clock import Clock
 from fsm.reference.driven import UNKNOWN, Driven, driver
@@ -20,9 +20,6 @@ _INDEX: Final = re.compile(r"[0-9]{2}")
 T = TypeVar("T")
 
 MACHINE: Final = "nri-plugin"
-
-Launch: TypeAlias = Literal["launched", "built-in"]
-"""How an installed plugin starts: as a process, or as part of the runtime, which need not register."""
 
 
 class Plugin(Protocol):
@@ -117,10 +114,10 @@ class Connection(Driven):
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._take("connect")
 
-    def launch(self, kind: Launch = "launched") -> None:
-        """Start an installed plugin; raises :class:`RegistrationError` if its process cannot be started."""
+    def launch(self, *, built_in: bool = False) -> None:
+        """Start an installed plugin, as a process or ``built_in``, which need not register; raises :class:`RegistrationError`."""
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
-        if kind == "built-in":
+        if built_in:
             self._rename(self.plugin.name, self.plugin.index)
         else:
             try:
@@ -128,7 +125,7 @@ class Connection(Driven):
             except Exception as error:
                 self._take("launch", "failed")
                 raise RegistrationError(f"plugin cannot be launched: {error}", code="UNAVAILABLE") from error
-        self._take("launch", kind)
+        self._take("launch", "built-in" if built_in else "launched")
 
     def handshake(self, *, launched: bool = False) -> None:
         """Connect or launch, register and configure; raises :class:`RegistrationError` if that fails."""

@@ -164,7 +164,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self._begin()
         self.plugin.script = outcome
         self._launched = outcome != "built-in"
-        self.connection.launch("launched" if self._launched else "built-in")
+        self.connection.launch(built_in=not self._launched)
 
     def _register(self, outcome: str) -> None:
         number = next(self._numbers)

@@ -2,16 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol
 
 from fsm.machine import Outcome
 from fsm.reference.nri.connection import Connection, Plugin, Terms
 from fsm.reference.nri.merge import MergedAnswers
 from fsm.reference.nri.messages import Request
 from fsm.reference.nri.nri_errors import NRIError
-
-Result: TypeAlias = Literal["ok", "error", "lost"]
-"""Whether all plugins answered, one answered with an error, which ends the relay, or one was lost."""
 
 
 class Listener(Protocol):
@@ -22,9 +19,9 @@ class Listener(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relayed:
-    """The result of a relayed request, with the merged answers and the error of a plugin, if any."""
+    """A relayed request: whether all plugins answered, one with an error, which ends the relay, or one was lost."""
 
-    result: Result
+    result: Literal["ok", "error", "lost"]
     merged: MergedAnswers
     error: NRIError | None = None
 

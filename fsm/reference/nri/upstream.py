@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from fsm.reference.driven import UNKNOWN
-from fsm.reference.nri.connection import Connection, Launch, Plugin, Terms
+from fsm.reference.nri.connection import Connection, Plugin, Terms
 from fsm.reference.nri.nri_errors import NRIError, RegistrationError
 from fsm.reference.nri.sync_lock import SyncLock
 
@@ -19,9 +19,9 @@ class UpstreamConnection(Connection):
         self._registered_again = False
         self._process = False
 
-    def launch(self, kind: Launch = "launched") -> None:
-        super().launch(kind)
-        self._process = kind == "launched"
+    def launch(self, *, built_in: bool = False) -> None:
+        super().launch(built_in=built_in)
+        self._process = not built_in
 
     def register(self, name: str, index: str) -> None:
         """Register; a wrong name does not close the connection, and a listed plugin is renamed.
