@@ -64,7 +64,7 @@ def _refused(path: str, code: str, what: str, hint: str) -> InputError:
 
 def _nothing(sheet: Canvas, text: str) -> Problem:
     """The reason why there is no drawing: its boxes do not close, or there are none."""
-    drawn = {within: strokes(sheet, within) for within in sheet.paragraphs()}
+    drawn = {within: strokes(sheet, within) for within in sheet.paragraphs}
     pieces = [cell for cells in drawn.values() for cell in cells]
     for within, cells in drawn.items():
         if cells and (cause := tabs(sheet, text, within)):

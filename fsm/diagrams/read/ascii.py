@@ -27,7 +27,7 @@ _GAP: Final = 2
 
 def drawings(sheet: Canvas) -> Iterator[Drawing]:
     """The drawing in each paragraph that has boxes and lines, with its problems from top to bottom."""
-    for within in sheet.paragraphs():
+    for within in sheet.paragraphs:
         inner, around = boxes(sheet, within)
         if inner:
             yield from _read(Wires(sheet, within, inner), inner, around)

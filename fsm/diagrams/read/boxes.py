@@ -6,10 +6,13 @@ missing, or be a plain stroke.
 """
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice, product
-from typing import Final, NamedTuple
+from itertools import compress, islice, product
+from operator import attrgetter, not_
+from typing import Final, NamedTuple, TypeAlias
 
 from fsm.diagrams.read.canvas import Canvas, runs
 from fsm.diagrams.read.strokes import ARMS, HEADS, HORIZONTAL, OPPOSITE, VERTICAL, Direction, GridCell, beyond, reaches
@@ -18,6 +21,10 @@ NARROWEST: Final = 3
 """Smallest width in columns: two sides, and a name between them."""
 
 _REMARK: Final = re.compile(r"\(.*\)")
+_PIECE: Final = re.compile(f"[{re.escape(''.join({*ARMS, *HEADS}))}]{{{NARROWEST - 1},}}")
+"""What the top and the bottom of a box are a part of."""
+_RULE: Final = re.compile(f"[{re.escape(''.join(ARMS))}]+")
+_Sides: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +66,44 @@ class _Edge(NamedTuple):
     first: int
     last: int
 
+    def sides(self) -> tuple[_Sides, _Sides, _Sides]:
+        """The columns of the sides that it can be between: at its ends, or behind one of them, where a corner is missing."""
+        return (self.first, self.last), (self.first - 1, self.last), (self.first, self.last + 1)
+
 
 def boxes(sheet: Canvas, within: range) -> tuple[list[Box], list[Box]]:
     """The boxes in the rows *within* from top to bottom, and apart from them those that contain others."""
     edges = [edge for row in within for edge in _edges(sheet, row)]
+    bottoms: dict[_Sides, list[_Edge]] = defaultdict(list)
+    for edge in edges:
+        for sides in edge.sides():
+            if _clean(sheet, edge.row, sides, "S"):
+                bottoms[sides].append(edge)
     found: list[Box] = []
-    for number, top in enumerate(edges):
-        closed = (_closed(sheet, top, bottom) for bottom in edges[number + 1 :] if _aligned(top, bottom))
-        found += islice(filter(None, closed), 1)
-    around = [box for box in found if any(box is not each and all(map(box.holds, each.corners())) for each in found)]
-    return [box for box in found if box not in around], around
+    for top in edges:
+        closed = [
+            _closed(sheet, top, sides, bottoms[sides])
+            for sides in top.sides()
+            if sides in bottoms and _clean(sheet, top.row, sides, "N")
+        ]
+        found += sorted(filter(None, closed), key=attrgetter("bottom"))[:1]
+    rows: dict[int, list[Box]] = defaultdict(list)
+    for box in sorted(found, key=attrgetter("left")):
+        rows[box.top].append(box)
+    around = [_contains_another(box, rows) for box in found]
+    return [*compress(found, map(not_, around))], [*compress(found, around)]
+
+
+def _contains_another(box: Box, rows: Mapping[int, list[Box]]) -> bool:
+    """Whether one of the boxes, which are by the row of their top from left to right, is within *box*."""
+    for row in range(box.top, box.bottom + 1):
+        those = rows.get(row, ())
+        for at in range(
+            bisect_left(those, box.left, key=attrgetter("left")), bisect_right(those, box.right, key=attrgetter("left"))
+        ):
+            if those[at] is not box and box.holds((those[at].bottom, those[at].right)):
+                return True
+    return False
 
 
 def strokes(sheet: Canvas, within: range) -> list[GridCell]:
@@ -84,9 +119,10 @@ def strokes(sheet: Canvas, within: range) -> list[GridCell]:
 def _edges(sheet: Canvas, row: int) -> Iterator[_Edge]:
     """The longest runs of strokes in *row*; vertical arrowheads may be among them."""
     text = sheet.rows[row]
-    for first, last in runs(_flat(char, text, column) for column, char in enumerate(text)):
-        if last - first + 1 >= NARROWEST - 1:
-            yield _Edge(row, first, last)
+    for piece in _PIECE.finditer(text):
+        for first, last in runs(_flat(text[column], text, column) for column in range(*piece.span())):
+            if last - first + 1 >= NARROWEST - 1:
+                yield _Edge(row, piece.start() + first, piece.start() + last)
 
 
 def _flat(char: str, text: str, column: int) -> bool:
@@ -96,26 +132,29 @@ def _flat(char: str, text: str, column: int) -> bool:
     return (reaches(char, "E") and reaches(char, "W")) or (char in ARMS and char not in VERTICAL)
 
 
-def _aligned(top: _Edge, bottom: _Edge) -> bool:
-    """Whether they end in the same columns, except for one corner that may be missing."""
-    return abs(top.first - bottom.first) + abs(top.last - bottom.last) <= 1
+def _closed(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -> Box | None:
+    """The box below *top* with these *sides*, whose bottom is the first that fits.
 
-
-def _closed(sheet: Canvas, top: _Edge, bottom: _Edge) -> Box | None:
-    left, right = min(top.first, bottom.first), max(top.last, bottom.last)
-    if right - left < NARROWEST - 1 or bottom.row - top.row <= 1:
-        return None
-    name, cell = _name(sheet, range(top.row + 1, bottom.row), left + 1, right - 1)
-    box = Box(name=name, cell=cell, top=top.row, bottom=bottom.row, left=left, right=right)
-    upright = all(_upright(sheet.at(side)) for side, out in box.sides() if out in "EW")
-    clean = upright and not _ruled(sheet, box) and all(_clean(sheet, box, corner) for corner in box.corners())
-    return box if name and clean else None
+    A bottom is no corner of further strokes downward, so the sides go on below at most one of *bottoms*.
+    """
+    left, right = sides
+    row = top.row + 1
+    for bottom in islice(bottoms, bisect_right(bottoms, row, key=attrgetter("row")), None):
+        while row < bottom.row and _upright(sheet.at((row, left))) and _upright(sheet.at((row, right))):
+            row += 1
+        if row < bottom.row:
+            break
+        name, cell = _name(sheet, range(top.row + 1, bottom.row), left + 1, right - 1)
+        box = Box(name=name, cell=cell, top=top.row, bottom=bottom.row, left=left, right=right)
+        if sides in {top[1:], bottom[1:]} and name and not _ruled(sheet, box):
+            return box
+    return None
 
 
 def _ruled(sheet: Canvas, box: Box) -> bool:
     """Whether lines cross it from side to side or from top to bottom, as in a table."""
     rows, columns = range(box.top, box.bottom + 1), range(box.left, box.right + 1)
-    rules = any(all(sheet.at((row, column)) in ARMS for column in columns) for row in rows[1:-1])
+    rules = any(_RULE.fullmatch(sheet.rows[row], box.left, box.right + 1) for row in rows[1:-1])
     return rules or any(all(_upright(sheet.at((row, column))) for row in rows) for column in columns[1:-1])
 
 
@@ -123,10 +162,15 @@ def _upright(char: str) -> bool:
     return HEADS.get(char) in {"E", "W"} or (reaches(char, "N") and reaches(char, "S"))
 
 
-def _clean(sheet: Canvas, box: Box, corner: GridCell) -> bool:
-    """Whether no line continues outward from *corner*, and no arrowhead is on it."""
-    up: Direction = "N" if corner[0] == box.top else "S"
-    out: Direction = "W" if corner[1] == box.left else "E"
+def _clean(sheet: Canvas, row: int, sides: _Sides, up: Direction) -> bool:
+    """Whether no line continues outward from a corner of the edge of a box, and no arrowhead is on it."""
+    left, right = sides
+    return (
+        right - left >= NARROWEST - 1 and _turns(sheet, (row, left), up, "W") and _turns(sheet, (row, right), up, "E")
+    )
+
+
+def _turns(sheet: Canvas, corner: GridCell, up: Direction, out: Direction) -> bool:
     char = sheet.at(corner)
     if char in HEADS or not (char in ARMS or char == " "):
         return False

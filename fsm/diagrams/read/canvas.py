@@ -6,14 +6,14 @@ character keeps its column; tabs are expanded and wide characters take two colum
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
 from fsm.diagrams.read.drawing import Location
-from fsm.diagrams.read.strokes import GridCell, beyond
+from fsm.diagrams.read.strokes import GridCell
 
 _TAB: Final = 8
 _FILL: Final = "\0"
@@ -22,35 +22,31 @@ _FILL: Final = "\0"
 _MARK: Final = re.compile(
     r"^(?:[ \t]*(?://+!?|/\*+!?|\*+(?=[ \t/]|$)|\#+:?|;+|%+|--(?=[ \t]|$)|\"\"\"|''')| {0,3}>(?=[ \t]|$))"
 )
-_CLOSING: Final = re.compile(r"[ \t]*(?:\*+/|\"\"\"|''')[ \t]*$")
+_WORD: Final = re.compile(r"(?<=[\w.])(?:-+(?=[\w.])|[vV])|[vV](?=[\w.])")
+"""What is no stroke but part of a word, as the v of "Remove" and most hyphens are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """The grid; ``columns`` has for each column the index of its character in the line."""
+    """The grid; ``columns`` has for each column the index of its character in the line.
+
+    ``drawn`` are the rows with blanks for what looks like a stroke in a word, and ``paragraphs`` the runs of rows that
+    are not empty.
+    """
 
     path: str
     rows: tuple[str, ...]
-    columns: tuple[tuple[int, ...], ...]
+    columns: tuple[Sequence[int], ...]
+    drawn: tuple[str, ...]
+    paragraphs: tuple[range, ...]
 
     def at(self, cell: GridCell) -> str:
         """The character at *cell*; a blank beyond the edges."""
-        row, column = cell
-        if 0 <= row < len(self.rows) and 0 <= column < len(self.rows[row]):
-            return self.rows[row][column]
-        return " "
+        return _at(self.rows, cell)
 
     def stroke(self, cell: GridCell) -> str:
-        """The character at *cell*; a blank if it is part of a word, as the v of "Remove" and most hyphens are."""
-        char = self.at(cell)
-        if char in "vV":
-            return " " if _letter(self.at(beyond(cell, "W"))) or _letter(self.at(beyond(cell, "E"))) else char
-        if char == "-":
-            row, column = cell
-            text = self.rows[row]
-            before, after = text[:column].rstrip("-")[-1:], text[column:].lstrip("-")[:1]
-            return " " if _letter(before) and _letter(after) else char
-        return char
+        """The character at *cell*; a blank if it is part of a word."""
+        return _at(self.drawn, cell)
 
     def place(self, cell: GridCell) -> Location:
         row, column = cell
@@ -60,10 +56,6 @@ class Canvas:
     def text(self, row: int, first: int, last: int) -> str:
         """The text in *row* from one column to another, both included."""
         return self.rows[row][first : last + 1].replace(_FILL, "")
-
-    def paragraphs(self) -> list[range]:
-        """The rows of each run of lines that are not empty."""
-        return [range(first, last + 1) for first, last in runs(map(bool, map(str.strip, self.rows)))]
 
 
 def runs(marks: Iterable[bool]) -> Iterator[tuple[int, int]]:
@@ -78,8 +70,9 @@ def runs(marks: Iterable[bool]) -> Iterator[tuple[int, int]]:
             yield places[0], places[-1]
 
 
-def _letter(char: str) -> bool:
-    return char.isalnum() or (char != "" and char in "_.")
+def _at(rows: Sequence[str], cell: GridCell) -> str:
+    row, column = cell
+    return rows[row][column] if 0 <= row < len(rows) and 0 <= column < len(rows[row]) else " "
 
 
 def canvas(text: str, path: str) -> Canvas:
@@ -89,7 +82,13 @@ def canvas(text: str, path: str) -> Canvas:
     ('           +-> A',)
     """
     rows, columns = zip(*(_spread(_bare(line.removesuffix("\r"))) for line in text.split("\n")), strict=True)
-    return Canvas(path=path, rows=rows, columns=columns)
+    return Canvas(
+        path=path,
+        rows=rows,
+        columns=columns,
+        drawn=tuple(_WORD.sub(lambda word: " " * len(word[0]), row) for row in rows),
+        paragraphs=tuple(range(first, last + 1) for first, last in runs(map(bool, map(str.strip, rows)))),
+    )
 
 
 def _bare(line: str) -> str:
@@ -97,16 +96,20 @@ def _bare(line: str) -> str:
     mark = _MARK.match(line)
     if mark is not None:
         line = re.sub(r"[^\t]", " ", mark.group()) + line[mark.end() :]
-    closing = _CLOSING.search(line)
-    if closing is not None:
-        line = line[: closing.start()]
+    closed = line.rstrip(" \t")
+    if closed.endswith(('"""', "'''")):
+        line = closed[:-3].rstrip(" \t")
+    elif closed.endswith("*/"):
+        line = closed[:-1].rstrip("*").rstrip(" \t")
     elif mark is not None and mark.group().strip() == "*" and line.endswith(" *"):
         line = line[:-1]
     return line
 
 
-def _spread(line: str) -> tuple[str, tuple[int, ...]]:
+def _spread(line: str) -> tuple[str, Sequence[int]]:
     """*line* as its columns are seen, and for each column the index of its character."""
+    if line.isascii() and line.isprintable():
+        return line, range(len(line))
     row: list[str] = []
     places: list[int] = []
     for number, char in enumerate(line):

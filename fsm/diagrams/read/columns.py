@@ -28,7 +28,7 @@ def explained(found: Drawing, sheet: Canvas, text: str) -> Drawing:
     """*found* in *sheet*, which is *text*, with the one problem that all of its problems come from, if that is known."""
     if not found.problems:
         return found
-    (rows,) = (rows for rows in sheet.paragraphs() if found.line - 1 in rows)
+    (rows,) = (rows for rows in sheet.paragraphs if found.line - 1 in rows)
     near = sorted({row for each in found.problems for row in range(each.line - 2, each.line + 1) if row in rows})
     cause = tabs(sheet, text, rows) or _lost_blank(sheet, text.split("\n"), rows, near)
     return replace(found, problems=(cause,)) if cause else found
