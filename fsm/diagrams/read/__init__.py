@@ -34,11 +34,13 @@ def find(path: str) -> tuple[Drawing, ...]:
     """
     data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or a model's name", dash=True)
     if len(data) > LARGEST:
-        raise _refused(path, "FSM401", "is too large to look for drawings in", "cut out the drawing")
+        raise _refused(path, "FSM411", "is too large to look for drawings in", "cut out the drawing")
     try:
         return parse(data.decode("utf-8-sig"), path)
     except UnicodeDecodeError as error:
-        raise _refused(path, "FSM401", "is not UTF-8 text", "drawings are read from text files") from error
+        line = error.object.count(b"\n", 0, error.start) + 1
+        hint = "drawings are read from text files"
+        raise _refused(path, "FSM401", "is not UTF-8 text", hint, line) from error
 
 
 def parse(text: str, path: str) -> tuple[Drawing, ...]:
@@ -47,27 +49,27 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     >>> [found.states.keys() for found in parse("digraph { A -> B }", "x.dot")]
     [dict_keys(['A', 'B'])]
     """
-    sheet = canvas(text, path)
+    sheet, lines = canvas(text, path), text.split("\n")
     found = [
-        *(explained(each, sheet, text) for each in characters.drawings(sheet)),
+        *explained([*characters.drawings(sheet)], sheet, lines),
         *mermaid.drawings(text, path),
         *dot.drawings(text, path),
     ]
     if not found:
-        raise InputError([_nothing(sheet, text)])
+        raise InputError([_nothing(sheet, lines)])
     return tuple(sorted(found, key=lambda each: each.line))
 
 
-def _refused(path: str, code: str, what: str, hint: str) -> InputError:
-    return InputError([Problem(path=path, line=0, code=code, what=what, hint=hint)])
+def _refused(path: str, code: str, what: str, hint: str, line: int = 0) -> InputError:
+    return InputError([Problem(path=path, line=line, code=code, what=what, hint=hint)])
 
 
-def _nothing(sheet: Canvas, text: str) -> Problem:
+def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
     """The reason why there is no drawing: its boxes do not close, or there are none."""
     drawn = {within: strokes(sheet, within) for within in sheet.paragraphs}
     pieces = [cell for cells in drawn.values() for cell in cells]
     for within, cells in drawn.items():
-        if cells and (cause := tabs(sheet, text, within)):
+        if cells and (cause := tabs(sheet, lines, within)):
             return cause
     if not pieces:
         code, line, what = "FSM402", 0, "has no drawing of states in it"

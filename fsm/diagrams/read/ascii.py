@@ -9,7 +9,10 @@ with the labels along that path.  An arrow whose line begins at nothing has no s
 """
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from operator import not_
 from typing import Final
 
 from fsm.diagrams.read.boxes import Box, boxes
@@ -20,6 +23,16 @@ from fsm.diagrams.read.nets import Net, NetEnd, Nets
 from fsm.diagrams.read.phrases import phrases
 from fsm.diagrams.read.strokes import STARTS, GridCell
 from fsm.diagrams.read.wires import Stroke, Wires
+from fsm.errors import Problem
+
+LARGEST: Final = 200_000
+"""Largest number of characters in the drawings of a file."""
+
+_LONGEST: Final = 1_000_000
+"""Largest sum of the lengths of the arrows of a drawing."""
+
+_MOST_LABELS: Final = 1_000
+"""Largest number of labels that an arrow has, counted in all its readings."""
 
 _GAP: Final = 2
 """Largest number of empty rows between a drawing and a piece of line that belongs to it."""
@@ -27,10 +40,21 @@ _GAP: Final = 2
 
 def drawings(sheet: Canvas) -> Iterator[Drawing]:
     """The drawing in each paragraph that has boxes and lines, with its problems from top to bottom."""
+    left = LARGEST
     for within in sheet.paragraphs:
         inner, around = boxes(sheet, within)
+        left -= sum(len(sheet.rows[row]) for row in within) if inner else 0
+        if left < 0:
+            yield _too_large(sheet, within, f"there are more than {LARGEST:,} characters in drawings up to here")
+            break
         if inner:
             yield from _read(Wires(sheet, within, inner), inner, around)
+
+
+def _too_large(sheet: Canvas, within: range, what: str) -> Drawing:
+    problem = Problem(path=sheet.path, line=within.start + 1, code="FSM411", what=what, hint="cut out the drawing")
+    line, last = within.start + 1, within.stop
+    return Drawing(path=sheet.path, line=line, last=last, states={}, arrows=(), problems=(problem,))
 
 
 def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing]:
@@ -39,8 +63,10 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
         hint = "draw states side by side: nested states are not read"
         lines.add_problem(box.corners()[0], "FSM407", "a box has boxes in it", hint)
     written = phrases(lines)
-    strays = [each for each in written if not any(map(str.isalnum, each.text)) and each.text not in STARTS]
-    nets = Nets(wires=lines, phrases=[each for each in written if each not in strays])
+    named = [any(map(str.isalnum, each.text)) or each.text in STARTS for each in written]
+    strays = [*itertools.compress(written, map(not_, named))]
+    kept = itertools.compress(written, named)
+    nets = Nets(wires=lines, phrases={cell: each for each in kept for cell in each.cells()})
     pieces = nets.find()
     first, last = _reach(found, pieces, lines)
     pieces = [net for net in pieces if first <= net.nodes[0].cell[0] <= last]
@@ -52,11 +78,21 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
         hint = "close the line, or take it out of the drawing"
         lines.add_problem(stray.start, "FSM404", f"'{stray.text}' is part of no line", hint)
     labels = Labels(wires=lines).find(nets, first, last)
-    arrows = [arrow for net in pieces for arrow in _arrows(net, labels, lines)]
+    pairs = [(net, _pairs(net, lines)) for net in pieces]
+    if sum(len(net.nodes) * len(ends) for net, ends in pairs) > _LONGEST:
+        yield _too_large(lines.sheet, lines.within, "too many arrows share a line")
+        return
+    at: dict[Stroke, list[PlacedLabel]] = defaultdict(list)
+    for label in labels:
+        at[label.at].append(label)
+    arrows = [arrow for _, ends in pairs if ends for arrow in _arrows(ends, at, lines)]
     _contested(arrows, labels, lines)
     states = {box.name: lines.sheet.place(box.cell) for box in found}
     for word in words:
         states.setdefault(word.text, lines.sheet.place(word.start))
+    for arrow, _ in arrows:
+        for name in filter(None, (arrow.source, arrow.target)):
+            states.setdefault(name, arrow.place)
     own = sorted((each for each in lines.problems if first <= each[0][0] <= last), key=lambda each: each[0])
     yield Drawing(
         path=lines.sheet.path,
@@ -68,12 +104,29 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
     )
 
 
-def _arrows(net: Net, labels: list[PlacedLabel], lines: Wires) -> Iterator[tuple[Arrow, list[Stroke]]]:
-    for start, end in _pairs(net, lines):
-        way = _way(lines, start.node, end.node)
-        steps = sorted((label for label in labels if label.at in way), key=lambda label: way.index(label.at))
-        labelled, place = tuple(label.step for label in steps), lines.sheet.place(end.cell)
-        yield Arrow(source=start.state, target=end.state or "", steps=labelled, place=place), way
+def _arrows(
+    ends: list[tuple[NetEnd, NetEnd]], labels: Mapping[Stroke, list[PlacedLabel]], lines: Wires
+) -> Iterator[tuple[Arrow, list[Stroke]]]:
+    """The arrows between these *ends* of a net, of which all begin at one, or all end there; and the strokes of each."""
+    start, end = ends[0]
+    root = start.node if all(each.node == start.node for each, _ in ends) else end.node
+    before = {root: root}
+    front = [root]
+    for node in front:  # the list grows during the iteration
+        new = [each for each in lines.links[node].values() if each not in before]
+        before |= dict.fromkeys(new, node)
+        front += new
+    for start, end in ends:
+        way = [start.node if end.node == root else end.node]
+        while way[-1] != root:
+            way.append(before[way[-1]])
+        if end.node != root:
+            way.reverse()
+        steps = tuple(label.step for node in way for label in labels.get(node, ()))
+        if len(steps) * math.prod(len(step.names) for step in steps) > _MOST_LABELS:
+            what = f"the labels along this line can be read in more than {_MOST_LABELS:,} ways"
+            lines.add_problem(end.cell, "FSM411", what, "draw some of the events as lines of their own")
+        yield Arrow(source=start.state, target=end.state or "", steps=steps, place=lines.sheet.place(end.cell)), way
 
 
 def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
@@ -118,28 +171,17 @@ def _between(ends: list[NetEnd], lines: Wires) -> str:
 
 def _contested(arrows: list[tuple[Arrow, list[Stroke]]], labels: list[PlacedLabel], lines: Wires) -> None:
     """Add a problem for each label that also touches a line without a label."""
+    rivals: dict[Stroke, list[PlacedLabel]] = defaultdict(list)
     for label in labels:
-        for arrow, way in arrows:
-            if not arrow.steps and any(rival in way for rival in label.rivals):
-                name, place = label.step.names[0], label.step.place
-                what = f"'{name}' could also be the label of the line to {arrow.target}, which has none"
-                hint = "move it away from the line that it does not belong to"
-                lines.add_problem((place.line - 1, place.column - 1), "FSM406", what, hint)
-
-
-def _way(lines: Wires, start: Stroke, end: Stroke) -> list[Stroke]:
-    """The strokes from *start* to *end*; there is only one path."""
-    before: dict[Stroke, Stroke] = {start: start}
-    front = [start]
-    for node in front:
-        for each in lines.links[node].values():
-            if each not in before:
-                before[each] = node
-                front.append(each)
-    way = [end]
-    while way[-1] != start:
-        way.append(before[way[-1]])
-    return way[::-1]
+        for rival in label.rivals:
+            rivals[rival].append(label)
+    for arrow, way in arrows:
+        near = (label for node in way for label in rivals.get(node, ()))
+        for label in dict.fromkeys(near) if not arrow.steps else ():
+            name, place = label.step.names[0], label.step.place
+            what = f"'{name}' could also be the label of the line to {arrow.target}, which has none"
+            hint = "move it away from the line that it does not belong to"
+            lines.add_problem((place.line - 1, place.column - 1), "FSM406", what, hint)
 
 
 def _reach(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]:
@@ -150,12 +192,16 @@ def _reach(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]
     first, last = min(box.top for box in found), max(box.bottom for box in found)
     upright = []
     for net in pieces:
-        own = [node.cell[0] for node in net.nodes]
+        rows = [node.cell[0] for node in net.nodes]
+        span = min(rows), max(rows)
         if any(node in lines.touches for node in net.nodes):
-            first, last = min(first, *own), max(last, *own)
-        if len(set(own)) > 1:
-            upright.append(own)
-    while near := [own for own in upright if min(own) <= last + _GAP and max(own) >= first - _GAP]:
-        upright = [own for own in upright if own not in near]
-        first, last = min([first, *map(min, near)]), max([last, *map(max, near)])
-    return first, last
+            first, last = min(first, span[0]), max(last, span[1])
+        if span[0] < span[1]:
+            upright.append(span)
+    spans: list[tuple[int, int]] = []
+    for begin, end in sorted([*upright, (first, last)]):
+        if spans and begin <= spans[-1][1] + _GAP:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], end))
+        else:
+            spans.append((begin, end))
+    return next(span for span in spans if span[0] <= first <= span[1])

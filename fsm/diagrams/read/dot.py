@@ -53,9 +53,11 @@ def drawings(text: str, path: str) -> Iterator[Drawing]:
 class _NotDotError(Exception):
     """The next token cannot be read: the reason, and the way out."""
 
-    def __init__(self, what: str, hint: str = "see https://graphviz.org/doc/info/lang.html") -> None:
+    def __init__(
+        self, what: str, hint: str = "see https://graphviz.org/doc/info/lang.html", code: str = "FSM409"
+    ) -> None:
         super().__init__(what)
-        self.hint = hint
+        self.hint, self.code = hint, code
 
 
 class _Token(NamedTuple):
@@ -98,7 +100,7 @@ class _Graph:
         except _NotDotError as error:
             place = self._place(self.token.at)
             what = f"column {place.column}: {error}"
-            problem = Problem(path=self.path, line=place.line, code="FSM409", what=what, hint=error.hint)
+            problem = Problem(path=self.path, line=place.line, code=error.code, what=what, hint=error.hint)
             self._skip()
             last = self._place(self.end - 1).line
             return Drawing(path=self.path, line=line, last=last, states={}, arrows=(), problems=(problem,))
@@ -205,7 +207,7 @@ class _Graph:
         self.size += more
         if self.size > MOST:
             what = f"the graph has more than {MOST:,} names and arrows"
-            raise _NotDotError(what, "cut out the part that is meant")
+            raise _NotDotError(what, "cut out the part that is meant", "FSM411")
 
     def _end(self, node: _Token | None = None) -> tuple[str, ...]:
         """The nodes at one end of an edge: *node*, or the one that comes next, without its ports; or those of a group."""

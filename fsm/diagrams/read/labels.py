@@ -50,10 +50,11 @@ class Labels:
         for number, nodes in enumerate(plain):
             self.stretch |= dict.fromkeys(nodes, number)
         found = [PlacedLabel(step=self._step(label), at=node) for node, label in nets.between.items()]
-        for stack in stacked(phrase for phrase in nets.phrases if first <= phrase.row <= last):
+        phrases = dict.fromkeys(nets.phrases.values())
+        for stack in stacked(phrase for phrase in phrases if first <= phrase.row <= last):
             found += self._label(stack)
         named = {self.stretch.get(label.at) for label in found}
-        for phrase in nets.phrases:
+        for phrase in phrases:
             level = self._level((phrase,)) if phrase.row in {first - 1, last + 1} else {}
             if len(level) == 1 and not named & level.keys():
                 found += [PlacedLabel(step=self._step([phrase]), at=node) for node in level.values()]

@@ -4,7 +4,8 @@ A net has one beginning and one or several ends, or several beginnings and one e
 box without an arrowhead, or begins at nothing; an end is an arrowhead at a box, or at a word without a box.
 """
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,12 +40,12 @@ class Net:
 class Nets:
     """Finds the nets among the lines of a paragraph, and the words that are part of them.
 
-    ``words`` are states without a box; ``between`` are the phrases within a broken
-    line, by the node that stands for them.
+    ``phrases`` are those that are part of no line, by each of their cells; ``words`` are states without a box;
+    ``between`` are the phrases within a broken line, by the node that stands for them.
     """
 
     wires: Wires
-    phrases: list[Phrase]
+    phrases: dict[GridCell, Phrase]
     words: dict[Stroke, Phrase] = field(default_factory=dict)
     between: dict[Stroke, list[Phrase]] = field(default_factory=dict)
 
@@ -57,9 +58,10 @@ class Nets:
         self._point()
         self._mend()
         found = []
+        named = {cell: word for word in self.words.values() for cell in word.cells()}
         for nodes in self.wires.components():
             before = len(self.wires.problems)
-            ends = tuple(self._ends(nodes))
+            ends = tuple(self._ends(nodes, named))
             found.append(Net(nodes=nodes, ends=ends, broken=len(self.wires.problems) > before))
         return found
 
@@ -74,21 +76,18 @@ class Nets:
                 self.words[node] = word
         self._take(self.words.values())
 
-    def _at(self, cell: GridCell) -> Phrase | None:
-        return next((phrase for phrase in self.phrases if phrase.covers(cell)), None)
-
     def _word(self, cell: GridCell, to: Direction) -> Phrase | None:
         """The phrase that a line at *cell* points at in that direction."""
         for far in range(1, 2 if to in "NS" else NEAR + 2):
             there = beyond(cell, to, far)
-            phrase = self._at(there)
+            phrase = self.phrases.get(there)
             if phrase is not None or self.wires.sheet.at(there) != " ":
                 return phrase
         return None
 
     def _take(self, those: Iterable[Phrase]) -> None:
-        gone = set(those)
-        self.phrases[:] = [phrase for phrase in self.phrases if phrase not in gone]
+        for cell in itertools.chain.from_iterable(phrase.cells() for phrase in those):
+            self.phrases.pop(cell, None)
 
     def _mend(self) -> None:
         """Join the two parts of each line that is broken by a label."""
@@ -117,12 +116,12 @@ class Nets:
         """The label at which the line from *node* is broken, and where the line continues behind it."""
         label: list[Phrase] = []
         if to == "E":
-            starts = [beyond(node.cell, to, far) for far in range(1, NEAR + 1)]
-            label = [phrase for phrase in self.phrases if phrase.start in starts][:1]
+            cells = [beyond(node.cell, to, far) for far in range(1, NEAR + 1)]
+            label = [self.phrases[cell] for cell in cells if cell in self.phrases][:1]
             behind = [(node.cell[0], label[0].last + far) for far in range(1, NEAR + 1)] if label else []
         else:
             cell = beyond(node.cell, to)
-            while here := self._at(cell):
+            while here := self.phrases.get(cell):
                 label.append(here)
                 cell = beyond(cell, to)
             behind = [cell] if label else []
@@ -134,7 +133,7 @@ class Nets:
                 return (label, other) if fits else None
         return None
 
-    def _ends(self, nodes: tuple[Stroke, ...]) -> Iterable[NetEnd]:
+    def _ends(self, nodes: tuple[Stroke, ...], named: Mapping[GridCell, Phrase]) -> Iterable[NetEnd]:
         for node in sorted(nodes):
             touches = self.wires.touches.get(node, ())
             for touch in touches:
@@ -149,19 +148,18 @@ class Nets:
                     what = f"the arrowhead '{self.wires.sheet.at(node.cell)}' points at nothing"
                     self._add_problem(node.cell, what, "let it touch the box, or the word, that it leads to")
             elif len(self.wires.links[node]) + len(touches) == 1:
-                yield from self._beginning(node)
+                yield from self._beginning(node, named)
 
-    def _beginning(self, node: Stroke) -> Iterable[NetEnd]:
-        """The end of a line that has no arrowhead and touches no box."""
+    def _beginning(self, node: Stroke, named: Mapping[GridCell, Phrase]) -> Iterable[NetEnd]:
+        """The end of a line that has no arrowhead and touches no box; *named* are the words by each of their cells."""
         (back,) = self.wires.links[node] or [to for to in OPPOSITE if self._touched(node, to)]
         to = OPPOSITE[back]
-        for word in dict.fromkeys(self.words.values()):
-            if any(cell == beyond(node.cell, to, far) for cell in word.cells() for far in range(1, NEAR + 1)):
-                yield NetEnd(state=word.text, node=node, cell=node.cell, head=False)
-                return
         for far in range(1, NEAR + 1):
             there = beyond(node.cell, to, far)
-            phrase = self._at(there)
+            if there in named:
+                yield NetEnd(state=named[there].text, node=node, cell=node.cell, head=False)
+                return
+            phrase = self.phrases.get(there)
             if phrase is not None and phrase.text in STARTS:
                 self._take([phrase])
                 break

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
-from fsm.diagrams.read.strokes import GridCell
+from fsm.diagrams.read.strokes import GridCell, beyond
 from fsm.diagrams.read.wires import Wires
+from fsm.machine.traversal import closure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +23,6 @@ class Phrase:
     @property
     def start(self) -> GridCell:
         return self.row, self.first
-
-    def covers(self, cell: GridCell) -> bool:
-        return self.row == cell[0] and self.first <= cell[1] <= self.last
-
-    def above(self, other: Phrase) -> bool:
-        """Whether *other* is on the next line, and below a part of it."""
-        return self.row == other.row - 1 and self.first <= other.last and other.first <= self.last
 
     def cells(self) -> Iterator[GridCell]:
         return ((self.row, column) for column in range(self.first, self.last + 1))
@@ -51,14 +46,20 @@ def phrases(lines: Wires) -> list[Phrase]:
     return found
 
 
-def stacked(those: Iterable[Phrase]) -> list[tuple[Phrase, ...]]:
+def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
     """*those* in stacks: phrases on consecutive lines, one above the other."""
-    stacks: list[list[Phrase]] = []
-    for phrase in sorted(those, key=lambda each: each.start):
-        above = [stack for stack in stacks if any(each.above(phrase) for each in stack)]
-        stacks = [stack for stack in stacks if stack not in above]
-        stacks.append([*(each for stack in above for each in stack), phrase])
-    return [tuple(sorted(stack, key=lambda each: each.start)) for stack in stacks]
+    at = {cell: phrase for phrase in those for cell in phrase.cells()}
+
+    def touched(phrase: Phrase) -> Iterator[Phrase]:
+        around = (beyond(cell, to) for cell in phrase.cells() for to in ("N", "S"))
+        return (at[cell] for cell in around if cell in at)
+
+    seen: set[Phrase] = set()
+    for phrase in at.values():
+        if phrase not in seen:
+            stack = closure([phrase], touched)
+            seen.update(stack)
+            yield tuple(sorted(stack, key=attrgetter("start")))
 
 
 def names(stack: Iterable[Phrase]) -> tuple[str, ...]:
