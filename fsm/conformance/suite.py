@@ -1,6 +1,7 @@
 """Tests of one implementation, from beginning to end: what was covered, and what is not legal."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -203,7 +204,10 @@ def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
 def _tour(oracle: Oracle, sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]) -> list[Failure]:
     """Aim at every edge in turn, near ones first, and see where it leads; one failure of each kind."""
     found: dict[tuple[object, ...], Failure] = {}
-    sequences = DistinguishingSequences(oracle=oracle, shown=_shows(oracle, sut), emitted=isinstance(sut, Emitting))
+    first = Execution(oracle, sut)
+    with suppress(FailedError):  # the first test reports it
+        first.reset()
+    sequences = DistinguishingSequences(oracle=oracle, shown=first.shown, emitted=isinstance(sut, Emitting))
     for number, edge in enumerate(oracle.plan.edges):
         advanced(number)
         for run in (edge.to and sequences.runs(edge.to)) or ((),):
@@ -218,15 +222,6 @@ def _tour(oracle: Oracle, sut: SUT, cover: Cover, most: int, advanced: Callable[
                 if not failed.failure.trace or len(found) >= most:
                     return list(found.values())
     return list(found.values())
-
-
-def _shows(oracle: Oracle, sut: SUT) -> bool:
-    walk = Execution(oracle, sut)
-    try:
-        walk.reset()
-    except FailedError:
-        return True  # the first test reports why
-    return walk.shown
 
 
 def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int) -> list[Failure]:

@@ -37,7 +37,13 @@ _READS: Final = 1_024
 """Number of status calls whose interval is kept for the line with their result."""
 
 
-class CriCallLine(msgspec.Struct, gc=False):
+_STATUS: Final = ("created", "started", "finished", "exit_code", "reason", "message")
+"""What a status has beside the state."""
+
+
+class CriCallLine(
+    msgspec.Struct, gc=False, rename={"created": "created_at", "started": "started_at", "finished": "finished_at"}
+):
     """One line of a recording."""
 
     op: str
@@ -48,23 +54,16 @@ class CriCallLine(msgspec.Struct, gc=False):
     code: str = ""
     detail: str = ""
     state: str = ""
-    created_at: int | str | None = None
-    started_at: int | str | None = None
-    finished_at: int | str | None = None
+    created: int | str | None = None
+    started: int | str | None = None
+    finished: int | str | None = None
     exit_code: int | None = None
     reason: str | None = None
     message: str | None = None
 
     def fields(self) -> dict[str, int | str]:
-        shown = {
-            "created": self.created_at,
-            "started": self.started_at,
-            "finished": self.finished_at,
-            "exit-code": self.exit_code,
-            "reason": self.reason,
-            "message": self.message,
-        }
-        return {name: value for name, value in shown.items() if value is not None}
+        found = structs.asdict(self)
+        return {name.replace("_", "-"): found[name] for name in _STATUS if found[name] is not None}
 
     def __post_init__(self) -> None:
         if self.code != "OK":

@@ -45,13 +45,13 @@ def written(container: Container) -> Status:
 
 
 def running(container: Container) -> Container:
-    container.create(LIMITS)
+    container.call("create", LIMITS)
     container.call("start")
     return container
 
 
 def test_each_event_is_written_to_the_checkpoint(container: Container, world: SimulatedWorld) -> None:
-    container.create(LIMITS)
+    container.call("create", LIMITS)
     assert ("created", Status(created_at=1001, resources=LIMITS)) == (container.state, written(container))
 
     container.call("start")
@@ -67,7 +67,7 @@ def test_each_event_is_written_to_the_checkpoint(container: Container, world: Si
 
 
 def test_a_failed_start_records_the_reason(container: Container, world: SimulatedWorld) -> None:
-    container.create()
+    container.call("create")
     world.faults.add("run")
 
     with pytest.raises(CallError, match=r"^start: UNKNOWN: cannot run$"):
@@ -85,7 +85,7 @@ def test_a_failed_start_records_the_reason(container: Container, world: Simulate
 
 
 def test_a_start_that_cannot_be_recorded_is_undone(container: Container, world: SimulatedWorld) -> None:
-    container.create()
+    container.call("create")
     before = written(container)
     world.faults.add("disk")
 
@@ -120,7 +120,7 @@ def test_an_exit_that_cannot_be_written_changes_nothing(container: Container, wo
 
 @pytest.mark.parametrize("state", ["created", "running", "exited"])
 def test_an_oom_kill_is_recorded_in_every_state(container: Container, state: str) -> None:
-    container.create()
+    container.call("create")
     if state != "created":
         container.call("start")
     if state == "exited":
@@ -131,7 +131,7 @@ def test_an_oom_kill_is_recorded_in_every_state(container: Container, state: str
 
 
 def test_flags_are_in_memory_only(container: Container) -> None:
-    container.create()
+    container.call("create")
     assert container.begin("start")
     assert ("starting", True, False) == (container.state, container.status().starting, written(container).starting)
     assert not container.end("start")
@@ -156,7 +156,7 @@ def test_a_stop_finds_no_process(container: Container, world: SimulatedWorld) ->
 def test_limits_are_written(container: Container) -> None:
     running(container)
     more = Resources(linux=LinuxResources(unified={"memory.high": "1"}))
-    container.update_resources(more)
+    container.call("update-resources", more)
     assert more.linux
     more.linux.unified["memory.high"] = "2"
 
@@ -172,13 +172,13 @@ def test_calls_on_an_absent_container(container: Container) -> None:
     for call in (lambda: container.call("start"), container.status, lambda: container.call("exec")):
         with pytest.raises(CallError, match="NOT_FOUND: a container in state absent"):
             call()
-    container.create()
+    container.call("create")
     with pytest.raises(CannotHappenError):
         container.exited(Exit(0, 1))
 
 
 def test_a_removal_that_another_one_overtook_succeeds(container: Container, world: SimulatedWorld) -> None:
-    container.create()
+    container.call("create")
     assert container.begin("remove")
     world.known = False
     container.call("remove")
@@ -190,7 +190,7 @@ def test_a_removal_that_another_one_overtook_succeeds(container: Container, worl
 def test_a_removal_that_cannot_delete_the_file_can_be_repeated(
     container: Container, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    container.create()
+    container.call("create")
 
     def refused(_path: Path, *, missing_ok: bool = False) -> None:
         del missing_ok
@@ -279,7 +279,7 @@ def test_a_process_that_cannot_be_dropped_leaves_it_unknown(world: SimulatedWorl
 
 
 def test_without_containerds_record_the_file_is_removed(container: Container, world: SimulatedWorld) -> None:
-    container.create()
+    container.call("create")
     world.known = False
 
     assert "absent" == Container.recovered(container.root, world).state
@@ -288,12 +288,12 @@ def test_without_containerds_record_the_file_is_removed(container: Container, wo
 
 def test_a_record_that_containerd_cannot_read_is_skipped(container: Container, world: SimulatedWorld) -> None:
     """It is not found, and cannot be made anew; a removal succeeds, and the next restart may find it all the same."""
-    container.create()
+    container.call("create")
     world.faults.add("look")
     skipped = Container.recovered(container.root, world)
     skipped.call("remove")
     with pytest.raises(CallError):
-        skipped.create()
+        skipped.call("create")
     assert ("absent", "skipped-created") == (skipped.shows, skipped.state)
 
     world.mend()
@@ -301,7 +301,7 @@ def test_a_record_that_containerd_cannot_read_is_skipped(container: Container, w
 
 
 def test_of_many_starts_one_succeeds(container: Container) -> None:
-    container.create()
+    container.call("create")
     refused: list[str] = []
 
     def start() -> None:

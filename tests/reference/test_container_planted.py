@@ -26,54 +26,55 @@ if TYPE_CHECKING:
     from typing import Self
 
     from fsm.reference.container.faults import SimulatedWorld
+    from fsm.reference.container.record import Resources
     from fsm.reference.container.world import Exit
 
 
 class StopOfAbsentFails(Container):
     """Stopping an absent container is an error."""
 
-    def begin(self, event: str) -> bool:
+    def begin(self, event: str, resources: Resources | None = None) -> bool:
         if event == "stop" and self.state == "absent":
             raise CallError(event, "NOT_FOUND", "no such container")
-        return super().begin(event)
+        return super().begin(event, resources)
 
 
 class RemovalOfAbsentFails(Container):
     """Removing an absent container is an error."""
 
-    def begin(self, event: str) -> bool:
+    def begin(self, event: str, resources: Resources | None = None) -> bool:
         if event == "remove" and self.state == "absent":
             raise CallError(event, "NOT_FOUND", "no such container")
-        return super().begin(event)
+        return super().begin(event, resources)
 
 
 class StopEndsCreated(Container):
     """Stopping a created container makes it exited."""
 
-    def begin(self, event: str) -> bool:
+    def begin(self, event: str, resources: Resources | None = None) -> bool:
         if event == "stop" and self.state == "created":
             self._effects.write(finished_at=self.world.now())
             self.position = self.position._driver.position("exited")
             return False
-        return super().begin(event)
+        return super().begin(event, resources)
 
 
 class StartsExited(Container):
     """An exited container can be started again."""
 
-    def begin(self, event: str) -> bool:
+    def begin(self, event: str, resources: Resources | None = None) -> bool:
         if event == "start" and self.state == "exited":
             self._effects.write(started_at=self.world.now(), finished_at=0)
             self.position = self.position._driver.position("running")
             return False
-        return super().begin(event)
+        return super().begin(event, resources)
 
 
 class ExecInCreated(Container):
     """A command is run in a container that does not run."""
 
-    def begin(self, event: str) -> bool:
-        return False if event == "exec" and self.state == "created" else super().begin(event)
+    def begin(self, event: str, resources: Resources | None = None) -> bool:
+        return False if event == "exec" and self.state == "created" else super().begin(event, resources)
 
 
 class ExitRecreates(Container):

@@ -51,7 +51,7 @@ class ReferenceContainers(Containers):
     def create(self, pod: str) -> None:
         """Create another one."""
         container = self._make(pod)
-        self._call(container.create)
+        self._call(partial(container.call, "create"))
         self.of.setdefault(pod, []).append(container)
 
     def stop(self, pod: str) -> None:

@@ -25,7 +25,7 @@ class Container(Driven):
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     container = Container(Path(folder, "c1"), SimulatedWorld(Path(folder, "c1")))
-    ...     container.create()
+    ...     container.call("create")
     ...     container.call("start")
     ...     container.call("stop")
     ...     container.state, container.status().exit_code
@@ -71,26 +71,21 @@ class Container(Driven):
         storage = self._effects.storage
         return storage.get() if storage else None
 
-    def create(self, resources: Resources | None = None) -> None:
-        self._limit("create", resources)
-
     def status(self) -> Status:
         with self._step():
             self._begin("status")
             return self._effects.status()
 
-    def update_resources(self, resources: Resources) -> None:
-        self._limit("update-resources", resources)
-
-    def call(self, event: str) -> None:
-        """The call *event*, by the machine's name, from beginning to end."""
-        in_progress = self.begin(event)
+    def call(self, event: str, resources: Resources | None = None) -> None:
+        """The call *event*, by the machine's name, from beginning to end; some calls set *resources*."""
+        in_progress = self.begin(event, resources)
         while in_progress:
             in_progress = self.end(event)
 
-    def begin(self, event: str) -> bool:
+    def begin(self, event: str, resources: Resources | None = None) -> bool:
         """Begin the call *event*; whether it is still in progress."""
         with self._step():
+            self._effects.resources = resources
             return self._begin(event)
 
     def end(self, event: str) -> bool:
@@ -126,11 +121,6 @@ class Container(Driven):
                 yield
             finally:
                 self._check()
-
-    def _limit(self, event: str, resources: Resources | None) -> None:
-        with self._step():
-            self._effects.resources = resources
-            self._begin(event)
 
     def _begin(self, event: str) -> bool:
         self._effects.why = f"a container in state {self.state}"

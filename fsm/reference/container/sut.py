@@ -108,8 +108,8 @@ class ContainerSUT(ReferenceSUT[Container]):
 
     def _happen(self, event: str) -> None:
         actions: dict[str, Callable[[], None]] = {
-            "create": lambda: self.container.create(self._new_limits()),
-            "update-resources": lambda: self.container.update_resources(self._new_limits()),
+            "create": lambda: self.container.call("create", self._new_limits()),
+            "update-resources": lambda: self.container.call("update-resources", self._new_limits()),
             "exit": self._exit,
             "oom": self.container.oom,
             "restart": self._restart,

@@ -179,6 +179,8 @@ class EventQueue(Generic[E]):
         if subscription in self._subscriptions:
             self._subscriptions.remove(subscription)
             self._unsubscribe(subscription, before)
+            if not self._subscriptions:
+                self._next = self._position(subscription.state)
         subscription.notify()
 
     def _position(self, state: str = "") -> Position:
@@ -215,5 +217,3 @@ class EventQueue(Generic[E]):
         """Clean up after *subscription*, which was in the state *before*."""
         del before
         subscription.unread.clear()
-        if not self._subscriptions:
-            self._next = self._position(subscription.state)

@@ -79,5 +79,3 @@ class UpstreamEventQueue(EventQueue[E]):
             self._unnoticed.append(subscription)
         if before == "blocked" and not self._subscriptions:
             self._retain(subscription.waiting)
-        if not self._subscriptions:
-            self._next = self._position(subscription.state)
