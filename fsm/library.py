@@ -4,12 +4,13 @@ Files are read each time, so that a change is seen; what the same bytes of the s
 """
 
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from importlib.resources import files
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from fsm.errors import InputError, Problem, nearest
 from fsm.language.build import build
@@ -17,11 +18,14 @@ from fsm.language.build.specification import specify
 from fsm.language.build.systems import build_system
 from fsm.language.machine_file import Written
 from fsm.language.property_file import Stated
-from fsm.language.read import File, content, form_of, parse
+from fsm.language.read import F, File, content, form_of, parse
+from fsm.language.read.mistakes import with_meaning
 from fsm.language.system_file import WrittenSystem
 from fsm.machine import Machine
 from fsm.product.system import System
 from fsm.property.claims import Specification, is_of
+
+T = TypeVar("T")
 
 Role: TypeAlias = Literal["contract", "implementation", "system", "part"]
 
@@ -144,7 +148,7 @@ def load_system(name: str | PathLike[str]) -> System:
     'node'
     """
     path = Path(_located(fspath(name), "models/systems", systems(), "system"))
-    return build_system(_composed(content(path), path=str(path)), partial(_part, path))
+    return _made(_composed, content(path), WrittenSystem, str(path), partial(build_system, find=partial(_part, path)))
 
 
 def _part(path: Path, machine: str) -> Machine:
@@ -215,7 +219,7 @@ def _specified(path: Path, machine: Machine | System | None) -> Specification[Ma
         hint = f"write its properties in {path}, or give the path of a property file"
         what = "has no properties"
         raise InputError([Problem(path=machine.path or machine.name, line=0, code="FSM306", what=what, hint=hint)])
-    return specify(_stated(content(path), path=str(path)), partial(_beside, path))
+    return _made(_stated, content(path), Stated, str(path), partial(specify, find=partial(_beside, path)))
 
 
 def _beside(path: Path, name: str) -> Machine | System:
@@ -246,7 +250,16 @@ def single(specification: Specification[System]) -> Specification[System]:
 
 @lru_cache(maxsize=REMEMBERED)
 def _machine(data: bytes, path: str) -> Machine:
-    return build(parse(data, Written, path=path))
+    return _made(partial(parse, form=Written), data, Written, path, build)
+
+
+def _made(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, make: Callable[[File[F]], T]) -> T:
+    """What *make* makes of *data*, which *read* takes for a file of this *form*; all mistakes of both kinds are reported."""
+    try:
+        file = read(data, path=path)
+    except InputError as error:
+        raise with_meaning(error, data, form, path=path, make=make) from None
+    return make(file)
 
 
 def _a_system(name: str) -> Problem:

@@ -29,7 +29,7 @@ def misfits(
     errors: Iterable[ErrorDetails], document: Mapping[str, Any], path: str, lines: Lines, vocabulary: Vocabulary
 ) -> tuple[Problem, ...]:
     """What pydantic found in *document*, one problem a place, by line."""
-    places = [(error, *_where(error, document)) for error in errors]
+    places = [(error, *place(error, document)) for error in errors]
     around = {where[:length] for _, where, _ in places for length in range(len(where))}
     found: dict[tuple[Keys, bool], Problem] = {}
     for error, where, named in places:
@@ -42,7 +42,7 @@ def misfits(
     return tuple(sorted(found.values(), key=lambda problem: problem.line))
 
 
-def _where(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]:
+def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]:
     """Where in *document* the *error* is, and whether it is about the name that stands there.
 
     pydantic mixes words of its own into the path, such as ``<table>`` for one

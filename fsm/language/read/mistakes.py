@@ -1,0 +1,112 @@
+"""Mistakes of form and of meaning in one report: what is left of a file that does not fit its vocabulary is made anyway."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from fsm.errors import InputError, Problem
+from fsm.language.read import F, File
+from fsm.language.read.forms import place
+from fsm.language.read.positions import Keys, locate
+from fsm.language.read.toml import document
+
+ROUNDS: Final = 8
+"""Times that what does not fit is left out: what then lacks something is found in the next."""
+
+STAND_IN: Final = "stand-in"
+_FORM: Final = {"FSM010", "FSM011", "FSM012"}
+_ALONE: Final = re.compile(r"FSM(10[12458]|11[0478]|12[468]|13[012]|30[45]|70[12])")
+"""The codes of mistakes in what is written, whatever else stands in its table."""
+_AMONG: Final = re.compile(r"FSM(11[1569]|12[29])")
+"""The codes of what may be a mistake only for want of what was left out elsewhere."""
+
+
+def with_meaning(
+    error: InputError, data: bytes, form: type[F], *, path: str, make: Callable[[File[F]], object]
+) -> InputError:
+    """*error*, how *data* does not fit *form*, with what *make* finds wrong in the parts of it that do.
+
+    Left out is what may come of what was left out: it speaks of a word that stands there, or is about the same table
+    or the file as a whole.
+    """
+    if not {each.code for each in error.problems} <= _FORM:
+        return error
+    rest = _Rest(data, path)
+    for _ in range(ROUNDS):
+        try:
+            file = File(path=path, written=form.model_validate(rest.document), lines=rest.lines)
+            make(file)
+        except ValidationError as misfits:
+            left = [rest.mended(each) for each in misfits.errors(include_url=False)]
+            if not all(left):
+                return error
+        except InputError as meant:
+            sound = (each for each in meant.problems if each.path == path and rest.sound(each))
+            return InputError(sorted((*error.problems, *sound), key=lambda problem: problem.line))
+        else:
+            return error
+    return error
+
+
+class _Rest:
+    """What is left of a file, the words in what was left out, and the tables where that stood."""
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self.document: Any = document(data, path)
+        self.lines = locate(data)
+        self._lost = {STAND_IN}
+        self._stood: set[Keys] = set()
+        self._touched: set[str | int] = set()
+
+    def mended(self, error: ErrorDetails) -> bool:
+        """Leave out what does not fit, or put a stand-in for what is missing; whether anything is left."""
+        at, _ = place(error, self.document)
+        self._touched |= {*at[1:2]} or {*at}
+        self._lost |= {*_words(at[1:2])} if at[0] == "part" else set()
+        missing = error["type"] == "missing"
+        if missing and at not in self._stood:
+            self._stood.add(at)
+            self._holder(at)[at[-1]] = STAND_IN
+            return True
+        at = at[:-1] if missing else at
+        while at and isinstance(at[-1], int):  # of a list nothing is left
+            at = at[:-1]
+        if at:
+            self._lost |= {*_words(at[-1]), *_words(self._holder(at).pop(at[-1], None))}
+        return (len(at) > 1 and at[0] != "define") or error["type"] == "extra_forbidden"
+
+    def _holder(self, at: Keys) -> dict[str | int, Any]:
+        """The table in which *at* stands, or one that is in none if it was left out with that."""
+        found = self.document
+        for key in at[:-1]:
+            try:
+                found = found[key]
+            except (KeyError, IndexError, TypeError):
+                return {}
+        return found if isinstance(found, dict) else {}
+
+    def sound(self, problem: Problem) -> bool:
+        """Whether *problem* is one whatever takes the place of what was left out."""
+        like = {name for name, each in self.document.get("event", {}).items() if each.get("like") in self._touched}
+        near = {line for key, line in self.lines.of.items() if not (self._touched | like).isdisjoint(key)}
+        quoted = {word for text in re.findall("'([^']*)'", problem.what) for word in _words(text)}
+        kinds = {f"{kind}{s}" for kind in re.findall(r"unknown [a-z ]*?(\w+) '", problem.what) for s in ("", "s")}
+        if _AMONG.match(problem.code) or not self._lost.isdisjoint(quoted | kinds):
+            return False
+        apart = problem.line not in near and self._touched.isdisjoint(quoted)
+        return apart or bool(_ALONE.match(problem.code))
+
+
+def _words(value: object) -> Iterator[str]:
+    """The words in *value*, and in the keys and values within."""
+    match value:
+        case str():
+            yield from re.findall(r"[A-Za-z0-9_.-]+", value)
+        case dict() | list() | tuple():
+            for each in (*value, *value.values()) if isinstance(value, dict) else value:
+                yield from _words(each)
+        case _:
+            pass
