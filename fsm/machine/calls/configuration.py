@@ -43,8 +43,7 @@ class ConfigurationSet:
     """
 
     def __init__(self) -> None:
-        self._open: dict[tuple[object, ...], list[_Open]] = {}
-        self._whole: dict[tuple[object, ...], list[Configuration]] = {}
+        self._known: dict[tuple[object, ...], list[tuple[_Open, Configuration]]] = {}
         self._met: set[Configuration] = set()
         self.size = 0
 
@@ -54,20 +53,18 @@ class ConfigurationSet:
             return False
         self._met.add(new)
         shape, mine = _split(new)
-        known = self._open.setdefault(shape, [])
-        for other in known:
+        known = self._known.setdefault(shape, [])
+        for other, _ in known:
             if _covers(other, mine):
                 return False
-        left = [index for index, other in enumerate(known) if not _covers(mine, other)]
-        whole = self._whole.setdefault(shape, [])
+        left = [each for each in known if not _covers(mine, each[0])]
         self.size += 1 + len(left) - len(known)
-        self._open[shape] = [*(known[index] for index in left), mine]
-        self._whole[shape] = [*(whole[index] for index in left), new]
+        known[:] = [*left, (mine, new)]
         return True
 
     def all(self) -> Configurations:
         """What is left."""
-        return frozenset(each for whole in self._whole.values() for each in whole)
+        return frozenset(each for known in self._known.values() for _, each in known)
 
 
 def within(less: Configurations, more: Configurations) -> bool:
@@ -89,6 +86,8 @@ class _Open(NamedTuple):
 
 def _split(each: Configuration) -> tuple[tuple[object, ...], _Open]:
     """What must be the same in two configurations for one to cover the other, and what may be more open."""
+    if not each.pending:
+        return (each.state, (), each.queue), _Open((0,), each.deviations, each.due)
     waited: list[tuple[int, int]] = []
     met: list[int] = []
     late = 0
@@ -120,7 +119,7 @@ def each_of(calls: tuple[Pending, ...]) -> Iterator[tuple[Pending, tuple[Pending
 
 def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
     """*calls*, a sorted bag, with *call* in it."""
-    return tuple(sorted((*calls, call)))
+    return tuple(sorted((*calls, call))) if calls else (call,)
 
 
 def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...]:
@@ -131,8 +130,6 @@ def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...
 
 def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
     """*calls* once the entity has come to *state*: those that have not acted may meet it."""
-    if not calls:
-        return calls
     bit = 1 << state
     for call in calls:
         if call.stage == ASKED and not call.met & bit:

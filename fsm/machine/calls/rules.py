@@ -38,6 +38,8 @@ LOST: Final = -6
 LOST_BEGUN: Final = -7
 """As lost, and in a state that others may meet."""
 
+_ACTING: Final = frozenset({ASKED, BEGUN, LOST, LOST_BEGUN})
+
 
 class CallInstant(NamedTuple):
     """One instant of an event or of a call: the ``way`` that ``row`` went, ``None`` where that is unspecified.
@@ -71,19 +73,19 @@ class Rules:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._instants: dict[tuple[int, int, bool], tuple[CallInstant, ...]] = {}
+        self._instants: dict[tuple[int, int, int], tuple[CallInstant, ...]] = {}
 
     def instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
         """Every way in which an event of *row*, or a call that is as far as *stage*, may go in *state*.
 
         In the order of the model; empty where it cannot happen, and for a call that does not act any more.
         """
-        begun = stage in {BEGUN, LOST_BEGUN}
-        if not begun and stage not in {ASKED, LOST}:
+        if stage not in _ACTING:
             return ()
-        found = self._instants.get((state, row, begun))
+        found = self._instants.get((state, row, stage))
         if found is None:
-            found = self._instants[state, row, begun] = self._found(state, row, begun=begun)
+            begun = stage in {BEGUN, LOST_BEGUN}
+            found = self._instants[state, row, stage] = self._found(state, row, begun=begun)
         return found
 
     def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:

@@ -28,6 +28,8 @@ from fsm.machine.table import Table, Way
 ASSUMED: Final = "assumed "
 """What marks, among the deviations on which a configuration rests, an event that is assumed to have happened."""
 
+_ASKED: Final = frozenset({ASKED, LOST})
+
 LIMIT = 20_000
 """Configurations of one entity beyond its states; with more the search gives up and says so."""
 
@@ -81,16 +83,21 @@ class Unobserved:
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:
         """*configurations*, and all that may come of them unobserved, but for those that others cover."""
         found = ConfigurationSet()
+        most = (self.limit or LIMIT) + len(self.table.states)
         todo = [each for each in configurations if found.add(each)]
         while todo:
             todo += [each for each in self._unseen(todo.pop()) if found.add(each)]
-            if found.size > (self.limit or LIMIT) + len(self.table.states):
+            if found.size > most:
                 raise TooManyError
         return found.all()
 
     def _unseen(self, here: Configuration) -> Iterator[Configuration]:
         for call, others in each_of(here.pending):
+            asked = call.stage in _ASKED
             for instant in self.rules.instants(here.state, call.row, call.stage):
+                way = instant.way
+                if asked and way and instant.stage >= 0 and instant.to == here.state and not self.apart(way, here):
+                    continue  # it has moved nothing: what it has met says all
                 yield from self._acts(here, call, others, instant)
         for row in self.unseen:
             for instant in self.rules.instants(here.state, row):
@@ -98,15 +105,13 @@ class Unobserved:
 
     def _acts(
         self, here: Configuration, call: Pending, others: tuple[Pending, ...], instant: CallInstant
-    ) -> Iterator[Configuration]:
+    ) -> Iterable[Configuration]:
         """The next *instant* of *call* beside *others*, if it moves the entity: it begins, goes on, or ends."""
         _, way, to, stage = instant
         lost = call.stage <= LOST
-        asked = call.stage in {ASKED, LOST}
-        if asked and way is not None and stage >= 0 and to == here.state and not self.apart(way, here):
-            return  # it has moved nothing: what it has met says all
+        asked = call.stage in _ASKED
         if way is None and ((asked and not self.silence) or (lost and not asked)):
-            return
+            return ()
         if lost:
             after = late(here.pending, call.row, LOST_BEGUN) if stage == BEGUN else here.pending
         else:
@@ -114,9 +119,8 @@ class Unobserved:
             met = (1 << len(self.table.states)) - 1 if way is None and not asked else met
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
-            yield from self._anything_emitted(here._replace(state=to, pending=passing(after, to), due=-1))
-        else:
-            yield from self._went(here, instant, after)
+            return self._anything_emitted(here._replace(state=to, pending=passing(after, to), due=-1))
+        return self._went(here, instant, after)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
         """*call*, which is in progress beside *others*, goes on by one instant, and is held there."""
@@ -128,29 +132,31 @@ class Unobserved:
             elif instant.stage == BEGUN:
                 yield from self._went(here, instant, held)
 
-    def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterator[Configuration]:
+    def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterable[Configuration]:
         """An event of *row* that is no call happens by *instant*."""
         pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
         if instant.way is None:
-            if self.silence:
-                moved = here._replace(state=instant.to, pending=passing(pending, instant.to), due=-1)
-                yield from [moved] if row in self.unseen else self._anything_emitted(moved)
-            return
+            if not self.silence:
+                return ()
+            moved = here._replace(state=instant.to, pending=passing(pending, instant.to), due=-1)
+            return (moved,) if row in self.unseen else self._anything_emitted(moved)
         if row == self.assumed:
             here = resting_on(here, f"{ASSUMED}{self.table.rows[row].name}")
-        yield from self._went(here, instant, pending)
+        return self._went(here, instant, pending)
 
-    def _went(self, here: Configuration, instant: CallInstant, pending: tuple[Pending, ...]) -> Iterator[Configuration]:
-        queue = self._queued(here.queue, instant.emits)
+    def _went(
+        self, here: Configuration, instant: CallInstant, pending: tuple[Pending, ...]
+    ) -> tuple[Configuration, ...]:
+        queue = self._queued(here.queue, instant.way.emits if instant.way else ())
         if queue is None:
-            return
+            return ()
         deviations, due = here.deviations, here.due
         if instant.way is not None and instant.way.deviation is not None:
             deviations = tuple(sorted({*deviations, instant.way.deviation.name}))
         if self.limits:
             index = instant.way.index if instant.way is not None else -1
             due = index if index in self.limits else due if instant.to in self.limits.get(due, ()) else -1
-        yield Configuration(instant.to, passing(pending, instant.to), queue, deviations, due)
+        return (Configuration(instant.to, passing(pending, instant.to), queue, deviations, due),)
 
     def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
         """*queue* and then *emits*; ``None`` if that cannot be: other outputs come, or earlier ones must be seen first."""
