@@ -125,9 +125,7 @@ class Plan:
         for row in self.table.rows:
             if row.ends:
                 continue
-            left = IDLE if row.event.interrupts else point.call
-            for stages in self._whole(row.index, point.state):
-                yield self._edge(point, "do", stages, left)
+            yield from self.alternatives(point, row.event.name, "do")
             if self.overlaps and point.call == IDLE:
                 for way in self.table.step(point.state, row.index) or ():
                     if way.begins:

@@ -24,6 +24,8 @@ from fsm.reference.nri.nri_errors import BlockedError, NRIError, NRIStoppedError
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fsm.reference.nri.merge import MergedAnswers
     from fsm.reference.nri.messages import Container, Fields, Pod
 
@@ -304,13 +306,9 @@ def test_a_process_that_a_duplicate_domain_ends_is_found() -> None:
 def test_the_socket_is_opened_at_the_start_and_closed_at_the_stop() -> None:
     done: list[str] = []
 
-    class Opened:
-        def close(self) -> None:
-            done.append("closed")
-
-    def listen(path: str) -> Opened:
+    def listen(path: str) -> Callable[[], None]:
         done.append(path)
-        return Opened()
+        return lambda: done.append("closed")
 
     nri = NRI(Config(socket_path="here"), listen=listen)
     nri.start()
@@ -337,7 +335,7 @@ def test_a_start_without_a_socket_can_be_repeated(tmp_path: Path) -> None:
     def listen(path: str) -> Any:  # noqa: ANN401  # a file
         if broken.pop():
             raise PermissionError(13, "Permission denied")
-        return Path(path).open("w", encoding="utf-8")
+        return Path(path).open("w", encoding="utf-8").close
 
     broken.append(False)
     broken.append(True)

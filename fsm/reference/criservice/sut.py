@@ -8,7 +8,6 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from io import BytesIO
 from typing import Final, NoReturn
 
 from fsm.library import load_system
@@ -215,11 +214,10 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
         del event
         await self._handled.wait()
 
-    def _listen(self, path: str) -> BytesIO:
-        """What can be closed as a socket can, and to which no plugin connects."""
+    def _listen(self, path: str) -> Callable[[], object]:
         if not self._listens:
             raise OSError(f"cannot listen at {path}")
-        return BytesIO()
+        return bool
 
     def _ready(self) -> None:
         if not self.service.is_initialized():

@@ -21,7 +21,7 @@ from fsm.reference.nri.lifecycle import RELAYS, Lifecycle
 from fsm.reference.nri.merge import MergedAnswers
 from fsm.reference.nri.messages import NOTHING, Container, Fields, Pod, Request, Update, known
 from fsm.reference.nri.nri_errors import ChangesFailedError, NRIError, RegistrationError
-from fsm.reference.nri.plugins import Listener, Plugins, Relayed, relay_outcome
+from fsm.reference.nri.plugins import Plugins, Relayed, relay_outcome
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 _log = logging.getLogger(__name__)
@@ -59,12 +59,13 @@ class NRI:
         config: Config | None = None,
         domains: Domains | None = None,
         plugins: Iterable[Plugin] = (),
-        listen: Callable[[str], Listener] | None = None,
+        listen: Callable[[str], Callable[[], object]] = lambda _: bool,
         sync: SyncLock | None = None,
     ) -> None:
         """*plugins* are installed, and join at the start; *sync* keeps plugins from joining.
 
-        *listen* opens the socket at a path to which other plugins connect, or raises :class:`OSError`.
+        *listen* opens the socket at a path to which other plugins connect, and returns what closes it, or raises
+        :class:`OSError`.
         """
         self.config = config or default_config()
         release = self.config.release
@@ -73,7 +74,7 @@ class NRI:
         self._containers: Final = EntityStates("nri-container", release)
         self._installed: Final = tuple(plugins)
         self._listen: Final = listen
-        self._listener: Listener | None = None
+        self._close_socket: Callable[[], object] = bool
         terms = Terms(config=self.config, known=known(self._pods.outputs | self._containers.outputs))
         self._plugins: Final = Plugins(terms)
         self._life: Final = Lifecycle(release, terms.local, disabled=self.config.disable)
@@ -112,8 +113,7 @@ class NRI:
             if acts:
                 self._life.take("stop", "stopped")
                 self._plugins.close()
-                if self._listener is not None:
-                    self._listener.close()
+                self._close_socket()
 
     def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
         """Change the timeouts of plugins, in seconds, 0 for the default; negative ones are a :class:`ValueError`."""
@@ -250,9 +250,9 @@ class NRI:
         return outcome
 
     def _open_socket(self) -> None:
-        if self._listen is None or self.config.disable_connections:
+        if self.config.disable_connections:
             return
         try:
-            self._listener = self._listen(self.config.socket_path)
+            self._close_socket = self._listen(self.config.socket_path)
         except OSError as error:
             raise NRIError(f"no plugin can connect at {self.config.socket_path}: {error.strerror or error}") from error

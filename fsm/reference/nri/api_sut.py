@@ -136,7 +136,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         name = "k8s.io" if outcome == "duplicate" else f"domain-{next(self._numbers)}"
         self._domains.register(FakeDomain(name=name))
 
-    def _listen(self, path: str) -> socket.socket:
+    def _listen(self, path: str) -> Callable[[], None]:
         listener = socket.socket(socket.AF_UNIX)
         try:
             listener.bind(path + "/no/such/place" if self._unbindable else path)
@@ -145,7 +145,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
             self._unbound = True
             raise
         listener.listen()
-        return listener
+        return listener.close
 
     def _start(self, outcome: str) -> None:
         nri, before = self._here, len(self._plugin.synchronised)

@@ -2,19 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from fsm.machine import Outcome
 from fsm.reference.nri.connection import Connection, Plugin, Terms
 from fsm.reference.nri.merge import MergedAnswers
 from fsm.reference.nri.messages import Request
 from fsm.reference.nri.nri_errors import NRIError
-
-
-class Listener(Protocol):
-    """An open socket."""
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
