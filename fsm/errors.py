@@ -94,6 +94,11 @@ def printable(text: str) -> str:
     return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")
 
 
+def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> InputError:
+    """The error of an input with one mistake."""
+    return InputError([Problem(path=path, line=line, code=code, what=what, hint=hint)])
+
+
 def nearest(word: str, known: Iterable[str], *, of: str) -> str:
     """The hint for an unknown *word*: the closest known one, and all of them.
 
@@ -127,5 +132,4 @@ def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = 
             return file.read(most + 1)
     except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        what = f"cannot be opened: {reason}"
-        raise InputError([Problem(path=str(path), line=0, code=code, what=what, hint=hint)]) from error
+        raise refused(str(path), code, f"cannot be opened: {reason}", hint) from error

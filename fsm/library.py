@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from fsm.errors import InputError, Problem, nearest
+from fsm.errors import InputError, nearest, refused
 from fsm.language.build import build
 from fsm.language.build.specification import specify
 from fsm.language.build.systems import build_system
@@ -83,7 +83,7 @@ def load(name: str | PathLike[str]) -> Machine:
     """
     name = fspath(name)
     if name in systems():
-        raise InputError([_a_system(name)])
+        raise _a_system(name)
     path = _located(name, "models", names(), "model")
     return _machine(content(path), path)
 
@@ -94,7 +94,7 @@ def _located(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
         return name
     if name not in known:
         hint = f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"
-        raise InputError([Problem(path=name, line=0, code="FSM001", what=f"is not the name of a {what}", hint=hint)])
+        raise refused(name, "FSM001", f"is not the name of a {what}", hint)
     return str(home() / folder / f"{name}.toml")
 
 
@@ -182,7 +182,7 @@ def specification(name: str) -> Specification[Machine]:
     found = claims(name)
     if is_of(found, Machine):
         return found
-    raise InputError([_a_system(name)])
+    raise _a_system(name)
 
 
 def claims(name: str) -> Specification[Machine | System]:
@@ -194,15 +194,10 @@ def claims(name: str) -> Specification[Machine | System]:
     >>> claims("node").machine.name
     'node'
     """
-    if not is_path(name):
-        if name in systems():
-            return _specified(home() / "properties" / "systems" / f"{name}.toml", load_system(name))
-        return _specified(home() / "properties" / f"{name}.toml", load(name))
-    path = Path(name)
-    if _form_of(content(path), path=name) is Stated:
-        return _specified(path, None)
+    if is_path(name) and _form_of(content(name), path=name) is Stated:
+        return _specified(Path(name), None)
     described = load_system(name) if is_system(name) else load(name)
-    return _specified(_properties_beside(path.absolute()), described)
+    return _specified(_properties_beside(Path(described.path).absolute()), described)
 
 
 def _properties_beside(model: Path) -> Path:
@@ -217,8 +212,7 @@ def _specified(path: Path, machine: Machine | System | None) -> Specification[Ma
     """The properties in the file at *path*, of *machine* or of the one that it names."""
     if machine is not None and not path.is_file():
         hint = f"write its properties in {path}, or give the path of a property file"
-        what = "has no properties"
-        raise InputError([Problem(path=machine.path or machine.name, line=0, code="FSM306", what=what, hint=hint)])
+        raise refused(machine.path or machine.name, "FSM306", "has no properties", hint)
     return _made(_stated, content(path), Stated, str(path), partial(specify, find=partial(_beside, path)))
 
 
@@ -227,11 +221,8 @@ def _beside(path: Path, name: str) -> Machine | System:
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
     near = folder / name if is_path(name) else models / f"{name}.toml"
-    if near.is_file():
-        return load_system(str(near)) if is_system(str(near)) else load(str(near))
-    if name in systems():
-        return load_system(name)
-    return load(str(near) if is_path(name) else name)
+    found = str(near) if near.is_file() or is_path(name) else name
+    return load_system(found) if is_system(found) else load(found)
 
 
 def single(specification: Specification[System]) -> Specification[System]:
@@ -262,9 +253,9 @@ def _made(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, m
     return make(file)
 
 
-def _a_system(name: str) -> Problem:
+def _a_system(name: str) -> InputError:
     hint = "systems are for 'fsm check', 'findings', 'mutate', 'test' and 'show', and in Python for fsm.load_system"
-    return Problem(path=name, line=0, code="FSM001", what="is a system, not a machine", hint=hint)
+    return refused(name, "FSM001", "is a system, not a machine", hint)
 
 
 def is_path(name: str) -> bool:

@@ -17,7 +17,7 @@ from fsm.diagrams.compare import Comparison, choose
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
 from fsm.diagrams.read import Drawing, find
 from fsm.equivalence import compare as compare_behaviour
-from fsm.errors import InputError, Problem, nearest
+from fsm.errors import nearest, refused
 from fsm.library import load, names
 from fsm.machine import Machine
 from fsm.machine.table import tabulate
@@ -133,16 +133,14 @@ def _side(name: str, profile: str) -> _Side:
         path, line = at["path"], int(at["line"])
     if path != "-" and not Path(path).exists():
         hint = f"{nearest(name, names(), of='models')}; or give the path of a file with a drawing"
-        problem = Problem(path=name, line=0, code="FSM401", what="is neither a model nor a file", hint=hint)
-        raise InputError([problem])
+        raise refused(name, "FSM401", "is neither a model nor a file", hint)
     found = find(path)
     if not line:
         return _Side(path, found)
     here = tuple(each for each in found if each.line <= line <= each.last)
     if not here:
         places = ", ".join(f"{each.line} to {each.last}" for each in found)
-        what, hint = "no drawing reaches over this line", f"drawings are on lines {places}"
-        raise InputError([Problem(path=path, line=line, code="FSM402", what=what, hint=hint)])
+        raise refused(path, "FSM402", "no drawing reaches over this line", f"drawings are on lines {places}", line=line)
     return _Side(path, here)
 
 

@@ -18,7 +18,7 @@ from fsm.diagrams.draw.mermaid import mermaid
 from fsm.diagrams.draw.picture import Extra, Marks, Picture, picture
 from fsm.diagrams.draw.plantuml import plantuml
 from fsm.diagrams.track import highlighted
-from fsm.errors import WRONG_INPUT, InputError, Problem, nearest
+from fsm.errors import WRONG_INPUT, nearest, refused
 from fsm.judgement import judge
 from fsm.library import load, names
 from fsm.machine import Machine
@@ -214,5 +214,5 @@ def _marks(
     if not any(counts.values()):
         what = f"shows nothing of what {machine.name} does"
         hint = f"give recordings of any {machine.entity}, or traces of that machine"
-        raise InputError([Problem(path=", ".join(coverage), line=0, code="FSM204", what=what, hint=hint)])
+        raise refused(", ".join(coverage), "FSM204", what, hint)
     return Marks(counts=counts)

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from fsm.diagrams.draw.picture import EdgeLabel, Marks
-from fsm.errors import InputError, Problem, contents, nearest
+from fsm.errors import InputError, contents, nearest, refused
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations
@@ -67,7 +67,7 @@ def highlighted(machine: Machine, name: str, entity: str = "") -> Marks:
         return track(machine, name, entity)
     if not whole:
         what = f"has more than {_LARGEST >> 20} MiB, and can be read only once"
-        raise InputError([Problem(path=name, line=0, code="FSM204", what=what, hint="save it in a file first")])
+        raise refused(name, "FSM204", what, "save it in a file first")
     with tempfile.NamedTemporaryFile(prefix="fsm-") as file:
         file.write(found)
         file.flush()
@@ -82,8 +82,7 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
     run = next((one.counterexample for each in examined for one in each.properties if one.counterexample), None)
     if run is None:
         what = f"has no counterexample about {machine.name}"
-        hint = "write it with 'fsm check --format json' first"
-        raise InputError([Problem(path=name, line=0, code="FSM204", what=what, hint=hint)])
+        raise refused(name, "FSM204", what, "write it with 'fsm check --format json' first")
     steps = [*run.steps, *run.cycle]
     return Marks(
         steps=frozenset((each.event or "", each.source, each.target) for each in steps),
@@ -173,5 +172,5 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
     if run is None:
         hint = nearest(entity, found, of=f"{machine.entity}s") if found else "give a recording of such entities"
         what = f"contains no {machine.entity}{f' {entity!r}' if entity else ''}"
-        raise InputError([Problem(path=name, line=0, code="FSM204", what=what, hint=hint)])
+        raise refused(name, "FSM204", what, hint)
     return Marks(steps=frozenset(run.steps), states=frozenset(run.states), failed=frozenset(run.failed), seen=run.seen)

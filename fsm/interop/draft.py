@@ -172,13 +172,9 @@ def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]
         return [*arrows, None] if sure is None else arrows[: sure + 1]
     found: set[DraftTransition | None] = set()
     for values in itertools.product((True, False), repeat=len(atoms)):
-        holds = dict(zip(atoms, values, strict=True))
-        found.add(next((arrow for arrow in arrows if _all_hold(arrow, holds)), None))
+        true = {atom if value else f"{NOT}{atom}" for atom, value in zip(atoms, values, strict=True)}
+        found.add(next((arrow for arrow in arrows if true.issuperset(arrow.when)), None))
     return [arrow for arrow in (*arrows, None) if arrow in found and (arrow or arrows)]
-
-
-def _all_hold(arrow: DraftTransition, holds: Mapping[str, bool]) -> bool:
-    return all(holds[each.removeprefix(NOT)] is not each.startswith(NOT) for each in arrow.when)
 
 
 def _sentence(name: str, notes: Iterable[str]) -> str:

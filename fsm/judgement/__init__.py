@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from fsm.errors import InputError, Problem, nearest
+from fsm.errors import InputError, Problem, nearest, refused
 from fsm.judgement.histories import judge_history
 from fsm.judgement.joint import JointWatch
 from fsm.judgement.properties import PropertyWatch, stated
@@ -178,7 +178,7 @@ def _defaults(recording: Recording) -> list[Machine]:
         header = "history" if recording.kind is RecordingKind.HISTORY else "trace"
         what = f"does not say which machine it is a {header} of"
         hint = f'say --model NAME, or start it with a line {{"{header}": 1, "machine": "NAME"}}'
-        raise InputError([Problem(path=recording.name, line=0, code="FSM202", what=what, hint=hint)])
+        raise refused(recording.name, "FSM202", what, hint)
     try:
         return [machine for each in recording.machines for machine in _machines(_in_reach(each, recording))]
     except InputError as error:
@@ -198,7 +198,7 @@ def _in_reach(name: str, recording: Recording) -> str:
     if not inside or Path(name).is_absolute():
         what = f"machine '{name}' is no file in the folder of the recording, nor below it"
         hint = "a header names a shipped model, or a file there; for others say --model FILE"
-        raise InputError([Problem(path=recording.name, line=1, code="FSM214", what=what, hint=hint)])
+        raise refused(recording.name, "FSM214", what, hint, line=1)
     return str(folder / name)
 
 
@@ -212,9 +212,7 @@ def _in_header(problem: Problem, file: str) -> Problem:
 def _check_profile(machines: Sequence[Machine], profile: str | None, file: str) -> None:
     if wrong := unknown_profile(profile, [machine.profiles for machine in machines]):
         of = " and ".join(machine.name for machine in machines)
-        raise InputError(
-            [Problem(path=file, line=0, code="FSM203", what=f"no profile '{wrong[0]}' of {of}", hint=wrong[1])]
-        )
+        raise refused(file, "FSM203", f"no profile '{wrong[0]}' of {of}", wrong[1])
 
 
 def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from fsm.errors import InputError, Problem
+from fsm.errors import refused
 from fsm.machine import Cannot, Cell, Machine, Moves, Outcome, State
 from fsm.machine.table import Done, Way
 from fsm.product import SystemTable
@@ -36,7 +36,7 @@ def flatten(system: System, *, most: int = MOST) -> Machine:
         if len(table.states) > most:
             what = f"has more than {most} states, too many for one machine"
             hint = "ask for one of its parts, each of which is a machine"
-            raise InputError([Problem(path=system.path or system.name, line=0, code="FSM602", what=what, hint=hint)])
+            raise refused(system.path or system.name, "FSM602", what, hint)
     names = [table.states[each] for each in range(state)]
     return Machine(
         name=system.name,

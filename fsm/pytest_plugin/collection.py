@@ -21,7 +21,7 @@ from fsm.machine.table import tabulate
 from fsm.property.claims import NO_PROFILE, Requires
 from fsm.property.evidence import Examined
 from fsm.property_monitor import untestable
-from fsm.pytest_plugin.settings import ALL, against
+from fsm.pytest_plugin import ALL, against
 from fsm.report import ExitCode, check_report, conformance_report, failures
 
 if TYPE_CHECKING:

@@ -25,14 +25,15 @@ def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
         "remarks": list(remarks),
         "states": [{"in": each.where.value, **record(each, "where")} for each in found.states],
         "moves": [
-            {"in": each.where.value, "near": _place(found.near(each)), **record(each, "where")} for each in found.moves
+            {
+                "in": each.where.value,
+                "near": record(near) if (near := found.near(each)) else None,
+                **record(each, "where"),
+            }
+            for each in found.moves
         ],
     }
     return dumped(document)
-
-
-def _place(place: Location | None) -> Json:
-    return record(place) if place else None
 
 
 def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> str:

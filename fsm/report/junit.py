@@ -8,7 +8,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from fsm.machine import Clause
 from fsm.report import ExitCode, Report, why, words
-from fsm.report.lanes import reasons
+from fsm.report.lanes import message
 from fsm.verdict import Finding, Judgement
 
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -91,13 +91,12 @@ def _failure(findings: list[Finding], judgement: Judgement) -> Failure:
 
 def _finding(finding: Finding, judgement: Judgement) -> str:
     first = finding.first[0]
-    place, times = f"{words.file(first.file)}:{first.line}", words.times(finding, judgement.machine.entity)
+    place = f"{words.file(first.file)}:{first.line}"
     return "\n".join(
         [
-            f"{place}: {words.what(first)} ({times})",
+            f"{place}: {message(finding, first, judgement.machine.entity)}",
             *([f"at: {at}"] if (at := words.moment(first.observation.at)) else []),
             f"{judgement.machine.entity}: {first.observation.entity}",
-            *reasons(first),
             *(f"also at: {words.file(each.file)}:{each.line}" for each in finding.first[1:]),
         ]
     )

@@ -13,7 +13,7 @@ from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import Canvas, canvas
 from fsm.diagrams.read.columns import explained, tabs
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location
-from fsm.errors import InputError, Problem, contents
+from fsm.errors import InputError, Problem, contents, refused
 
 __all__ = ["Arrow", "ArrowLabel", "Drawing", "Location", "find", "parse"]
 
@@ -34,13 +34,13 @@ def find(path: str) -> tuple[Drawing, ...]:
     """
     data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or a model's name", dash=True)
     if len(data) > LARGEST:
-        raise _refused(path, "FSM411", "is too large to look for drawings in", "cut out the drawing")
+        raise refused(path, "FSM411", "is too large to look for drawings in", "cut out the drawing")
     try:
         return parse(data.decode("utf-8-sig"), path)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         hint = "drawings are read from text files"
-        raise _refused(path, "FSM401", "is not UTF-8 text", hint, line) from error
+        raise refused(path, "FSM401", "is not UTF-8 text", hint, line=line) from error
 
 
 def parse(text: str, path: str) -> tuple[Drawing, ...]:
@@ -58,10 +58,6 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     if not found:
         raise InputError([_nothing(sheet, lines)])
     return tuple(sorted(found, key=lambda each: each.line))
-
-
-def _refused(path: str, code: str, what: str, hint: str, line: int = 0) -> InputError:
-    return InputError([Problem(path=path, line=line, code=code, what=what, hint=hint)])
 
 
 def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
