@@ -124,8 +124,8 @@ def concurrently(
     @settings(SETTINGS, max_examples=examples, phases=(Phase.generate,))
     @given(programme=_programmes(machine, chosen, threads, each))
     def test(programme: Programme) -> None:
-        for number in range(repeats):
-            runs.run(programme, number)
+        if runs.races(programme, repeats):
+            raise _RaceError
 
     with suppress(_RaceError, Flaky):
         test()
@@ -190,33 +190,27 @@ class _Runs:
     race: Race | None = None
     stuck: bool = False
 
-    def run(self, programme: Programme, number: int) -> None:
-        """Run *programme*, the run *number* of it; raises if that shows a race."""
+    def races(self, programme: Programme, repeats: int) -> bool:
+        """Whether one of up to *repeats* runs of *programme* shows a race."""
+        return any(self._races(programme, number) for number in range(repeats))
+
+    def _races(self, programme: Programme, number: int) -> bool:
         if self.stuck:
-            raise _RaceError
+            return True
         run = _Run(runs=self, programme=programme, yields=number % 2 == 0)
         run.all(random.Random(number))  # noqa: S311 - a repeatable choice, not a secret
-        self.stuck = run.stuck
         answer = None if run.broken else linearize(self.machine, run.history())
         if isinstance(answer, Linearizable):
-            return
+            return False
         broken = run.broken[0] if run.broken else ""
         self.race = Race(programme=programme, history=run.history(), verdict=answer, broken=broken)
-        raise _RaceError
+        return True
 
     def shrink(self, repeats: int) -> None:
         """Leave out of the race whatever it does not need; each smaller programme is run up to *repeats* times."""
         again = True
         while again and not self.stuck and self.race is not None:
-            again = any(self._races(smaller, repeats) for smaller in self.race.programme.smaller())
-
-    def _races(self, programme: Programme, repeats: int) -> bool:
-        try:
-            for number in range(repeats):
-                self.run(programme, number)
-        except _RaceError:
-            return True
-        return False
+            again = any(self.races(smaller, repeats) for smaller in self.race.programme.smaller())
 
 
 @dataclass(kw_only=True)
@@ -227,7 +221,6 @@ class _Run:
     programme: Programme
     yields: bool
     broken: list[str] = field(default_factory=list)
-    stuck: bool = False
     _operations: dict[int, Operation] = field(default_factory=dict)
     _outputs: tuple[str, ...] | None = None
     _tracing: threading.Lock = field(default_factory=threading.Lock)
@@ -284,7 +277,7 @@ class _Run:
                 each.join(max(0, until - time.monotonic()))
         hanging = [f"thread {number}" for number, each in enumerate(running, 1) if each.is_alive()]
         if hanging:
-            self.stuck = True
+            self.runs.stuck = True
             self.broken.append(f"{' and '.join(hanging)} did not return within {self.runs.patience:g} s")
 
     def _thread(self, number: int, events: tuple[str, ...], start: float, barrier: threading.Barrier) -> None:

@@ -130,7 +130,6 @@ class NriEventReader:
         return event
 
     def observed(self, event: NriEvent) -> Iterator[Observation]:
-        """The observations of pods and containers that *event* stands for."""
         name = EVENT_NAMES.get(event.event)
         if event.container and event.pod:
             self.pods[event.container] = event.pod

@@ -129,7 +129,7 @@ async def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
 
         assert (False, True, b"", ["exit"]) == (before, service.is_initialized(), content, place.handled)
         assert {"b"} == set(place.loaded)
-        assert ("started", ("k8s.io",)) == (place.nri.state, place.domains.names())
+        assert ("started", ("k8s.io",)) == (place.nri.state, tuple(place.domains._domains))
         service.close()
         service.close()
         await running

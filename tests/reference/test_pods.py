@@ -34,7 +34,6 @@ from fsm.reference.sandbox.processes import Processes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
-    from typing import Self
 
     from fsm.reference.pods.metadata import Metadata
     from fsm.reference.pods.stages import MakeError
@@ -549,12 +548,11 @@ class ForgetsNamesAtARestart(Pods):
 class MissesExitsAfterARestart(Pods):
     """Recovered pods are not watched."""
 
-    async def recover(self) -> Self:
-        found = await super().recover()
+    async def recover(self) -> None:
+        await super().recover()
         for each in self._store.values():
             if each.watch:
                 each.watch.cancel()
-        return found
 
 
 class ForgetsLimits(Pods):

@@ -8,7 +8,7 @@ pod, and a failed run leaves a ready pod.
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final, Self
+from typing import Final
 
 from fsm.machine.driver import Position
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_offered, is_noop
@@ -110,13 +110,12 @@ class UpstreamPods(Pods):
         del state
         super()._write(pod, "none")
 
-    async def recover(self) -> Self:
+    async def recover(self) -> None:
         """Recover pods from their pause containers, and then others from their metadata."""
         for store in (self._pauses, self.metadata):
             for id_ in store.ids():
                 with suppress(MetadataError):
                     await self._recover(store.load(id_))
-        return self
 
     async def _recover(self, found: Metadata) -> None:
         """Add the pod that is *found*, whatever became of it; its name is reserved only with a pause container."""

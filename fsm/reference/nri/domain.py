@@ -40,7 +40,7 @@ class Domains:
     """The table of domains, thread-safe.
 
     >>> domains = Domains()
-    >>> domains.names(), domains.containers()
+    >>> domains.pods(), domains.containers()
     ((), ())
     """
 
@@ -57,9 +57,6 @@ class Domains:
                 message = f"failed to register namespace {domain.name!r} with NRI: there is one already"
                 raise NRIError(message, code="ALREADY_EXISTS")
             self._domains[domain.name] = domain
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(domain.name for domain in self._all())
 
     def pods(self) -> tuple[Pod, ...]:
         return tuple(pod for domain in self._all() for pod in domain.list_pod_sandboxes())

@@ -25,7 +25,6 @@ class Lifecycle(Driven):
     """The state of one interface, and the lock that serialises its calls."""
 
     def __init__(self, release: str, local: PluginLocal, *, disabled: bool) -> None:
-        """The interface of *release*, with what *local* has of the current thread."""
         self._driver: Final = driver("nri-api", release)
         self.position = self._driver.position()
         self.position.take("new", "disabled" if disabled else "created")

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 from uuid import uuid4
 
 from fsm.machine.driver import Position
@@ -158,7 +158,7 @@ class Pods:
         except OSError:
             self.retries.defer(pod.id, (pod, ended))
 
-    async def recover(self) -> Self:
+    async def recover(self) -> None:
         for id_ in self.metadata.ids():
             try:
                 found = self.metadata.load(id_)
@@ -171,7 +171,6 @@ class Pods:
                 await self._recover(found)
             else:
                 await self._clear(id_)
-        return self
 
     async def _clear(self, id_: str) -> None:
         """Delete everything of a pod whose metadata cannot be read; the next restart tries again if that fails."""
