@@ -85,7 +85,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     "--all",
     "every",
     is_flag=True,
-    help="Report every violation in text, JSON, JUnit and SARIF, not only the first three of each cause.",
+    help="Report every violation, not only the first three of each cause, in GitHub's format the first.",
 )
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.pass_context
@@ -149,7 +149,7 @@ def command(
     if mistakes and not judged and form == "text":
         raise InputError(mistakes)
     found = tuple(judged[each] for each in traces if each in judged)
-    report = Report(judged=found, fail_on=fail_on, problems=tuple(mistakes))
+    report = Report(judged=found, fail_on=fail_on, problems=tuple(mistakes), every=every)
     if form == "text":
         click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
     else:

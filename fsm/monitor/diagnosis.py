@@ -193,6 +193,8 @@ def _permitted(scene: Scene, fault: _Fault, state: int) -> tuple[str, ...]:
             found: Iterable[str] = [table.shows[state]] if fault.met else _sights(scene, state)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
+            # A plugin receives what has a name on the wire; of others it can tell nothing.
+            rows = [row for row in rows if row.event.rpc] or rows
             found = [row.event.rpc or row.name for row in rows if table.step(state, row.index) != ()]
         case Cause.OUTPUT if scene.row < 0:
             found = [way.emits[0] for row in table.rows for way in table.step(state, row.index) or () if way.emits]

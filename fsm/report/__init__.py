@@ -31,12 +31,14 @@ class ExitCode(Enum):
 class Report:
     """Judged recordings, and the weakest level of which a breach is a failure.
 
-    ``problems`` are those of recordings that could not be judged at all.
+    ``problems`` are those of recordings that could not be judged at all.  With ``every`` all violations are wanted
+    where otherwise one of each cause is.
     """
 
     judged: tuple[Judged, ...]
     fail_on: Level = "MUST"
     problems: tuple[Problem, ...] = ()
+    every: bool = False
 
     def fails(self, finding: Finding) -> bool:
         """Whether *finding* is a violation, and not a mere surprise."""

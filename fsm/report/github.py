@@ -5,28 +5,27 @@ from fsm.report.lanes import message
 
 
 def github(report: Report) -> str:
-    """One command a cause, ending in a newline; a notice where there is none."""
+    """One command a cause, or a violation, ending in a newline; a notice where there is none."""
     lines = []
     for judged, judgement in report.each():
         machine = judgement.machine
         for finding in report.findings(judgement):
-            first = finding.first[0]
-            title = f"{first.clause.level} {machine.name}/{first.clause.name}"
             kind = "error" if report.fails(finding) else "warning"
-            lines.append(_command(kind, first.file, first.line, title, message(finding, first, machine.entity)))
-        for each in judgement.tolerated:
-            deviation = each.first.deviation
-            title = f"tolerated deviation {words.tolerated(each.first)} of {deviation.profile}"
-            about = f"{words.done(each.first)} ({words.often(each.count)})"
-            lines.append(_command("notice", each.first.file, each.first.line, title, about))
+            for each in finding.first if report.every else finding.first[:1]:
+                title = f"{each.clause.level} {machine.name}/{each.clause.name}"
+                lines.append(_command(kind, each.file, each.line, title, message(finding, each, machine.entity)))
+        for met in judgement.tolerated:
+            title = f"tolerated deviation {words.tolerated(met.first)} of {met.first.deviation.profile}"
+            about = f"{words.done(met.first)} ({words.often(met.count)})"
+            lines.append(_command("notice", met.first.file, met.first.line, title, about))
         for assumed in judgement.assumed:
             title = f"{machine.name} assumes a {assumed.observation.event}"
             lines.append(_command("notice", assumed.file, assumed.line, title, words.assumed(assumed)))
         if report.answer(judgement) is report.of(judged) is ExitCode.UNKNOWN:
             lines.append(_command("warning", judged.name, 1, f"{machine.name} unknown", why(judgement)))
     lines += [
-        _command("error", each.path, max(each.line, 1), each.code, f"{each.what}\n{each.hint}")
-        for each in report.problems
+        _command("error", wrong.path, max(wrong.line, 1), wrong.code, f"{wrong.what}\n{wrong.hint}")
+        for wrong in report.problems
     ]
     if not lines:
         lines = [f"::notice title=fsm::{report.total().name.lower()}"]

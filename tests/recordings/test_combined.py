@@ -17,7 +17,7 @@ from fsm.judgement import judge
 from fsm.report import Report
 from fsm.report.github import github
 from fsm.report.text import text
-from fsm.verdict import Holds
+from fsm.verdict import Holds, Illegal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -545,6 +545,10 @@ def test_what_calls_have_done_is_worded_as_calls(tmp_path: Path) -> None:
     )
     assert "removal-succeeds happened" not in report
     assert "legal if   RemovePodSandbox comes before it" in report
+    findings = [each for of in found.judgements if isinstance(of.verdict, Illegal) for each in of.verdict.findings]
+    listed = {name for each in findings for permitted in each.first[0].permitted for name in permitted.what}
+    assert {"StopPodSandbox", "PostCreateContainer"} <= listed
+    assert all(name[0].isupper() for name in listed)
 
     late = b"".join(line for line in EVENTS if b"POST_START_CONTAINER" not in line)
     report = text(Report(judged=(together(late, CALLS, tmp_path),)))

@@ -583,6 +583,17 @@ def test_github_weighs_what_was_found(situation: str, kinds: list[str]) -> None:
     assert kinds == [match[1] for match in COMMAND.finditer(github(SITUATIONS[situation]))]
 
 
+def test_github_has_each_violation_where_all_are_wanted() -> None:
+    """Each in its line; otherwise one of each cause."""
+    several = found(STOP, replace(STOP, line=20), count=2)
+    one = report(judgement(Illegal(findings=(several,))))
+    lines = [
+        [int(each[1]) for each in re.finditer(r",line=(\d+),", github(of))] for of in (one, replace(one, every=True))
+    ]
+
+    assert [[STOP.line], [STOP.line, 20]] == lines
+
+
 def test_github_annotates_no_file_for_standard_input() -> None:
     """There is no file; the line is told in words."""
     line = github(named("-")).splitlines()[0]
