@@ -76,7 +76,6 @@ class StepCache:
         return self.distinguishing(codes(asked))
 
     def _distinguishing(self, distinguished: tuple[str, ...]) -> Successors:
-        """The steps with these error codes as replies of their own."""
         like = self.like.distinguishing(distinguished) if self.like else None
         return Successors(self.table, distinguished, like=like, but=self.but)
 

@@ -64,5 +64,4 @@ def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> 
 
 
 def _codes(graph: Graph[SystemTable]) -> set[str]:
-    """The error codes that some step replies, each of which ``error`` may stand for."""
     return {reply for step in graph.transitions for reply in step.way.reply} - {"ok", ANY_ERROR}

@@ -6,7 +6,7 @@ does to data, as the effect of an event or when a state is left or entered, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from transitions import EventData
 from transitions import Machine as Transitions
 
-from fsm.machine import Machine, Outcome, outcomes
+from fsm.machine import Machine, Outcome
 
 ENDS: Final = "…"
 """Before the name of a call whose end is meant."""
@@ -61,7 +61,6 @@ class Driver:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self._ways = dict(_ways(machine))
         self._engine = Transitions(
             model=None,
             model_attribute="_state",
@@ -70,11 +69,14 @@ class Driver:
             auto_transitions=False,
             send_event=True,
         )
-        for (event, state), ways in self._ways.items():
-            for way in ways:
+        cells = [(event, name, False) for event in machine.events.values() for name in event.cells]
+        cells += [(event, name, True) for event in machine.events.values() for name in event.ends]
+        for event, state, ends in cells:
+            for way in machine.step(state, event.name, ends=ends) or ():
                 # Without a target nothing is left and entered again.
                 target = None if way.to == state else way.to
-                self._engine.add_transition(event, state, target, conditions=partial(_meant, way.name))
+                trigger = ENDS + event.name if ends else event.name
+                self._engine.add_transition(trigger, state, target, conditions=partial(_meant, way.name))
 
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
         """Where a new entity stands: in the initial state, or in state *at*.
@@ -88,7 +90,6 @@ class Driver:
         return Position(self, at or self.machine.initial, enter=self._by_state(enter), leave=self._by_state(leave))
 
     def _by_state(self, callbacks: Callbacks | None) -> Mapping[str, Callback]:
-        """The callback of each state that has one."""
         if callbacks is None:
             return {}
         if not isinstance(callbacks, Mapping):
@@ -106,8 +107,8 @@ class Driver:
         self._engine.events[event].trigger(position, outcome=outcome)
 
     def offered(self, event: str, state: str) -> tuple[Outcome, ...]:
-        """Every way in which *event*, the end of a call with :data:`ENDS` before it, may go in *state*."""
-        return self._ways.get((event, state), ())
+        """Every way in which *event* may go in *state*; none where the machine is silent."""
+        return self.machine.step(state, event) or ()
 
 
 class Position:
@@ -138,9 +139,7 @@ class Position:
         machine is silent.
         """
         machine = self._driver.machine
-        if event not in machine.events:
-            raise ValueError(f"{machine.name} has no event {event!r}; it has {', '.join(machine.events)}")
-        ways = self._driver.offered(ENDS + event if ends else event, self.state)
+        ways = machine.step(self.state, event, ends=ends)
         if not ways:
             raise CannotHappenError(machine.name, event, self.state)
         return ways
@@ -180,13 +179,5 @@ class Position:
         return taken
 
 
-def _ways(machine: Machine) -> Iterator[tuple[tuple[str, str], tuple[Outcome, ...]]]:
-    for event in machine.events.values():
-        for name, cells in ((event.name, event.cells), (ENDS + event.name, event.ends)):
-            for state, cell in cells.items():
-                yield (name, state), outcomes(cell, state, event.kind) or ()
-
-
 def _meant(outcome: str, data: EventData) -> bool:
-    """Whether *outcome* is what was chosen."""
     return bool(data.kwargs["outcome"] == outcome)

@@ -85,7 +85,6 @@ def _active(table: Table) -> set[int]:
 
 
 def _named(table: Table, seen: Observation, number: int) -> Observation:
-    """*seen*, with the entity it is about."""
     return structs.replace(seen, entity=f"{table.machine.entity}-{number + 1}", of=table.machine.entity)
 
 

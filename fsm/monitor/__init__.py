@@ -316,12 +316,10 @@ class Monitor:
         self._shorten()
 
     def _shorten(self) -> None:
-        """Remember the last of those at rest only."""
         while len(self._resting) > REMEMBERED:
             self._resting.popitem(last=False)
 
     def _forget(self) -> None:
-        """Forget the beliefs that no entity has."""
         alive = (life.belief for life in self._alive.values())
         self._beliefs.forget([*alive, self._everything, self._unseen, *self._resting.values()])
 

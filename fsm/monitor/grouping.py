@@ -1,7 +1,7 @@
 """Violations with one cause, grouped: the first few whole, the others counted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fsm.machine import Deviation, Level
@@ -35,13 +35,11 @@ class Open:
         edits = list(self.explained.edits)
         if following is not None:
             after = key(following)
-            edits.sort(key=lambda each: not dynamics.allows(each[1], after))
-            seen = key(self.observation)
-            if following.event != self.observation.event and dynamics.allows(self.before, after):
-                swapped = dynamics.after(self.before, after)
-                if swapped and dynamics.allows(swapped, seen):
-                    name = following.event or following.shows or following.output
-                    edits.insert(0, (Edit(repair=Repair.SWAPPED, instead=name), swapped))
+            edits.sort(key=lambda each: not dynamics.after(each[1], after))
+            swapped = following.event != self.observation.event and dynamics.after(self.before, after)
+            if swapped and dynamics.after(swapped, key(self.observation)):
+                name = following.event or following.shows or following.output
+                edits.insert(0, (Edit(repair=Repair.SWAPPED, instead=name), swapped))
         machine = dynamics.table.machine
         return self.explained.violation(machine, self.observation, (edit for edit, _ in edits), self.place)
 
@@ -84,16 +82,11 @@ class Folder:
         """Take what was *seen*, which is legal only by one of the *deviations* that the profile of *machine* declares."""
         first, *others = deviations
         met = Tolerated(
-            machine=machine,
-            deviation=first,
-            others=tuple(others),
-            observation=seen,
-            file=place.file,
-            line=place.number,
+            machine=machine, deviation=first, others=tuple(others), observation=seen, file=place.file, line=place.number
         )
-        names = (met.deviation.name, *(each.name for each in met.others))
-        known = self._tolerated.get(names)
-        self._tolerated[names] = Deviated(first=known.first if known else met, count=known.count + 1 if known else 1)
+        names = tuple(each.name for each in deviations)
+        known = self._tolerated.setdefault(names, Deviated(first=met, count=0))
+        self._tolerated[names] = replace(known, count=known.count + 1)
 
     def findings(self) -> tuple[Finding, ...]:
         """Every cause, in the order of first appearance."""

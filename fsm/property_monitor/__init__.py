@@ -24,7 +24,7 @@ from fsm.machine.calls.held import stepped
 from fsm.machine.calls.rules import HELD
 from fsm.machine.conditions import SilentOn, atoms
 from fsm.machine.table import Way, tabulate
-from fsm.machine.traversal import BreadthFirst
+from fsm.machine.traversal import BreadthFirst, Numbering
 from fsm.property.claims import Always, Fair, LeadsTo, MatchesDiagram, Never, Property, Reachable
 from fsm.property.evidence import Run
 from fsm.property_monitor.automata import Broken, Owing, parts
@@ -214,16 +214,13 @@ class Watch:
         """The steps of the machine by which *step* may have led *after* it was seen."""
         row = self._table.row[step.event]
         end = self._table.end.get(row, row)
-        todo = dict.fromkeys((each.state, end if step.stage == "end" else row) for each in before)
-        listed = list(todo)
-        for number, at in listed:  # which grow meanwhile
+        stages = Numbering((each.state, end if step.stage == "end" else row) for each in before)
+        for number, at in stages.listed:  # which grow meanwhile
             for way in self._product.step(number, at) or ():
                 moved = self._product.places[number], self._product.taken[way.index]
                 if way.begins and step.stage == "do":
                     yield moved
-                    if (way.to, end) not in todo:
-                        todo[way.to, end] = None
-                        listed.append((way.to, end))
+                    stages[way.to, end]  # which numbers it
                 fits = way.begins == (seen.reply is None) and (not way.reply or way.replies(seen.reply or ""))
                 if fits and way.to in after:
                     yield moved

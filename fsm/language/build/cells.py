@@ -88,7 +88,9 @@ class Groups:
                         what = f"event '{self.name}' has 2 ends for '{state}'"
                         self.problems.say("FSM105", what, "keep the one that is meant", *place)
                     outcomes = _settled(self._outcomes(written, place), state)
-                    ends[state] = Moves(outcomes=outcomes, clause=part.clauses[state], line=self._line(place))
+                    ends[state] = Moves(
+                        outcomes=outcomes, clause=part.clauses[state], line=self.problems.model.lines.find(*place)
+                    )
         return {state: ends[state] for state in self._states() if state in ends}
 
     def _unknown(self, state: str, place: Keys) -> None:
@@ -96,9 +98,6 @@ class Groups:
 
     def _states(self) -> Mapping[str, object]:
         return self.problems.model.written.states
-
-    def _line(self, place: Keys) -> int:
-        return self.problems.model.lines.find(*place)
 
     def _mentions(self) -> list[_Mention]:
         return [
@@ -138,7 +137,7 @@ class Groups:
 
     def _maker(self, mention: _Mention) -> Callable[[str], Cell]:
         """What makes the cell of *mention* for a state."""
-        line = self._line(mention.place)
+        line = self.problems.model.lines.find(*mention.place)
         written, clauses = mention.part.written, mention.part.clauses
         match mention.group:
             case "moves":

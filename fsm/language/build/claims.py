@@ -135,7 +135,6 @@ class _Claiming:
         return claims.LeadsTo(source=source, target=target, fair=tuple(fair))
 
     def _idempotent(self, name: str) -> claims.Idempotent:
-        """That a second call of the event *name* changes nothing."""
         if isinstance(self.of, Machine):
             known = self._known("unknown event", name, self.of.events, "idempotent")
             kind = self.of.events[name].kind if known else "call"
@@ -147,7 +146,6 @@ class _Claiming:
         return claims.Idempotent(event=name, once=self._optional(self.written.once, "once"))
 
     def _joint_event(self, name: str, within: Scope) -> str:
-        """The one joint event that *name* means."""
         names = within.events.get(name, ())
         if len(names) == 1:
             return names[0]
@@ -158,7 +156,6 @@ class _Claiming:
         raise ConditionError(name, "")
 
     def _follows(self) -> claims.Follows:
-        """That what is emitted are events of another machine."""
         if isinstance(self.of, Machine):
             name, emitted, digits = self.of.name, outputs(self.of), frozenset[int]()
         else:
@@ -173,7 +170,6 @@ class _Claiming:
         return claims.Follows(other=other, of=digits)
 
     def _other(self, name: str, at: str) -> Machine:
-        """The machine called *name*, at the word *at*."""
         try:
             found = self.find(name)
         except InputError as error:

@@ -104,7 +104,6 @@ class Grammar(ABC):
             self.depth -= 1
 
     def _defined(self, word: str) -> Condition:
-        """The condition that *word* is defined as."""
         if self.depth > DEEPEST:
             raise ConditionError(f"'{word}' is defined by itself", "define it without itself", ("define", word))
         try:

@@ -138,7 +138,6 @@ class JointEventBuilder:
                 yield from self._step(step, step.do.strip(), copy, *at, number)
 
     def _each(self, written: WrittenStep, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
-        """The steps for each copy of a part in turn."""
         name = str(written.each)
         if not self.problems.known("FSM701", "unknown part", name, self.system.parts, *self._at(*at, "each")):
             return
@@ -216,7 +215,6 @@ def conditions(written: WrittenSystem) -> Iterator[str]:
 
 
 def _asked(steps: list[str | WrittenStep]) -> Iterator[str]:
-    """The text of every condition in *steps*."""
     for step in steps:
         if isinstance(step, WrittenStep):
             yield step.when or ""

@@ -73,7 +73,6 @@ class MachineGrammar(Grammar):
         return next((each.name for each in self.machine.events.values() if word in {each.name, each.rpc}), "")
 
     def _named(self, word: str) -> Condition:
-        """A state or an event."""
         machine = self.machine
         event = self._event(word)
         if event and self.take("replies"):

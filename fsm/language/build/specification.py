@@ -72,7 +72,6 @@ def _conditions(written: WrittenProperty) -> Iterator[str]:
 
 
 def _machine(problems: Problems[Stated], find: Callable[[str], M]) -> M:
-    """The machine or system that the file is about."""
     name = problems.model.written.machine
     try:
         return find(name)

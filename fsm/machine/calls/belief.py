@@ -216,10 +216,6 @@ class Dynamics(Unobserved):
 
         return tried(left)
 
-    def allows(self, before: Configurations, seen: Key) -> bool:
-        """Whether *seen* is legal after *before*."""
-        return bool(self.after(before, seen))
-
     def _answers(self, states: Iterable[int], seen: Key) -> tuple[str, ...]:
         """The deviations, as :func:`_needed` has them, for a call that met one of *states* to give the reply of *seen*."""
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
