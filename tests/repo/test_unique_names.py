@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import fsm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PACKAGE = Path(fsm.__file__).parent
 PATHS = sorted(path for path in PACKAGE.rglob("*.py") if "_shipped" not in path.parts)
@@ -68,12 +72,10 @@ def _classes() -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("found", "allowed"), [(_modules(), MODULES), (_classes(), CLASSES)], ids=["modules", "classes"]
-)
-def test_a_name_has_one_meaning(found: dict[str, list[str]], allowed: dict[str, str]) -> None:
+@pytest.mark.parametrize(("named", "allowed"), [(_modules, MODULES), (_classes, CLASSES)], ids=["modules", "classes"])
+def test_a_name_has_one_meaning(named: Callable[[], dict[str, list[str]]], allowed: dict[str, str]) -> None:
     """What is not in the list occurs once."""
-    repeated = {name: where for name, where in found.items() if len(where) > 1}
+    repeated = {name: where for name, where in named().items() if len(where) > 1}
 
     assert {} == {name: where for name, where in repeated.items() if name not in allowed}
     assert set() == allowed.keys() - repeated.keys(), "these occur once, and need no explanation"
