@@ -28,8 +28,9 @@ def document(data: bytes, path: str) -> dict[str, Any]:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
         raise InputError([_problem(path, line, "FSM003", what, "save the file as UTF-8")]) from error
-    # tomllib takes cubic time for a key of many parts, so they are counted first.
-    if line := next((line for line, _, parts in _nesting(text) if parts > DEEPEST), 0):
+    # tomllib takes cubic time for a key of many parts, so they are counted first, if so many dots are on one line.
+    counted = _nesting(text) if re.search(rf"(?:\.[^.\n]*+){{{DEEPEST}}}", text) else ()
+    if line := next((line for line, _, parts in counted if parts > DEEPEST), 0):
         raise _too_deep(path, line)
     try:
         read = tomllib.loads(text)
