@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
-from click import Group
 from click.shell_completion import CompletionItem
 
+from fsm.cli import COMMANDS
 from fsm.errors import InputError
 from fsm.library import claims, is_system, load, load_system, names, systems
 from fsm.product.system import System
@@ -86,12 +86,7 @@ def codes(_: click.Context) -> Iterable[str]:
     return RULES
 
 
-@_offer
-def commands(ctx: click.Context) -> Iterable[str]:
-    """Those of ``fsm``."""
-    return ctx.parent.command.list_commands(ctx.parent) if ctx.parent and isinstance(ctx.parent.command, Group) else ()
-
-
+commands: Final = _offer(lambda _: COMMANDS)
 models: Final = _offer(lambda _: names(), files=True)
 models_and_systems: Final = _offer(lambda _: (*names(), *systems()), files=True)
 suts: Final = _offer(lambda _: SUTS)

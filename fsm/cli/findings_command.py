@@ -7,7 +7,7 @@ import click
 from fsm.checker.known_defects import known_defects
 from fsm.cli import completion
 from fsm.cli.options import format_option, layout
-from fsm.cli.output import write
+from fsm.cli.output import put
 from fsm.diagrams.draw import sequence
 from fsm.product.system import System
 from fsm.report import findings_report as report
@@ -36,18 +36,12 @@ def command(names: tuple[str, ...], form: str, output: Path | None) -> int:
     """
     found = list(known_defects(*names))
     if output is not None:
-        pages = {output / name: text.encode() for name, text in report.pages(found).items()}
+        for name, text in report.pages(found).items():
+            put(text, output / name, folders=True)
         for each in found:
             if each.run is not None and isinstance(each.of.machine, System):
                 drawn = sequence.svg(sequence.chart(each.run, each.of.machine))
-                pages[output / f"{each.of.machine.name}-{each.stated.name}.svg"] = drawn
-        try:
-            output.mkdir(parents=True, exist_ok=True)
-            for path, content in pages.items():
-                write(path, content)
-        except OSError as error:
-            message = f"cannot write into {output}: {(error.strerror or str(error)).lower()}"
-            raise click.BadParameter(message, param_hint="--output") from error
+                put(drawn, output / f"{each.of.machine.name}-{each.stated.name}.svg", folders=True)
     else:
         click.echo(report.json(found) if form == "json" else report.text(found, layout()), nl=False)
     return report.answer(found).value

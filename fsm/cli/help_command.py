@@ -2,7 +2,7 @@
 
 import click
 
-from fsm.cli import completion
+from fsm.cli import COMMANDS, completion, group
 from fsm.cli.options import unknown
 
 
@@ -15,15 +15,13 @@ def command(ctx: click.Context, name: str | None) -> int:
     \b
     fsm help judge
     """
-    parent = ctx.parent
-    if parent is None or not isinstance(parent.command, click.Group):
-        raise AssertionError
+    root = ctx.find_root()
     if name is None:
-        click.echo(parent.get_help())
+        click.echo(root.get_help())
         return 0
-    found = parent.command.get_command(parent, name)
+    found = group.get_command(root, name)
     if found is None:
-        raise unknown(name, parent.command.list_commands(parent), of="commands", hint="COMMAND")
-    with click.Context(found, info_name=name, parent=parent) as inner:
+        raise unknown(name, COMMANDS, of="commands", hint="COMMAND")
+    with click.Context(found, info_name=name, parent=root) as inner:
         click.echo(found.get_help(inner))
     return 0

@@ -3,6 +3,9 @@
 They take the first transition that an event enables, so the outcomes of one event in one state could not be
 distinguished; as ``stop.stopped`` and ``stop.failed`` they can, and the environment chooses by sending one of them.
 The step in which a call in progress goes on is ``stop-ends.stopped``.
+
+An outcome that does not change the state is a transition without a target.  Cells that refuse, cannot happen or are
+silent have no transition.  None of these tools can express replies, what a state shows, clauses and profiles.
 """
 
 from collections.abc import Iterator

@@ -2,10 +2,8 @@
 
 They are read from its JSON, or from YAML with the same keys.
 
-What is written is JSON: ``statemachine.io.load(path)`` makes a class of it.  Cells that refuse, cannot happen or are
-silent have no transition: the library ignores the event.  An outcome that does not change the state is a transition
-without a target.  Outputs are sent to the parent, as in SCXML.  The library cannot express replies and what a state
-shows.
+What is written is JSON: ``statemachine.io.load(path)`` makes a class of it, which ignores an event without a
+transition.  Outputs are sent to the parent, as in SCXML.
 """
 
 from typing import Any, Final

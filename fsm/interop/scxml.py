@@ -1,10 +1,7 @@
 """Flat state charts in SCXML, the W3C's notation, read and written.
 
-A document type is refused: its entities could expand without limit, or read other files.
-
-In what is written each outcome is an event of its own, as in :mod:`fsm.interop.outcome_events`.  An outcome that does
-not change the state is a transition without a target; cells that refuse, cannot happen or are silent have no
-transition.  SCXML cannot express replies, what a state shows, clauses and profiles.
+A document type is refused: its entities could expand without limit, or read other files.  Outputs are sent to the
+parent session.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ A configuration is the dictionary of the library's markup form, or of its constr
 replies ``ok`` where the library returns, and ``error`` where it raises: in a state from which the trigger has no
 transition, unless invalid triggers are ignored.
 
-What is written is a markup form in JSON: ``MarkupMachine(markup=json.load(file))`` runs it.  Cells that refuse, cannot
-happen or are silent have no transition: the library raises.  An outcome that does not change the state is an internal
-transition.  The library cannot express replies, outputs, and what a state shows.
+What is written is a markup form in JSON: ``MarkupMachine(markup=json.load(file))`` runs it, and raises where an event
+has no transition.  It has no outputs.
 """
 
 from collections.abc import Iterable, Iterator
