@@ -16,7 +16,6 @@ from fsm.library import load as machine
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.checkpoint import decode, encode
 from fsm.reference.container.container import Container
-from fsm.reference.container.effects import Effects
 from fsm.reference.container.faults import FAULTS, SimulatedWorld
 from fsm.reference.container.record import LinuxResources, Resources, Status
 from fsm.reference.container.sut import ContainerSUT
@@ -363,25 +362,25 @@ class RecordsTheLastExit(Container):
     def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
         if self.record():
-            self._effects.write(finished_at=exit.at)
+            self.write(finished_at=exit.at)
 
 
 class LeaksItsRecord(Container):
     """The record it returns is not a copy."""
 
     def record(self) -> Status | None:
-        storage = self._effects.storage
+        storage = self.storage
         return storage._status if storage else None  # noqa: SLF001
 
 
-class ForgetsTheExit(Effects):
+class ForgetsTheExit(Container):
     """An exit is not written to the file."""
 
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002
         self._existing().update(lambda status: status.model_copy(update={"finished_at": exit.at, "unknown": False}))
 
 
-class WritesAMessage(Effects):
+class WritesAMessage(Container):
     """A start that begins writes a message."""
 
     def _flag(self, **fields: bool) -> None:
@@ -389,11 +388,11 @@ class WritesAMessage(Effects):
         self.write(message="it fails" if fields.get("starting") else "")
 
 
-def broken(kind: type[Container | Effects]) -> ContainerSUT:
-    return ContainerSUT(kind=kind) if issubclass(kind, Container) else ContainerSUT(effects=kind)
+def broken(kind: type[Container]) -> ContainerSUT:
+    return ContainerSUT(kind=kind)
 
 
-BROKEN: list[tuple[type[Container | Effects], str]] = [
+BROKEN: list[tuple[type[Container], str]] = [
     (RecordsTheLastExit, "create; start; exit; exit"),
     (ForgetsTheExit, "create; start; exit; restart=exited"),
     (LeaksItsRecord, "create"),
@@ -402,7 +401,7 @@ BROKEN: list[tuple[type[Container | Effects], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "test"), BROKEN, ids=lambda each: getattr(each, "__name__", ""))
-def test_a_planted_bug_fails_the_last_step(kind: type[Container | Effects], test: str) -> None:
+def test_a_planted_bug_fails_the_last_step(kind: type[Container], test: str) -> None:
     good = replay(machine("container-status"), ContainerSUT, steps(test))
     bad = replay(machine("container-status"), lambda: broken(kind), steps(test))
 

@@ -13,7 +13,6 @@ from fsm.conformance.suite import conform
 from fsm.library import load
 from fsm.reference.container.checkpoint import encode
 from fsm.reference.container.container import Container
-from fsm.reference.container.effects import Effects
 from fsm.reference.container.record import Status
 from fsm.reference.container.storage import StatusStorage
 from fsm.reference.container.sut import ContainerSUT
@@ -53,7 +52,7 @@ class StopEndsCreated(Container):
 
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         if event == "stop" and self.state == "created":
-            self._effects.write(finished_at=self.world.now())
+            self.write(finished_at=self.world.now())
             self.position = self.position._driver.position("exited")
             return False
         return super().begin(event, resources)
@@ -64,7 +63,7 @@ class StartsExited(Container):
 
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         if event == "start" and self.state == "exited":
-            self._effects.write(started_at=self.world.now(), finished_at=0)
+            self.write(started_at=self.world.now(), finished_at=0)
             self.position = self.position._driver.position("running")
             return False
         return super().begin(event, resources)
@@ -84,7 +83,7 @@ class ExitRecreates(Container):
         super().exited(exit)
         if self.state == "absent" and self.record() is None:
             self.root.mkdir(exist_ok=True)
-            self._effects.storage = StatusStorage(self.root, Status(created_at=1, finished_at=exit.at))
+            self.storage = StatusStorage(self.root, Status(created_at=1, finished_at=exit.at))
             self.position = self.position._driver.position("exited")
 
 
@@ -94,17 +93,17 @@ class RecordsTheLastExit(Container):
     def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
         if self.record():
-            self._effects.write(finished_at=exit.at)
+            self.write(finished_at=exit.at)
 
 
-class NeverWrites(Effects):
+class NeverWrites(Container):
     """Changes stay in memory."""
 
     def write(self, **fields: object) -> None:
         self._existing().update(lambda status: status.model_copy(update=fields))
 
 
-class LosesThePid(Effects):
+class LosesThePid(Container):
     """The id of the process is not written."""
 
     def write(self, **fields: object) -> None:
@@ -113,7 +112,7 @@ class LosesThePid(Effects):
         storage.update(lambda status: status.model_copy(update=fields))
 
 
-class UpdatesFirst(Effects):
+class UpdatesFirst(Container):
     """New limits are written before they are applied, even if that fails."""
 
     def _update(self, names: set[str]) -> str:
@@ -121,18 +120,18 @@ class UpdatesFirst(Effects):
         return super()._update(names)
 
 
-class ForgetsFailures(Effects):
+class ForgetsFailures(Container):
     """A failed start is not recorded."""
 
     def _run(self) -> str:
         try:
             return super()._run()
         finally:
-            if self.status().finished_at:
+            if self._status().finished_at:
                 self.write(finished_at=0, exit_code=0)
 
 
-class StaysRunning(Effects):
+class StaysRunning(Container):
     """The record still says running after a stop."""
 
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002
@@ -140,7 +139,7 @@ class StaysRunning(Effects):
         self.write(finished_at=0)
 
 
-class PretendsToKill(Effects):
+class PretendsToKill(Container):
     """A stop that could not kill the process succeeds."""
 
     def _kill(self, *, exit_follows: bool = False) -> str:
@@ -151,7 +150,7 @@ class PretendsToKill(Effects):
         return killed
 
 
-class KeepsContainerdsRecord(Effects):
+class KeepsContainerdsRecord(Container):
     """A removal leaves containerd's record."""
 
     def _end_removal(self, _names: set[str]) -> str:
@@ -161,7 +160,7 @@ class KeepsContainerdsRecord(Effects):
         return "removed"
 
 
-class ClearsFirst(Effects):
+class ClearsFirst(Container):
     """The file is removed before containerd's record: a crash in between leaves a container without a file."""
 
     def _end_removal(self, names: set[str]) -> str:
@@ -169,16 +168,16 @@ class ClearsFirst(Effects):
         return super()._end_removal(names)
 
 
-class OOMIsAnExit(Effects):
+class OOMIsAnExit(Container):
     """An OOM kill is recorded as an exit."""
 
     def mark_oom(self) -> None:
         super().mark_oom()
-        if self.storage and self.status().started_at:
+        if self.storage and self._status().started_at:
             self.write(finished_at=self.world.now())
 
 
-class WritesInPlace(Effects):
+class WritesInPlace(Container):
     """The file is written in place, in two parts."""
 
     def write(self, **fields: object) -> None:
@@ -189,19 +188,19 @@ class WritesInPlace(Effects):
         storage.path.write_bytes(data)
 
 
-class WritesTwice(Effects):
+class WritesTwice(Container):
     """An update of limits writes the file three times, and is wrong in between."""
 
     def _update(self, names: set[str]) -> str:
         outcome = super()._update(names)
         if outcome == "updated":
-            code = self.status().exit_code
+            code = self._status().exit_code
             self.write(exit_code=7)
             self.write(exit_code=code)
         return outcome
 
 
-class DatesTheEnd(Effects):
+class DatesTheEnd(Container):
     """An exit is dated before the creation."""
 
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002
@@ -209,14 +208,14 @@ class DatesTheEnd(Effects):
         self.write(finished_at=1)
 
 
-class FailsWithOne(Effects):
+class FailsWithOne(Container):
     """A start that fails leaves the exit code 1."""
 
     def _run(self) -> str:
         try:
             return super()._run()
         finally:
-            if self.status().reason:
+            if self._status().reason:
                 self.write(exit_code=1)
 
 
@@ -224,14 +223,14 @@ class ForgetsTheSkipped(Container):
     """What one restart could not read is gone for the next."""
 
     @classmethod
-    def recovered(cls, root: Path, world: SimulatedWorld, *, effects: type[Effects] = Effects) -> Self:
-        self = super().recovered(root, world, effects=effects)
+    def recovered(cls, root: Path, world: SimulatedWorld) -> Self:
+        self = super().recovered(root, world)
         if self.state.startswith("skipped"):
             world.known = False
         return self
 
 
-BUGS: dict[type[Container | Effects], str] = {
+BUGS: dict[type[Container], str] = {
     StopOfAbsentFails: "stop",
     RemovalOfAbsentFails: "remove",
     StopEndsCreated: "create; stop",
@@ -256,13 +255,13 @@ BUGS: dict[type[Container | Effects], str] = {
 }
 
 
-def sut(kind: type[Container | Effects]) -> ContainerSUT:
+def sut(kind: type[Container]) -> ContainerSUT:
     """The reference with a bug."""
-    return ContainerSUT(kind=kind) if issubclass(kind, Container) else ContainerSUT(effects=kind)
+    return ContainerSUT(kind=kind)
 
 
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
-def test_a_bug_is_found_by_the_shortest_test(kind: type[Container | Effects]) -> None:
+def test_a_bug_is_found_by_the_shortest_test(kind: type[Container]) -> None:
     found = conform(load("container-status"), lambda: sut(kind), examples=0, most=1)
 
     assert ["; ".join(step.event for step in each.steps) for each in found.failures] == [BUGS[kind]], [
@@ -272,7 +271,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[Container | Effects]) ->
 
 
 @pytest.mark.parametrize(("kind", "clause"), [(DatesTheEnd, "exited-has-an-end"), (FailsWithOne, "start-error-is-128")])
-def test_wrong_fields_are_found_by_their_clause(kind: type[Effects], clause: str) -> None:
+def test_wrong_fields_are_found_by_their_clause(kind: type[Container], clause: str) -> None:
     """The kit holds a SUT to the clauses to which recordings are held."""
     (failure, *_) = conform(load("container-status"), lambda: sut(kind), examples=0, most=1).failures
 

@@ -16,15 +16,14 @@ from fsm.reference.container.sut import ContainerSUT
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fsm.reference.container.effects import Effects
     from fsm.reference.container.faults import SimulatedWorld
 
 
 class Unlocked(Container):
     """A container whose steps may overlap."""
 
-    def __init__(self, root: Path, world: SimulatedWorld, *, effects: type[Effects]) -> None:
-        super().__init__(root, world, effects=effects)
+    def __init__(self, root: Path, world: SimulatedWorld) -> None:
+        super().__init__(root, world)
         self._lock = nullcontext()  # type: ignore[assignment]  # the planted bug
 
 

@@ -17,8 +17,8 @@ from fsm.reference.driven import ABSENT, Driven, driver, is_noop, offered, raise
 MACHINE: Final = "container-status"
 
 
-class Container(Driven):
-    """One container with the folder *root*, in its *world*; *effects* changes its data.
+class Container(Effects, Driven):
+    """One container with the folder *root*, in its *world*.
 
     Thread-safe; each stage of a call is one step.
 
@@ -32,27 +32,25 @@ class Container(Driven):
     ('exited', 137)
     """
 
-    def __init__(self, root: Path, world: SimulatedWorld, *, effects: type[Effects] = Effects) -> None:
-        self.root = root
-        self.world = world
+    def __init__(self, root: Path, world: SimulatedWorld) -> None:
+        super().__init__(root, world)
         self._lock = threading.RLock()
         self.position = driver(MACHINE).position()
-        self._effects = effects(root, world)
 
     @classmethod
-    def recovered(cls, root: Path, world: SimulatedWorld, *, effects: type[Effects] = Effects) -> Self:
+    def recovered(cls, root: Path, world: SimulatedWorld) -> Self:
         """The container with the folder *root* after a restart.
 
         It is absent without containerd's record, which clears its folder; if that record cannot be read, until it can be.
         """
-        self = cls(root, world, effects=effects)
+        self = cls(root, world)
         before, outcome = ABSENT, ""
         try:
             world.look()
-            before, self._effects.storage = recovered(root, world)
-            outcome = self._effects.storage.state().name.lower()
+            before, self.storage = recovered(root, world)
+            outcome = self.storage.state().name.lower()
         except NoRecordError:
-            self._effects.clear()
+            self.clear()
         except WorldError:
             if root.exists():
                 before, outcome = state_before(root, world), "skipped"
@@ -68,13 +66,12 @@ class Container(Driven):
 
     def record(self) -> Status | None:
         """A copy of the record, or ``None`` if there is none; never waits for a call."""
-        storage = self._effects.storage
-        return storage.get() if storage else None
+        return self.storage.get() if self.storage else None
 
     def status(self) -> Status:
         with self._step():
             self._begin("status")
-            return self._effects.status()
+            return self._status()
 
     def call(self, event: str, resources: Resources | None = None) -> None:
         """The call *event*, by the machine's name, from beginning to end; some calls set *resources*."""
@@ -85,7 +82,7 @@ class Container(Driven):
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         """Begin the call *event*; whether it is still in progress."""
         with self._step():
-            self._effects.resources = resources
+            self.resources = resources
             return self._begin(event)
 
     def end(self, event: str) -> bool:
@@ -96,7 +93,7 @@ class Container(Driven):
             except CannotHappenError:
                 # Another call has done what this one was to do.
                 return self._begin(event)
-            return self._take(event, self._effects.endings[event]({way.name for way in ways}), ends=True)
+            return self._take(event, self.endings[event]({way.name for way in ways}), ends=True)
 
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         """Record that its process ended with *exit*, unless an earlier exit is recorded.
@@ -104,14 +101,14 @@ class Container(Driven):
         Raises :class:`OSError` if it cannot be written; it has to be reported again then.
         """
         with self._step():
-            self._effects.exit = exit
+            self.exit = exit
             self._begin("exit")
 
     def oom(self) -> None:
         """Record that a process of it was killed for lack of memory; raises :class:`OSError` as :meth:`exited` does."""
         with self._step():
             self.position.outcomes("oom")
-            self._effects.mark_oom()
+            self.mark_oom()
             self.position.take("oom")
 
     @contextmanager
@@ -123,20 +120,20 @@ class Container(Driven):
                 self._check()
 
     def _begin(self, event: str) -> bool:
-        self._effects.why = f"a container in state {self.state}"
+        self.why = f"a container in state {self.state}"
         outcome = ""
         if not is_noop(self.position, event):
-            effect = self._effects.beginnings.get(event, self._effects.use)
+            effect = self.beginnings.get(event, self.use)
             outcome = effect(offered(self.position, event))
         return self._take(event, outcome)
 
     def _take(self, event: str, outcome: str, *, ends: bool = False) -> bool:
         """Take *outcome* of *event*, and raise its reply if that is an error; whether the call is in progress now."""
         way = self.position.take(event, outcome, ends=ends)
-        raise_reply(event, way, self._effects.why)
+        raise_reply(event, way, self.why)
         return way.begins
 
     def _check(self) -> None:
-        shows = self._effects.storage.state().value if self._effects.storage else ABSENT
+        shows = self.storage.state().value if self.storage else ABSENT
         if shows != self.position.shows:
             raise AssertionError(f"{self.root}: the record shows {shows} in state {self.state}")

@@ -124,7 +124,7 @@ class Effects:
         return "killed-only" if late else "killed"
 
     def _end_removal(self, _names: set[str]) -> str:
-        status = self.status()
+        status = self._status()
         try:
             self.world.forget()
             self.clear()
@@ -171,7 +171,7 @@ class Effects:
             raise AssertionError(f"{self.root}: no record")
         return self.storage
 
-    def status(self) -> Status:
+    def _status(self) -> Status:
         return self._existing().get()
 
     def _flag(self, **fields: bool) -> None:
@@ -184,7 +184,7 @@ class Effects:
 
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         first = {"pid": 0, "finished_at": exit.at, "exit_code": exit.code}
-        self.write(unknown=False, **({} if self.status().finished_at else first))
+        self.write(unknown=False, **({} if self._status().finished_at else first))
 
     def clear(self) -> None:
         """Remove the file, and the folder if nothing else is in it."""

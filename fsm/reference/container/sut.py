@@ -8,7 +8,6 @@ from typing import Any
 
 from fsm.machine.table import tabulate
 from fsm.reference.container.container import MACHINE, Container
-from fsm.reference.container.effects import Effects
 from fsm.reference.container.faults import CHECKPOINT_DAMAGE, FAULTS, KILLED, SimulatedWorld
 from fsm.reference.container.record import FLAGS, LinuxResources, Record, Resources
 from fsm.reference.container.storage import NAME
@@ -34,10 +33,7 @@ class ContainerSUT(ReferenceSUT[Container]):
     machine = MACHINE
     kinds = (Container,)
 
-    def __init__(
-        self, profile: str = "", kind: type[Container] | None = None, effects: type[Effects] = Effects
-    ) -> None:
-        self._effects = effects
+    def __init__(self, profile: str = "", kind: type[Container] | None = None) -> None:
         self._damage = cycle(CHECKPOINT_DAMAGE)
         super().__init__(profile, kind)
 
@@ -47,7 +43,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         self._root = home / "container"
         self._crash = CrashInjector(home)
         self.world = SimulatedWorld(self._root, self._crash)
-        self.container = self._kind(self._root, self.world, effects=self._effects)
+        self.container = self._kind(self._root, self.world)
         self._limits = 0
         self._file: bytes | None = None
         self._restart_to = ""
@@ -145,7 +141,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         elif to == "removed":
             self.world.known = False
         self._set_process(to)
-        self.container = self._kind.recovered(self._root, self.world, effects=self._effects)
+        self.container = self._kind.recovered(self._root, self.world)
 
     def _set_process(self, to: str) -> None:
         """Let the restart find the process that leads to the outcome *to*."""
