@@ -24,16 +24,15 @@ _Steps = tuple[str | WrittenStep, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointMutant:
-    """*system* with one thing changed in the joint event or part ``event``, and there in ``way``, as the name says.
+    """A system with one thing changed in the joint event or part ``event``, and there in ``way``, as the name says.
 
-    ``change`` does the same to the system with other numbers of copies.
+    ``change`` does so to the system, or to that with other numbers of copies.
     """
 
     name: str
     event: str
     way: str
     line: int
-    system: System
     change: Callable[[System], System]
 
 
@@ -47,7 +46,7 @@ def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None
         making = _Making(system=system, file=file, profile=profile, name=name, written=joint)
         met = {making.joints(system)}
         for mutant in making.mutants():
-            made = making.joints(mutant.system)
+            made = making.joints(mutant.change(system))
             if made not in met:
                 met.add(made)
                 yield mutant
@@ -69,7 +68,6 @@ def _heard(system: System, file: File[WrittenSystem]) -> Iterator[JointMutant]:
                 event=name,
                 way="",
                 line=file.lines.find("part", name, "heard"),
-                system=changed(system),
                 change=changed,
             )
 
@@ -144,7 +142,6 @@ class _Making:
             event=self.name,
             way=way.removeprefix("/"),
             line=self.file.lines.find(*joint_place(self.file, self.profile, self.name, *at)),
-            system=changed(self.system),
             change=changed,
         )
 

@@ -55,7 +55,7 @@ def _outcome(
     found = () if first.same(named=True) else first.killers(asked, whole=whole)
     if found:
         return MutationOutcome(mutant=mutant, killers=found)
-    then = first if full is small else _Changed(full, mutant.system)
+    then = first if full is small else _Changed(full, mutant.change(full.system))
     if then.same(named=False) or (first.bisimilar and then.bisimilar):
         return MutationOutcome(mutant=mutant, equivalent=True)
     return MutationOutcome(mutant=mutant, killers=() if then is first else then.killers(full.stated, whole=whole))

@@ -4,21 +4,8 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final, assert_never
 
+from fsm.property import evidence
 from fsm.property.claims import Counts
-from fsm.property.evidence import (
-    Checked,
-    DrawnItem,
-    Evidence,
-    Examined,
-    Misdrawn,
-    Proved,
-    Refuted,
-    Run,
-    Undecided,
-    Unexplained,
-    Unreached,
-    Vacuous,
-)
 from fsm.report import ExitCode, worst
 from fsm.report.json_report import Json, dumped, record, stated_data
 from fsm.report.layout import COLOURS, PLAIN, Layout
@@ -65,30 +52,30 @@ _LABEL: Final = 9
 _INDENT: Final = " " * (_LABEL + 4)
 
 
-def status(checked: Checked) -> PropertyStatus:
+def status(checked: evidence.Checked) -> PropertyStatus:
     """The word for *checked*."""
     match checked.verdict:
-        case Refuted():
+        case evidence.Refuted():
             return PropertyStatus.FAILS if checked.unexpected else PropertyStatus.KNOWN
-        case Vacuous():
+        case evidence.Vacuous():
             return PropertyStatus.VACUOUS
-        case Undecided():
+        case evidence.Undecided():
             return PropertyStatus.UNDECIDED
         case Unknown():
             return PropertyStatus.UNKNOWN
-        case Proved():
+        case evidence.Proved():
             return PropertyStatus.MENDED if checked.expected else PropertyStatus.HOLDS
         case _:
             assert_never(checked.verdict)
 
 
-def answer(examined: Sequence[Examined]) -> ExitCode:
+def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
     """What all of it comes to."""
     resized = [ExitCode.FAILS for each in examined if each.resized]
     return worst([*resized, *(status(one).answer for each in examined for one in each.checked)])
 
 
-def text(examined: Sequence[Examined], layout: Layout = PLAIN, *, runs: bool = False) -> str:
+def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False) -> str:
     """The report for people, ending in a newline; with *runs* also those that are as expected."""
     return "\n".join(_Writer(layout, runs=runs).lines(examined)) + "\n"
 
@@ -97,7 +84,7 @@ class _Writer:
     def __init__(self, layout: Layout, *, runs: bool) -> None:
         self.layout, self.style, self.runs = layout, layout.style, runs
 
-    def lines(self, examined: Sequence[Examined]) -> Iterator[str]:
+    def lines(self, examined: Sequence[evidence.Examined]) -> Iterator[str]:
         machine = ""
         alike: dict[str, tuple[object, ...]] = {}
         for each in examined:
@@ -110,7 +97,7 @@ class _Writer:
         yield ""
         yield from self._summary(examined)
 
-    def _examined(self, each: Examined, alike: dict[str, tuple[object, ...]]) -> Iterator[str]:
+    def _examined(self, each: evidence.Examined, alike: dict[str, tuple[object, ...]]) -> Iterator[str]:
         """The properties under one profile: those with the same conclusion as above are left out."""
         name = each.profile or "without a profile"
         yield f"  {self.style(name, 'bold')}: {_counts(each.counts)}"
@@ -130,24 +117,24 @@ class _Writer:
         if left_out:
             yield f"    {plural(left_out, 'property')} as above"
 
-    def _checked(self, checked: Checked) -> Iterator[str]:
+    def _checked(self, checked: evidence.Checked) -> Iterator[str]:
         word = status(checked)
         stated = checked.of
         yield from self._item(word, f"{stated.name} ({stated.level}): {stated.says}")
         match checked.verdict:
-            case Refuted(evidence=evidence):
-                yield from self._refuted(checked, evidence)
-            case Vacuous(unmet=unmet):
+            case evidence.Refuted(evidence=against):
+                yield from self._refuted(checked, against)
+            case evidence.Vacuous(unmet=unmet):
                 yield from self._more(f"nothing was put to the test: {unmet} is never the case")
             case Unknown(why=why):
                 yield from self._more(why)
-            case Proved(witnesses=witnesses):
+            case evidence.Proved(witnesses=witnesses):
                 if checked.expected is not None:
                     yield from self._more(f"was known to fail: {checked.expected.about} Drop it from fails.")
                 for run in witnesses if self.runs else ():
                     yield from steps(run, indent=_LABEL + 4)
 
-    def _refuted(self, checked: Checked, evidence: Evidence) -> Iterator[str]:
+    def _refuted(self, checked: evidence.Checked, against: evidence.Evidence) -> Iterator[str]:
         known = checked.expected
         if known is not None:
             yield from self._more(f"{plural(known.length, 'step')}, as is known: {known.about} {known.link}")
@@ -155,23 +142,23 @@ class _Writer:
                 return
         else:
             yield from self._more(f"source: {checked.of.source} {checked.of.link}")
-        match evidence:
-            case Run():
-                yield from steps(evidence, indent=_LABEL + 4)
-            case Unreached(text=sought):
+        match against:
+            case evidence.Run():
+                yield from steps(against, indent=_LABEL + 4)
+            case evidence.Unreached(text=sought):
                 yield from self._more(f"no run goes through: {sought}")
-            case Unexplained(run=run, other=other, states=states, shows=shows):
+            case evidence.Unexplained(run=run, other=other, states=states, shows=shows):
                 yield from steps(run, indent=_LABEL + 4)
                 seen = f"{shows} is shown, which" if shows else "the last of it"
                 yield from self._more(f"{seen} {other} does not allow in {either(states)}")
-            case Misdrawn(place=place, lacks=lacks, adds=adds):
+            case evidence.Misdrawn(place=place, lacks=lacks, adds=adds):
                 for arrow in lacks:
                     yield from self._more(f"{place} lacks {_arrow(arrow)}")
                 for arrow in adds:
                     at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
                     yield from self._more(f"{at} has {_arrow(arrow)}, and the machine does not")
             case _:
-                assert_never(evidence)
+                assert_never(against)
 
     def _item(self, word: PropertyStatus, what: str) -> list[str]:
         label = f"{word.value} ".ljust(_LABEL)
@@ -180,7 +167,7 @@ class _Writer:
     def _more(self, what: str) -> list[str]:
         return self.layout.filled(what, _INDENT, _INDENT)
 
-    def _summary(self, examined: Sequence[Examined]) -> Iterator[str]:
+    def _summary(self, examined: Sequence[evidence.Examined]) -> Iterator[str]:
         parts = tally([status(one).value for each in examined for one in each.checked])
         if resized := sum(each.resized for each in examined):
             parts.append(f"{plural(resized, 'machine')} of another size")
@@ -193,12 +180,12 @@ def _counts(counts: Counts | None) -> str:
     return f"{plural(counts.states, 'state')}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
 
 
-def json(examined: Sequence[Examined]) -> str:
+def json(examined: Sequence[evidence.Examined]) -> str:
     """The same as one JSON document, ending in a newline."""
     return dumped({"verdict": answer(examined).name.lower(), "machines": [*map(_examined_data, examined)]})
 
 
-def _examined_data(each: Examined) -> Json:
+def _examined_data(each: evidence.Examined) -> Json:
     return {
         "machine": each.machine.name,
         "profile": each.profile,
@@ -209,7 +196,7 @@ def _examined_data(each: Examined) -> Json:
     }
 
 
-def _checked_data(checked: Checked) -> Json:
+def _checked_data(checked: evidence.Checked) -> Json:
     known = checked.expected
     return {
         **stated_data(checked.of),
@@ -220,31 +207,31 @@ def _checked_data(checked: Checked) -> Json:
     }
 
 
-def _arrow(arrow: DrawnItem) -> str:
+def _arrow(arrow: evidence.DrawnItem) -> str:
     if not arrow.source and not arrow.event:
         return f"state {arrow.target}"
     return f"{arrow.event or 'an arrow without a label'}: {arrow.source or 'nowhere'} → {arrow.target}"
 
 
-def _arrow_data(arrow: DrawnItem) -> Json:
+def _arrow_data(arrow: evidence.DrawnItem) -> Json:
     return {**record(arrow), "line": arrow.line or None, "column": arrow.column or None}
 
 
-def _conclusion_data(checked: Checked) -> dict[str, Json]:
+def _conclusion_data(checked: evidence.Checked) -> dict[str, Json]:
     found: dict[str, Json] = {"why": None, "counterexample": None, "witnesses": None}
     match checked.verdict:
-        case Proved(witnesses=witnesses):
+        case evidence.Proved(witnesses=witnesses):
             found["witnesses"] = [data(each) for each in witnesses]
-        case Vacuous(unmet=why) | Unknown(why=why):
+        case evidence.Vacuous(unmet=why) | Unknown(why=why):
             found["why"] = why
-        case Refuted(evidence=Run() as run):
+        case evidence.Refuted(evidence=evidence.Run() as run):
             found["counterexample"] = data(run)
-        case Refuted(evidence=Unreached(text=sought)):
+        case evidence.Refuted(evidence=evidence.Unreached(text=sought)):
             found["why"] = sought
-        case Refuted(evidence=Unexplained() as each):
+        case evidence.Refuted(evidence=evidence.Unexplained() as each):
             found["counterexample"] = data(each.run)
             found["why"] = {"other": each.other, "states": list(each.states), "shows": each.shows or None}
-        case Refuted(evidence=Misdrawn(place=place, lacks=lacks, adds=adds)):
+        case evidence.Refuted(evidence=evidence.Misdrawn(place=place, lacks=lacks, adds=adds)):
             found["why"] = {
                 "drawing": place,
                 "lacks": [_arrow_data(arrow) for arrow in lacks],

@@ -146,7 +146,7 @@ def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -
     assert found.catches or found.expected(None) or name not in COMPLETE
     for mutant in found.catches:
         assert mutant in known, f"no mutant is called {mutant!r}"
-        checked = decide(found, Cones(system=known[mutant].system))
+        checked = decide(found, Cones(system=known[mutant].change(_joint(name).machine)))
         assert checked.unexpected or not isinstance(checked.verdict, Proved | Refuted), mutant
 
 

@@ -193,7 +193,7 @@ DOES = [
 def test_says_in_its_name_what_it_does(name: str, does: list[str]) -> None:
     """The same of every copy, and nothing else is changed."""
     system, mutant = office(), made()[name]
-    family = [each for each in mutant.system.events.values() if each.family == mutant.event]
+    family = [each for each in mutant.change(system).events.values() if each.family == mutant.event]
     found = ways(family[-1])
 
     assert len(found) == len(does)
@@ -205,18 +205,18 @@ def test_says_in_its_name_what_it_does(name: str, does: list[str]) -> None:
         tuple(each.replace(".2.", ".1.") for each in found)
     }
     for each in system.events.values():
-        assert (each == mutant.system.events[each.name]) == (each.family != mutant.event)
-    assert system.parts == mutant.system.parts
+        assert (each == mutant.change(system).events[each.name]) == (each.family != mutant.event)
+    assert system.parts == mutant.change(system).parts
 
 
 def test_conditions_are_dropped_and_turned_round() -> None:
     """Of joint events and ways; and where a part is heard."""
     found = made()
 
-    assert found["work: when dropped"].system.events["work.1"].when is None
-    assert found["work/started: when turned round"].system.events["work.1"].ways[0].when is not None
+    assert found["work: when dropped"].change(office()).events["work.1"].when is None
+    assert found["work/started: when turned round"].change(office()).events["work.1"].ways[0].when is not None
     for name, heard in (("dropped", True), ("turned round", False)):
-        system = found[f"job: heard {name}"].system
+        system = found[f"job: heard {name}"].change(office())
         steps = {
             (emits, now["door"])
             for state, after in naive_system.reachable(system).items()
@@ -339,7 +339,7 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOut
     one = became(CLAIMS, whole=False)
 
     for name, fate in found.items():
-        cones = Cones(system=fate.mutant.system)
+        cones = Cones(system=fate.mutant.change(office()))
         killers = [each for each, claim in stated.items() if not isinstance(decide(claim, cones).verdict, Proved)]
         assert tuple(killers) == fate.killers, name
         assert min(1, len(killers)) == len(one[name].killers), name
@@ -373,7 +373,7 @@ def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Rando
     mutants = made(text, machines)
     chosen = [mutants[name] for name in chance.sample(sorted(mutants), k=min(4, len(mutants)))]
     for each in joint_mutation_outcomes(Specification(machine=system, properties=()), chosen):
-        other = each.mutant.system
+        other = each.mutant.change(system)
         if small(other):
             first, second = watched(system), watched(other)
             assert each.equivalent == alike(Watched(first, second), Watched(second, first)), each.mutant.name
