@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from fsm.property.evidence import Run
-from fsm.verdict import Unknown
+from fsm.verdict import Fails, Holds, Unknown
 
 
 class Side(Enum):
@@ -39,14 +39,14 @@ class Observable(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Equivalent:
+class Equivalent(Holds):
     """They are weakly bisimilar; ``classes`` is the number of their equivalence classes of moments."""
 
     classes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distinguished:
+class Distinguished(Fails):
     """A shortest ``trace`` that ``owner`` has and the other has not.
 
     ``run`` is a run of the owner with that trace.  Just before its end the other may be in any of ``states``, and may do
@@ -69,7 +69,7 @@ class Round(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branching:
+class Branching(Fails):
     """They have the same traces, but make a choice at different times.
 
     Both begin in ``start``.  In each of the ``rounds`` one makes a step that the other cannot match and remain
