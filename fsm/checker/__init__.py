@@ -22,7 +22,7 @@ from fsm.machine import Machine
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.table import Table, TransitionSystem, tabulate
 from fsm.machine.traversal import LimitError
-from fsm.machine.versions import meant, within
+from fsm.machine.versions import meant
 from fsm.product import SystemTable
 from fsm.product.system import System
 from fsm.property import claims
@@ -162,7 +162,7 @@ def _conclude(
         case claims.Follows():
             return _check_follows(claim, stepping.table, profile, limit)
         case claims.Refines(other=other, overlap=overlap):
-            refined = tabulate(other.under(within(profile, other.profiles)))
+            refined = tabulate(other.partly_under(profile))
             return check_refines(machine_table(stepping.table), refined, overlap, limit)
         case claims.MatchesDiagram():
             return check_matches(claim, machine_table(stepping.table).machine)
@@ -175,7 +175,7 @@ def _conclude(
 def _check_follows(
     claim: claims.Follows, table: TransitionSystem, profile: str | None, limit: int
 ) -> tuple[Conclusion, claims.Counts]:
-    followed = claim.other.under(within(profile, claim.other.profiles))
+    followed = claim.other.partly_under(profile)
     if isinstance(table, SystemTable):
         return check_follows(table, JointListener(table.system, claim, followed), limit)
     return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)

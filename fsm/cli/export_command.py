@@ -1,7 +1,6 @@
 """``fsm export``: a model, and what is claimed of it, in the languages of other tools."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +17,7 @@ from fsm.interop.scxml import scxml
 from fsm.interop.transitions import transitions
 from fsm.library import load, specification
 from fsm.machine import Machine
-from fsm.machine.versions import within
-from fsm.property.claims import Follows, Property
+from fsm.property.claims import Property
 from fsm.report import machine_report
 
 _WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
@@ -67,7 +65,7 @@ def command(name: str, form: str, profile: str | None, wanted: str | None, outpu
     fsm export my/door.toml --to transitions -o door.json
     """
     machine, stated = _asked(name, form, wanted)
-    machine, stated = under(machine, profile), _under(stated, profile)
+    machine = under(machine, profile)
     file = output.name if output else f"{machine.name}.pml"
     try:
         text = _text(form, machine, stated, file)
@@ -86,14 +84,6 @@ def _asked(name: str, form: str, wanted: str | None) -> tuple[Machine, Property 
     named = {each.name: each for each in found.properties}
     require([wanted], named, of="properties", hint="--property")
     return found.machine, named[wanted]
-
-
-def _under(stated: Property | None, profile: str | None) -> Property | None:
-    """*stated*, with the machine that it mentions as *profile* has it, if it has such a profile."""
-    claim = stated.claim if stated else None
-    if stated and isinstance(claim, Follows) and (own := within(profile, claim.other.profiles)):
-        return replace(stated, claim=replace(claim, other=claim.other.under(own)))
-    return stated
 
 
 def _text(form: str, machine: Machine, stated: Property | None, file: str) -> str:

@@ -110,7 +110,7 @@ def _model(name: str, profile: str | None) -> Machine:
         system = load_system(name)
         return flatten(system.under(within(profile, system.profiles)))
     other = load(name)
-    return other.under(within(profile, other.profiles))
+    return other.partly_under(profile)
 
 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:

@@ -1,6 +1,6 @@
 """Whether what a system under test did is legal, step by step: what may be true of it, and why nothing may."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Final
@@ -11,7 +11,6 @@ from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, released
 from fsm.machine.calls.held import shown, stepped
 from fsm.machine.calls.rules import HELD
-from fsm.machine.fields import Requirement
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Scene, explain
 from fsm.monitor.field_clauses import FieldClauses
@@ -105,11 +104,6 @@ class Oracle:
         shown = Observation(entity=entity, event=step.event, shows=seen.shows, fields=dict(fields))
         self.fields.notice(shown)
         return self.fields.hold(shown, Line("", number))
-
-    def held_to(self, requirements: Iterable[Requirement]) -> FieldClauses:
-        """Clauses on fields, instead of the machine's own."""
-        machine = replace(self.plan.table.machine, requires={each.clause.name: each for each in requirements})
-        return FieldClauses(replace(machine, exemptions=()), (), Folder())
 
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True) -> Oracle:

@@ -12,6 +12,8 @@ from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine, Moves
+from fsm.monitor.field_clauses import held_to
+from fsm.monitor.grouping import Folder
 from fsm.property.claims import Property, Requires
 from fsm.property.evidence import Run, RunStep
 from fsm.property_monitor import Watch, untestable
@@ -54,7 +56,8 @@ def run_property_test(
     try:
         overlaps = isinstance(sut, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
-        fields = oracle.held_to([stated.claim.requirement] if isinstance(stated.claim, Requires) else [])
+        shown = [stated.claim.requirement] if isinstance(stated.claim, Requires) else []
+        fields = held_to(shown, oracle.plan.table.machine, Folder())
         oracle = replace(oracle, fields=fields)
         watch = Watch(machine, stated, profile=profile)
         walk = partial(Execution, oracle, sut, watch=watch)

@@ -97,7 +97,7 @@ def judge(
         monitors.append(monitor)
         if held_to is not None:
             moves = shared(machine, own, seen, outputs=outputs).dynamics
-            watches.append(PropertyWatch(held_to[index], moves, profile=own, fresh=fresh, file=name, every=every))
+            watches.append(PropertyWatch(held_to[index], moves, profile=own, fresh=fresh, file=name))
             monitor.violated = watches[-1].violated
     judgements: tuple[Judgement, ...] = ()
     if recording.history is not None:

@@ -15,7 +15,7 @@ from fsm.machine import Clause, Deviation, Machine
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.versions import within
-from fsm.monitor.field_clauses import FieldClauses
+from fsm.monitor.field_clauses import held_to
 from fsm.monitor.grouping import Folder
 from fsm.property.claims import KnownFailure, Property, Requires
 from fsm.property_monitor.automata import parts
@@ -128,14 +128,7 @@ class PropertyWatch:
     """
 
     def __init__(
-        self,
-        properties: Sequence[Property],
-        dynamics: Dynamics,
-        *,
-        profile: str | None,
-        fresh: bool,
-        file: str,
-        every: bool = False,
+        self, properties: Sequence[Property], dynamics: Dynamics, *, profile: str | None, fresh: bool, file: str
     ) -> None:
         self.machine = dynamics.table.machine
         self._file = file
@@ -143,16 +136,14 @@ class PropertyWatch:
         self._dynamics = dynamics
         self._fresh = fresh
         self._watches: list[tuple[Property, list[ClaimWatch], str]] = []
-        self._shown: dict[str, tuple[FieldClauses, Folder]] = {}
+        shown = [each.claim.requirement for each in properties if isinstance(each.claim, Requires)]
+        self._folder = Folder()
+        self._fields = held_to(shown, self.machine, self._folder)
         stepping = StepCache(dynamics.table)
         for each in properties:
             products: list[PropertyProduct] = []
             why = unwatchable(each)
-            if isinstance(each.claim, Requires):
-                folder = Folder(every=every)
-                shown = replace(self.machine, requires={each.name: each.claim.requirement}, exemptions=())
-                self._shown[each.name] = FieldClauses(shown, (), folder), folder
-            elif not why:
+            if not why and not isinstance(each.claim, Requires):
                 try:
                     products = [PropertyProduct(stepping, part, profile) for part in parts(each.claim)]
                     for product in products:
@@ -175,11 +166,9 @@ class PropertyWatch:
         for seen, line in zip(observations, places, strict=True):
             if seen.event and self._dynamics.row(seen.event) < 0:
                 continue
-            for clauses, _ in self._shown.values():
-                clauses.notice(seen)
-                # Where the state is wrong, its fields are those of another.
-                if (seen.entity, line) not in self._violated:
-                    clauses.hold(seen, line)
+            self._fields.notice(seen)
+            if (seen.entity, line) not in self._violated:  # else its fields are those of another state
+                self._fields.hold(seen, line)
             if seen.entity:
                 self._take(seen, line)
             elif seen.phase == "assumed":  # every entity takes the last one into account when it is next observed
@@ -244,12 +233,12 @@ class PropertyWatch:
         findings: list[Finding] = []
         for of, watches, unwatched in self._watches:
             clause = Clause(name=of.name, says=of.says, level=of.level, source=of.source, link=of.link)
-            properties.append(self._watched(of, clause, watches, unwatched))
-            found = self._shown[of.name][1].findings() if of.name in self._shown else ()
+            found = [each for each in self._folder.findings() if each.first[0].clause.name == of.name]
             if broken := [self._violation(clause, each) for watch in watches for each in watch.breaches]:
                 count = sum(watch.count for watch in watches)
                 entities = len(set[str]().union(*(watch.entities for watch in watches)))
-                found = (Finding(first=tuple(broken[:WHOLE]), count=count, entities=entities),)
+                found = [Finding(first=tuple(broken[:WHOLE]), count=count, entities=entities)]
+            properties.append(self._watched(of, clause, watches, unwatched, broken=bool(found)))
             known = of.expected(self._profile)
             if found and known is not None:
                 first = self._tolerated(found[0].first[0], known)
@@ -259,15 +248,16 @@ class PropertyWatch:
         verdict = _with(judgement, properties, tuple(findings))
         return replace(judgement, verdict=verdict, tolerated=tuple(tolerated), properties=tuple(properties))
 
-    def _watched(self, of: Property, clause: Clause, watches: Sequence[ClaimWatch], unwatched: str) -> WatchedProperty:
+    def _watched(
+        self, of: Property, clause: Clause, watches: Sequence[ClaimWatch], unwatched: str, *, broken: bool
+    ) -> WatchedProperty:
         if unwatched:
             return WatchedProperty(clause=clause, status="not watched", why=unwatched)
-        clauses, folder = self._shown.get(of.name, (None, None))
-        if any(watch.count for watch in watches) or (folder and folder.findings()):
+        if broken:
             return WatchedProperty(clause=clause, status="known" if of.expected(self._profile) else "violated")
         if any(watch.incomplete for watch in watches) and of.expected(self._profile) is None:
             return WatchedProperty(clause=clause, status="unknown", why=TOO_MANY)
-        if not clauses.tested[of.name] if clauses else all(watch in self._unexercised for watch in watches):
+        if not self._fields.tested.get(of.name, any(watch not in self._unexercised for watch in watches)):
             return WatchedProperty(clause=clause, status="not exercised", why=UNEXERCISED)
         return WatchedProperty(clause=clause, status="holds")
 

@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias, assert_never
 
 from fsm.errors import InputError
 from fsm.machine.fields import Exemption, FieldKind, Requirement
-from fsm.machine.versions import conflict, has, meant, parted
+from fsm.machine.versions import conflict, has, meant, parted, within
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY", "observed"]
@@ -313,6 +313,10 @@ class Machine:
         for override in found.overrides:
             events[override.event] = override.applied(events[override.event])
         return replace(self, events=events, exemptions=found.exemptions, profiles={}, profile=profile)
+
+    def partly_under(self, profile: str | None) -> Machine:
+        """As :meth:`under`, by those of the names in *profile* that mean a profile of the machine."""
+        return self.under(within(profile, self.profiles))
 
     def lineage(self, profile: str) -> Iterator[str]:
         """The name *profile*, and those of the profiles that it extends, nearest first."""

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -114,3 +115,9 @@ class FieldClauses:
             self._folder.fold(violation)
             found.append(violation)
         return tuple(found)
+
+
+def held_to(requirements: Iterable[Requirement], machine: Machine, folder: Folder) -> FieldClauses:
+    """Holds the statuses of *machine* to these *requirements*, and to none of its own."""
+    requires = {each.clause.name: each for each in requirements}
+    return FieldClauses(replace(machine, requires=requires, exemptions=()), (), folder)

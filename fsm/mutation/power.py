@@ -16,7 +16,6 @@ from typing import Final, Literal, TypeAlias
 from fsm.errors import InputError
 from fsm.judgement import Judged, judge
 from fsm.library import load
-from fsm.machine.versions import within
 from fsm.mutation.recorded_acts import Entity, RecordedActs, changed, of_calls, of_events, of_log, timed, told
 from fsm.mutation.recording_edits import RecordingEdit, edits_of_calls, edits_of_events, edits_of_log
 from fsm.mutation.strict_reading import Contradiction, RecordedAct, contradiction
@@ -155,7 +154,7 @@ class _StrictReading:
         self.machines = {}
         for of, contract in CONTRACTS[self.kind].items():
             machine = load(contract)
-            self.machines[of] = machine.under(within(profile, machine.profiles))
+            self.machines[of] = machine.partly_under(profile)
         self.before = self._read(self.lines)
         self.told = told(self.lines, self.calls)
         self.changed = changed(self.lines, self.before.rooms)

@@ -14,7 +14,7 @@ from typing import Final
 from fsm.errors import InputError
 from fsm.machine import Clause, Kind, Machine
 from fsm.machine.conditions import Condition
-from fsm.machine.versions import conflict, meant, within
+from fsm.machine.versions import conflict, meant
 
 BEGINNING: Final = "the beginning"
 """Name of the state in which every copy is in its initial state."""
@@ -152,10 +152,7 @@ class System:
                     problems[joint.family] = conflict(self.path, of, *places)
         if problems:
             raise InputError(problems.values())
-        parts = {
-            name: replace(part, machine=part.machine.under(within(profile, part.machine.profiles)))
-            for name, part in self.parts.items()
-        }
+        parts = {name: replace(part, machine=part.machine.partly_under(profile)) for name, part in self.parts.items()}
         events = {**self.events} | {name: joint for name, (_, joint) in changed.items()}
         return replace(self, parts=parts, events=events, profiles={}, profile=profile)
 

@@ -16,7 +16,6 @@ from fsm.checker.safety import DONE, SequenceAutomaton, breaches
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
 from fsm.machine.table import tabulate
-from fsm.machine.versions import within
 from fsm.property import claims
 from fsm.trace import Key
 
@@ -150,7 +149,7 @@ class Following:
     """The belief about the other machine, which hears outputs as its events."""
 
     def __init__(self, claim: claims.Follows, stepping: StepCache, profile: str | None) -> None:
-        other = tabulate(claim.other.under(within(profile, claim.other.profiles)))
+        other = tabulate(claim.other.partly_under(profile))
         self._listener = OutputListener(machine_table(stepping.table), other)
         self.start: Progress = (self._listener.belief_table.initial,)
         self.restarted: Progress = (self._listener.belief_table.everything,)
@@ -177,7 +176,7 @@ class Resembling:
 
     def __init__(self, claim: claims.Refines, stepping: StepCache, profile: str | None) -> None:
         self._table = machine_table(stepping.table)
-        self._beliefs = BeliefTable(self._table, tabulate(claim.other.under(within(profile, claim.other.profiles))))
+        self._beliefs = BeliefTable(self._table, tabulate(claim.other.partly_under(profile)))
         self._overlap = claim.overlap
         self.start: Progress = (self._beliefs.initial,)
         self.texts = (f"is allowed by {claim.other.name}",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -181,12 +182,11 @@ def test_a_system_has_versions_too() -> None:
 def test_profiles_of_a_system_combine() -> None:
     """What each changes is changed, and the machines have both; unless two of them change one event, each otherwise."""
     contract, locks = load_system("nri-plugin-contract"), load_system("nri-locks")
-    one, other = (contract.under(f"containerd-{each}").events for each in ("1.7", "2.1"))
-    both = contract.under("containerd-1.7+containerd-2.1")
+    old, new = (contract.profiles[f"containerd-{each}"] for each in ("1.7", "2.1"))
+    new = replace(new, events={name: each for name, each in new.events.items() if name not in old.events})
+    both = replace(contract, profiles={each.name: each for each in (old, new)}).under(f"{old.name}+{new.name}")
 
-    assert both.events == {
-        name: one[name] if one[name] != joint else other[name] for name, joint in contract.events.items()
-    }
+    assert both.events == {**contract.events, **old.events, **new.events}
     assert {part.machine.profile for part in both.parts.values()} == {"containerd-1.7+containerd-2.1"}
     with pytest.raises(InputError) as caught:
         locks.under("containerd-1.7.24+mended")

@@ -91,7 +91,7 @@ def _product(claim: claims.Claim, words: PromelaNames) -> Product:
         case claims.LeadsTo():
             return LeadsToProduct(words=words, claim=claim, taken=tuple(steps(words.machine, words.codes)))
         case claims.Follows(other=other):
-            return follows_product(words, other)
+            return follows_product(words, other.partly_under(words.machine.profile))
         case claims.Refines(other=other):
             hint = "see 'fsm check', whose answer tests compare with one by brute force"
             raise CannotExportError(f"refinement of {other.name} has no form in Promela: {hint}")

@@ -17,7 +17,6 @@ from fsm.language.build.system_conditions import WORDS, scope
 from fsm.language.read import File
 from fsm.language.system_file import WrittenJoint, WrittenSystem, WrittenVariant
 from fsm.machine import Machine
-from fsm.machine.versions import within
 from fsm.product.system import Copy, JointEvent, Part, System, Variant
 
 MOST_COPIES: Final = 60
@@ -142,7 +141,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             what = f"machine '{each.machine}' {first.what}"
             problems.say("FSM701", what, first.hint, "part", name, "machine")
             continue
-        machine = machine.under(within(profile, machine.profiles))
+        machine = machine.partly_under(profile)
         at_initial = ("part", name, "initial")
         problems.known("FSM101", "unknown initial state", each.initial, machine.states, *at_initial)
         own = [(number,) for number in range(1, each.count + 1)] if each.count > 1 else [()]
