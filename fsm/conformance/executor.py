@@ -100,9 +100,12 @@ class Cover:
     whole: dict[tuple[Stimulus, ...], Ended] = field(default_factory=dict)
 
     def add(self, edge: Edge) -> None:
-        self.cells.update(edge.cells)
-        self.ways.update(way.index for way in edge.ways)
-        self.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
+        for cell in edge.cells:
+            self.cells[cell] += 1
+        for way in edge.ways:
+            self.ways[way.index] += 1
+            if way.deviation:
+                self.deviations[way.deviation.name] += 1
         self.unspecified += edge.to is None
 
 
@@ -176,7 +179,7 @@ class Execution:
         try:
             arranged = self._arranged(step, wanted)
             seen = self._done(step)
-            fields = self._detailed.fields() if self._detailed is not None else {}
+            fields = self._detailed.fields() if self._detailed is not None else None
         except UnsupportedError as error:
             self._leave_out(step, error)
             return

@@ -97,9 +97,11 @@ class Oracle:
         return explained.violation(table.machine, observation, (edit for edit, _ in explained.edits), Line("", number))
 
     def wrong_fields(
-        self, step: Stimulus, seen: Response, fields: Mapping[str, int | str], *, number: int
+        self, step: Stimulus, seen: Response, fields: Mapping[str, int | str] | None, *, number: int
     ) -> tuple[Violation, ...]:
-        """What is wrong with the *fields* that were shown after *step*, the *number*-th of its test."""
+        """What is wrong with the *fields*, if any were shown, after *step*, the *number*-th of its test."""
+        if fields is None:
+            return ()
         entity = self.plan.table.machine.entity
         shown = Observation(entity=entity, event=step.event, shows=seen.shows, fields=dict(fields))
         self.fields.notice(shown)
