@@ -154,6 +154,7 @@ class CriCallReader:
     def _seen(self, points: Iterable[tuple[_Point, Observation | None]]) -> Iterator[tuple[int, Observation]]:
         for point, restart in points:
             if restart is not None:
+                self._joiner.may_restart()
                 yield point.line, restart
             if point.call.op:
                 seen = _request(point.call) if point.asks else _reply(point.call)

@@ -51,6 +51,7 @@ CONTAINER_CALLS: Final = frozenset(
 )
 _INNER: Final = {"StopPodSandbox": ("StopContainer",), "RemovePodSandbox": ("StopContainer", "RemoveContainer")}
 _FULL: Final = re.compile(r"[0-9a-f]{64}")
+_NOT_READY: Final = "SANDBOX_NOTREADY"
 
 UNRECORDED: Final = 65_536
 """The most containers, and pods, of unrecorded origin that are remembered; the oldest are forgotten first."""
@@ -87,6 +88,7 @@ class Joiner:
     _leaks: dict[str, int] = field(default_factory=dict)
     _met: int = 0
     _stopped: set[str] = field(default_factory=set)
+    _not_ready: set[str] = field(default_factory=set)
     _starts: dict[str, list[bool]] = field(default_factory=dict)
     _overlapped: dict[str, list[str]] = field(default_factory=dict)
     _anonymous: int = 0
@@ -158,6 +160,8 @@ class Joiner:
         if seen.of == POD:
             if seen.event == "CreateContainer":
                 self._creates(seen)
+            elif seen.met == _NOT_READY:
+                self._not_ready.add(seen.entity)
             met = [] if seen.entity in self._containers else self._meet(seen)
             return [*met, *self._before(seen), *self._certain(seen, seen.entity), *self._after(seen)]
         pod = self._pod_of.get(seen.entity, "")
@@ -168,7 +172,7 @@ class Joiner:
         return [*met, *self._certain(seen, pod), *self._starting(seen, pod)]
 
     def _starting(self, seen: Observation, pod: str) -> list[Observation]:
-        """That a start has succeeded which was asked for when *pod* had been stopped, if *seen* is the reply.
+        """That a start has succeeded which was asked for when *pod* had been stopped, or was not ready.
 
         Of several starts in progress, and of those given up, it is unknown which one the reply is to.
         """
@@ -176,13 +180,13 @@ class Joiner:
             return []
         starts = self._starts.setdefault(seen.entity, [])
         if seen.phase == "request":
-            starts.append(pod in self._stopped)
+            starts.append(pod in self._stopped or pod in self._not_ready)
             return []
         if seen.phase != "reply" or not starts:
             return []
         late = seen.reply == "ok" and all(starts)
         starts.remove(max(starts))
-        what = "StartContainer succeeded after the pod had been stopped"
+        what = f"StartContainer succeeded after the pod had been {'stopped' if pod in self._stopped else 'shown as not ready'}"
         return [Observation(entity=pod, of=POD, event="started-once-stopped", at=seen.at, detail=what)] if late else []
 
     def _closed(self, pod: str) -> bool:
@@ -273,6 +277,7 @@ class Joiner:
 
     def _restarted(self, seen: Observation) -> list[Observation]:
         self.beginning = None
+        self.may_restart()
         for pod, met in self._creating.items():
             self._leaks.setdefault(pod, met[0])
         self._reached.clear()
@@ -280,6 +285,10 @@ class Joiner:
         self._overlapped.clear()
         self._starts.clear()
         return [seen]
+
+    def may_restart(self) -> None:
+        """The runtime may have restarted here: a pod that it could not recover before may be ready again."""
+        self._not_ready.clear()
 
     def begun(self, at: str) -> list[Observation]:
         """What it means that no unrecorded call is in progress any more, if *at* is later than any call takes."""
@@ -360,6 +369,7 @@ class Joiner:
             self._removed[CONTAINER].pop(each, None)
         self._whole.discard(pod)
         self._stopped.discard(pod)
+        self._not_ready.discard(pod)
         self._leaks.pop(pod, None)
         self._gone(pod, POD)
 

@@ -181,6 +181,33 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
 
 
 @pytest.mark.parametrize(
+    ("asked", "state", "code", "pause", "found"),
+    [
+        (20, "NOTREADY", "OK", 0, True),
+        (20, "NOTREADY", "UNKNOWN", 0, False),
+        (20, "READY", "OK", 0, False),
+        (15, "NOTREADY", "OK", 0, False),
+        (20, "NOTREADY", "OK", SECOND, False),
+    ],
+)
+def test_no_container_starts_in_a_pod_that_was_shown_as_not_ready(
+    asked: int, state: str, code: str, pause: int, tmp_path: Path, *, found: bool
+) -> None:
+    """It died by itself, and is never ready again, unless a restart between the two finds that it was not dead."""
+    container, pod = "c" * 64, "d" * 64
+    calls = [
+        {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},
+        {"op": "CreateContainer", "id": container, "pod": pod, "start": 3, "end": 4, "code": "OK"},
+        {"op": "PodSandboxStatus", "id": pod, "start": 10, "end": 16, "code": "OK", "state": f"SANDBOX_{state}"},
+        {"op": "StartContainer", "id": container, "start": asked + pause, "end": 30 + pause, "code": code},
+    ]
+    data = "\n".join(map(json.dumps, calls)).encode()
+
+    accused = [(each.line, each.clause) for each in violations(judged(data, tmp_path, profile="containerd-2.1"))]
+    assert [(4, "nothing-starts-once-stopped")] * found == accused
+
+
+@pytest.mark.parametrize(
     ("release", "stopped"), [("containerd-1.7", False), ("containerd-2.1", True), ("containerd-main", False)]
 )
 def test_a_creation_that_the_stop_of_the_pod_overlaps_may_succeed(

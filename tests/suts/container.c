@@ -88,8 +88,10 @@ static const char *stop(void)
 
 static const char *removal(void)
 {
-    if (!record.there)
+    if (!record.there) {
+        memset(&skipped, 0, sizeof skipped);
         return "ok";
+    }
     if (will("no-record")) {
         memset(&record, 0, sizeof record);
         return "ok";

@@ -95,6 +95,10 @@ class Effects:
         return _first(names, outcome, "cut-short", "failed")
 
     def _begin_removal(self, names: set[str]) -> str:
+        if self.storage is None:  # skipped by a restart
+            self.world.forget()
+            self.clear()
+            return ""
         found = self._look(_first(names, "begins", "killed", "refused"))
         if found == "no-record":
             self.clear()
