@@ -5,6 +5,7 @@ as :class:`InputError`, so that its author sees them in one run.  Findings about
 verdicts (:mod:`fsm.verdict`).
 """
 
+import codecs
 import difflib
 import errno
 import re
@@ -97,6 +98,19 @@ def printable(text: str) -> str:
 def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> InputError:
     """The error of an input with one mistake."""
     return InputError([Problem(path=path, line=line, code=code, what=what, hint=hint)])
+
+
+def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the file as UTF-8") -> str:
+    """*data* as text, without a byte order mark.
+
+    Raises :class:`InputError` with *code* and *hint* if it is not UTF-8.
+    """
+    try:
+        return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        what = f"is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise refused(path, code, what, hint, line=line) from error
 
 
 def nearest(word: str, known: Iterable[str], *, of: str) -> str:

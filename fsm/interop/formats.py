@@ -8,9 +8,10 @@ which becomes a machine.  :mod:`~fsm.language.write` writes any machine as a mod
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
+from fsm.errors import decoded_text
 from fsm.interop import python_statemachine, scxml, transitions
 from fsm.interop.draft import machine_of
-from fsm.interop.source_text import SourceProblems, text_of
+from fsm.interop.source_text import LARGEST, SourceProblems
 from fsm.interop.yaml_nodes import node_of
 from fsm.language.build import build
 from fsm.language.machine_file import Written
@@ -34,7 +35,10 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     # Imported from lamp.json, a configuration of transitions.
     """
     problems = SourceProblems(path=path)
-    text = text_of(data, problems)
+    if len(data) > LARGEST:
+        what = f"is larger than {LARGEST // 1024 // 1024} MiB"
+        problems.abort("FSM502", 0, what, "machines are small text files; is this the right one?")
+    text = decoded_text(data, path, code="FSM503")
     name = Path(path).stem or "machine"
     if form == "scxml" or (form is None and text.lstrip().startswith("<")):
         found = scxml.read(text, name, problems)

@@ -1,6 +1,5 @@
 """The text of a file, read within bounds, and the problems that are found in it."""
 
-import codecs
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
@@ -54,16 +53,3 @@ class SourceProblems:
         """Raise the problems found, by line, if there are any."""
         if self.found:
             raise InputError(sorted(dict.fromkeys(self.found), key=lambda problem: problem.line))
-
-
-def text_of(data: bytes, problems: SourceProblems) -> str:
-    """*data* as text."""
-    if len(data) > LARGEST:
-        what = f"is larger than {LARGEST // 1024 // 1024} MiB"
-        problems.abort("FSM502", 0, what, "machines are small text files; is this the right one?")
-    try:
-        return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        what = f"is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
-        problems.abort("FSM503", line, what, "save the file as UTF-8")

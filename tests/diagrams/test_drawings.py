@@ -514,7 +514,7 @@ def test_a_file_that_is_no_text(tmp_path: object) -> None:
     with open(path, "wb") as file:  # noqa: PTH123  (the fixture is only a place)
         file.write(b"\x89PNG\r\n\x1a\n\xff\xfe")
 
-    with pytest.raises(InputError, match="is not UTF-8 text"):
+    with pytest.raises(InputError, match="is not UTF-8: byte"):
         find(path)
 
 

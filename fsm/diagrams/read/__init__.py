@@ -13,7 +13,7 @@ from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import Canvas, canvas
 from fsm.diagrams.read.columns import explained, tabs
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location
-from fsm.errors import InputError, Problem, contents, refused
+from fsm.errors import InputError, Problem, contents, decoded_text, refused
 
 __all__ = ["Arrow", "ArrowLabel", "Drawing", "Location", "find", "parse"]
 
@@ -35,12 +35,7 @@ def find(path: str) -> tuple[Drawing, ...]:
     data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or a model's name", dash=True)
     if len(data) > LARGEST:
         raise refused(path, "FSM411", "is too large to look for drawings in", "cut out the drawing")
-    try:
-        return parse(data.decode("utf-8-sig"), path)
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        hint = "drawings are read from text files"
-        raise refused(path, "FSM401", "is not UTF-8 text", hint, line=line) from error
+    return parse(decoded_text(data, path, code="FSM401", hint="drawings are read from text files"), path)
 
 
 def parse(text: str, path: str) -> tuple[Drawing, ...]:

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from fsm.errors import InputError, Problem
+from fsm.errors import InputError, decoded_text, refused
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes; a machine of a thousand states and a hundred events is smaller."""
@@ -21,13 +21,8 @@ def document(data: bytes, path: str) -> dict[str, Any]:
     """
     if len(data) > LARGEST:
         what = f"is larger than {LARGEST // 1024 // 1024} MiB"
-        raise InputError([_problem(path, 0, "FSM002", what, "models are small text files; is this the right one?")])
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        what = f"is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
-        raise InputError([_problem(path, line, "FSM003", what, "save the file as UTF-8")]) from error
+        raise refused(path, "FSM002", what, "models are small text files; is this the right one?")
+    text = decoded_text(data, path, code="FSM003")
     # tomllib takes cubic time for a key of many parts, so they are counted first, if so many dots are on one line.
     counted = _nesting(text) if re.search(rf"(?:\.[^.\n]*+){{{DEEPEST}}}", text) else ()
     if line := next((line for line, _, parts in counted if parts > DEEPEST), 0):
@@ -37,26 +32,26 @@ def document(data: bytes, path: str) -> dict[str, Any]:
     except RecursionError as error:
         raise _too_deep(path, _deepest_line(text)) from error
     except tomllib.TOMLDecodeError as error:
-        raise InputError([_not_toml(error, text, path)]) from error
+        raise _not_toml(error, text, path) from error
     except ValueError as error:  # Python reads no integer of more than 4300 digits
         line = next((number for number, each in enumerate(text.split("\n"), 1) if re.search(r"[0-9_]{4300}", each)), 0)
         what = "is not TOML: an integer has thousands of digits"
-        raise InputError([_problem(path, line, "FSM004", what, "integers have 64 bits")]) from error
+        raise refused(path, "FSM004", what, "integers have 64 bits", line=line) from error
     if _depth(read) > DEEPEST:
         raise _too_deep(path, _deepest_line(text))
     return read
 
 
-def _not_toml(error: tomllib.TOMLDecodeError, text: str, path: str) -> Problem:
+def _not_toml(error: tomllib.TOMLDecodeError, text: str, path: str) -> InputError:
     message = str(error)
     where = re.search(r"\(at line (\d+)", message)
     at_end = text.rstrip().count("\n") + 1 if "at end of document" in message else 0
     what = f"is not TOML: {message[0].lower()}{message[1:]}"
-    return _problem(path, int(where[1]) if where else at_end, "FSM004", what, "see https://toml.io/en/v1.0.0")
+    return refused(path, "FSM004", what, "see https://toml.io/en/v1.0.0", line=int(where[1]) if where else at_end)
 
 
 def _too_deep(path: str, line: int) -> InputError:
-    return InputError([_problem(path, line, "FSM005", f"is nested more than {DEEPEST} deep", "models need six levels")])
+    return refused(path, "FSM005", f"is nested more than {DEEPEST} deep", "models need six levels", line=line)
 
 
 _TOKEN: Final = re.compile(
@@ -107,7 +102,3 @@ def _depth(document: Mapping[str, Any]) -> int:
         children = value.values() if isinstance(value, dict) else value
         stack.extend((child, depth + 1) for child in children if isinstance(child, dict | list))
     return deepest
-
-
-def _problem(path: str, line: int, code: str, what: str, hint: str) -> Problem:
-    return Problem(path=path, line=line, code=code, what=what, hint=hint)
