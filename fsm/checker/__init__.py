@@ -123,7 +123,7 @@ def as_known(of: claims.Specification[M], profile: str | None, limit: int = LIMI
     >>> from fsm.library import specification
     >>> of = as_known(specification("container-status"), "containerd-1.7.24")
     >>> [each.name for each in of.properties if each.expected("containerd-1.7") and not each.expected("containerd-1.7.24")]
-    []
+    ['stop-of-the-gone-succeeds']
     """
     names = meant(profile, of.machine.profiles)
     if profile is None or profile in names.values() or not all(names.values()):

