@@ -25,7 +25,7 @@ from fsm.diagrams.read.strokes import STARTS, GridCell
 from fsm.diagrams.read.wires import Stroke, Wires
 from fsm.errors import Problem
 
-LARGEST: Final = 200_000
+LARGEST: Final = 100_000
 """Largest number of characters in the drawings of a file."""
 
 _LONGEST: Final = 1_000_000

@@ -15,13 +15,24 @@ from operator import attrgetter, not_
 from typing import Final, NamedTuple, TypeAlias
 
 from fsm.diagrams.read.canvas import Canvas, runs
-from fsm.diagrams.read.strokes import ARMS, HEADS, HORIZONTAL, OPPOSITE, VERTICAL, Direction, GridCell, beyond, reaches
+from fsm.diagrams.read.strokes import (
+    ARMS,
+    HEADS,
+    HORIZONTAL,
+    OPPOSITE,
+    STROKE,
+    VERTICAL,
+    Direction,
+    GridCell,
+    beyond,
+    reaches,
+)
 
 NARROWEST: Final = 3
 """Smallest width in columns: two sides, and a name between them."""
 
 _REMARK: Final = re.compile(r"\(.*\)")
-_PIECE: Final = re.compile(f"[{re.escape(''.join({*ARMS, *HEADS}))}]{{{NARROWEST - 1},}}")
+_PIECE: Final = re.compile(f"{STROKE.pattern}{{{NARROWEST - 1},}}")
 """What the top and the bottom of a box are a part of."""
 _RULE: Final = re.compile(f"[{re.escape(''.join(ARMS))}]+")
 _Sides: TypeAlias = tuple[int, int]

@@ -21,8 +21,8 @@ from fsm.errors import Problem
 _WIDTHS: Final = (4, 2, 3)
 """Columns of a tab that are tried; tabs are read as eight."""
 
-_MOST: Final = 1_000_000
-"""Number of characters that are read anew to find the places of lost blanks."""
+_MOST: Final = 100_000
+"""Number of characters other than blanks that are read anew to find the places of lost blanks."""
 
 _GAP: Final = re.compile(r"(?<=\S)(?=[ ])|^")
 """Where a line may have lost a blank: at its beginning, and before those that are left."""
@@ -61,9 +61,10 @@ def tabs(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | None:
 def _lost_blank(sheet: Canvas, lines: Sequence[str], rows: range, found: Drawing, most: int) -> Problem | None:
     """The lost blank near the problems of the drawing that was *found* in these *rows*, reading *most* characters."""
     own = lines[rows.start : rows.stop]
+    size = sum(len(line) - line.count(" ") for line in own)
     near = sorted({row for each in found.problems for row in range(each.line - 2, each.line + 1) if row in rows})
     places = ((row, gap.start()) for row in near for gap in _GAP.finditer(lines[row]))
-    for row, at in islice(places, most // sum(map(len, own))):
+    for row, at in islice(places, most // size):
         line = lines[row]
         if _read([*own[: row - rows.start], f"{line[:at]} {line[at:]}", *own[row - rows.start + 1 :]]):
             what = f"column {at + 1}: what follows is one column too far to the left, and meets nothing"

@@ -7,6 +7,7 @@ https://mermaid.js.org/syntax/stateDiagram.html.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,7 +18,7 @@ from fsm.errors import Problem
 NOWHERE: Final = "[*]"
 """The pseudostate: initial as a source, final as a target."""
 
-_HEADING: Final = re.compile(r"^\s*(?P<mark>//+!?|\*|#+|;+|)\s*stateDiagram(?:-v2)?\s*;?\s*$")
+_HEADING: Final = re.compile(r"^\s*+(?P<mark>//+!?|\*|#+|;+|)\s*+stateDiagram(?:-v2)?\s*;?\s*$")
 _FENCE: Final = re.compile(r"^\s*(?:```|~~~|\"\"\"|'''|\*/)")
 _ID: Final = r"(?:\[\*\]|[^\s:{}\[\]\"<>-](?:[^\s:{}\[\]\"<>]*[^\s:{}\[\]\"<>-])?)"
 _CLASS: Final = r"(?:\s*:::\s*[\w-]+)?"
@@ -28,8 +29,8 @@ _PASSED: Final = re.compile(
     r"^(?:direction\b|classDef\b|class\b|style\b|click\b|hide\b|scale\b|accTitle\b|accDescr\b|note\b.*:|%%)"
 )
 _NOTE: Final = re.compile(r"^note\b[^:]*$")
-_BREAK: Final = re.compile(r"\s*(?:<br\s*/?>|\\n)\s*")
-_CODE: Final = re.compile(r"#(\w+);")
+_BREAK: Final = re.compile(r"<br\s*/?>|\\n")
+_CODE: Final = re.compile(r"#(\d{1,7}|\w{1,9});", re.ASCII)
 _CODES: Final = {"quot": '"', "lt": "<", "gt": ">", "amp": "&", "colon": ":", "semi": ";", "num": "#"}
 
 
@@ -94,14 +95,16 @@ def _plain(text: str) -> str:
     """
 
     def char(code: re.Match[str]) -> str:
-        return chr(int(code[1])) if code[1].isdecimal() else _CODES.get(code[1], code[0])
+        number = int(code[1]) if code[1].isdigit() else 0
+        valid = 0 < number <= sys.maxunicode and chr(number).isprintable()
+        return chr(number) if valid else _CODES.get(code[1], code[0])
 
     return " ".join(_CODE.sub(char, text).split())
 
 
 def drawings(text: str, path: str) -> Iterator[Drawing]:
     """The diagrams in a text: each from its heading to the end of its fence, its comment, or the file."""
-    rows = iter(enumerate(text.splitlines(), 1))
+    rows = iter(enumerate(text.split("\n"), 1))
     for line, row in rows:
         if heading := _HEADING.match(row):
             yield _Diagram(path).read(line, _below(heading["mark"], rows))

@@ -1,5 +1,6 @@
 """The characters of a drawing: the directions in which each connects, joints and arrowheads."""
 
+import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
@@ -38,6 +39,10 @@ _HEADS: Final[Mapping[Direction, str]] = {"N": "^▲△↑", "E": ">►▶▷→
 HEADS: Final[Mapping[str, Direction]] = {char: to for to, chars in _HEADS.items() for char in chars}
 """Arrowheads, and the direction in which they point."""
 
+_REACHED: Final = {**ARMS, **{char: OPPOSITE[to] for char, to in HEADS.items()}}
+STROKE: Final = re.compile(f"[{re.escape(''.join(_REACHED))}]")
+"""Any character of a line."""
+
 STARTS: Final = frozenset({"*", "o", "O", "●", "⬤", "(*)", "[*]"})
 """What may stand at the beginning of an arrow without a source."""
 
@@ -58,4 +63,4 @@ def reaches(char: str, to: Direction) -> bool:
     >>> reaches("+", "N"), reaches("|", "E"), reaches("v", "N"), reaches("v", "S")
     (True, False, True, False)
     """
-    return to in ARMS.get(char, "") or (char in HEADS and HEADS[char] == OPPOSITE[to])
+    return to in _REACHED.get(char, "")

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from fsm.diagrams.read.boxes import Box
 from fsm.diagrams.read.canvas import Canvas
-from fsm.diagrams.read.strokes import ARMS, HEADS, OPPOSITE, ROUND, STRAIGHT, Direction, GridCell, beyond, reaches
+from fsm.diagrams.read.strokes import HEADS, OPPOSITE, ROUND, STRAIGHT, STROKE, Direction, GridCell, beyond, reaches
 from fsm.errors import Problem
 from fsm.machine.traversal import closure
 
@@ -48,7 +48,8 @@ class Wires:
         self.touches: dict[Stroke, list[Touch]] = {}
         self.loose: list[GridCell] = []
         self.problems: list[tuple[GridCell, Problem]] = []
-        self.char = cache(self._char)
+        self.chars = dict(self._strokes())
+        self.crossed = cache(self._crossed)
         self._trace()
 
     def add_problem(self, cell: GridCell, code: str, what: str, hint: str) -> None:
@@ -69,11 +70,17 @@ class Wires:
         """The strokes at *cell*: one, or where lines cross those along *axes*."""
         return (node for node in (Stroke(cell), *(Stroke(cell, axis) for axis in axes)) if node in self.links)
 
-    def _char(self, cell: GridCell) -> str:
+    def _strokes(self) -> Iterator[tuple[GridCell, str]]:
+        """The characters that could be part of a line."""
+        for row in self.within:
+            for found in STROKE.finditer(self.sheet.drawn[row]):
+                cell, char = (row, found.start()), found.group()
+                if cell not in self.owners and self._turns(cell, char):
+                    yield cell, char
+
+    def char(self, cell: GridCell) -> str:
         """The character at *cell* if it could be part of a line, else a blank."""
-        char = self.sheet.stroke(cell)
-        part = cell[0] in self.within and cell not in self.owners and (char in ARMS or char in HEADS)
-        return char if part and self._turns(cell, char) else " "
+        return self.chars.get(cell, " ")
 
     def _turns(self, cell: GridCell, char: str) -> bool:
         """Whether a line turns at a dot or a quotation mark."""
@@ -100,17 +107,17 @@ class Wires:
         char, back = self.char(there), OPPOSITE[to]
         if not reaches(self.char(cell), to):
             # The side of a stroke: only another that ends there continues it.
-            side = self.char(cell) in STRAIGHT and self._ends_at(there, back) and not self._crossed(cell)
+            side = self.char(cell) in STRAIGHT and self._ends_at(there, back) and not self.crossed(cell)
             return self.node(there, to) if side else None
         onward = reaches(char, back) or (char in STRAIGHT and self._ends_at(cell, to))
         return self.node(there, to) if onward else None
 
     def node(self, cell: GridCell, to: Direction) -> Stroke:
         """The stroke that a line going in direction *to* is on at *cell*."""
-        return Stroke(cell, "h" if to in "EW" else "v") if self._crossed(cell) else Stroke(cell)
+        return Stroke(cell, "h" if to in "EW" else "v") if self.crossed(cell) else Stroke(cell)
 
     def _link(self, cell: GridCell) -> None:
-        crossed = self._crossed(cell)
+        crossed = self.crossed(cell)
         for axis in ("h", "v") if crossed else ("",):
             links = self.links[Stroke(cell, axis)] = {}
             for to in _AXES[axis]:
@@ -145,10 +152,8 @@ class Wires:
                     outside = beyond(corner, out)
                     if outside not in self.owners and HEADS.get(self.char(outside)) == OPPOSITE[out]:
                         self._touch(outside, out, Touch(box, corner, head=True))
-        for row in self.within:
-            for column in range(len(self.sheet.rows[row])):
-                if self.char((row, column)) != " ":
-                    self._link((row, column))
+        for cell in self.chars:
+            self._link(cell)
         # A stroke without a neighbour or a box is a character of a text.
         for node in [node for node, links in self.links.items() if not links and node not in self.touches]:
             del self.links[node]
