@@ -27,11 +27,11 @@ def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known
     ``fsm draw`` draws so the events it otherwise leaves out, where nothing else leads to a state.
     """
     written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
+    states = {arrow.target for arrow in drawing.arrows} | {arrow.source for arrow in drawing.arrows if arrow.steps}
     words = {
         name: lines
         for name, lines in written.items()
-        if all(meaning for _, meaning in known.meant(lines))
-        and all(name != arrow.target and (name != arrow.source or not arrow.labels) for arrow in drawing.arrows)
+        if name not in states and all(meaning for _, meaning in known.meant(lines))
     }
     arrows = tuple(
         replace(arrow, source=None, steps=(ArrowLabel(names=words[arrow.source], place=arrow.place),))
@@ -39,16 +39,18 @@ def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known
         else arrow
         for arrow in drawing.arrows
     )
-    states = {name: place for name, place in drawing.states.items() if name not in words}
-    return replace(drawing, states=states, arrows=arrows)
+    kept = {name: place for name, place in drawing.states.items() if name not in words}
+    return replace(drawing, states=kept, arrows=arrows)
 
 
 def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """The states that each drawn name stands for, together with names for the same state, and those not drawn."""
     merged: dict[str, tuple[str, ...]] = {}
+    names: dict[str, str] = {}
     for name, states in found.items():
-        same = next((other for other in merged if set(found[other]) & set(states)), name)
+        same = next((names[state] for state in states if state in names), name)
         merged[same] = merged.get(same, ()) + states
+        names |= dict.fromkeys(states, same)
     drawn = {state for states in merged.values() for state in states}
     for name, states in proposed(machine).items():
         merged.setdefault(name, tuple(state for state in states if state not in drawn))
@@ -71,6 +73,8 @@ class Matching:
         nowhere = {event for arrow, event in events if arrow.source is None and machine.events[event].interrupts}
         self.abstraction = Abstraction(machine, _merged(machine, self.found), nowhere)
         self.initial = self.abstraction.shown[machine.initial]
+        self.shown = {self._shown(name) for name in self.drawing.states}
+        self.shown |= {self.initial, ""} if self.sourceless else set()
         self.strict = complete or machine.omits is not None
         self.moves: list[ComparedMove] = []
         self.drawn: dict[Move, set[str]] = {}
@@ -159,10 +163,7 @@ class Matching:
     def _may_be_left_out(self, key: Move, act: Act) -> bool:
         if self.strict:
             return self.abstraction.omitted(act, key.event)
-        states = {self._shown(name) for name in self.drawing.states}
-        if self.sourceless:
-            states |= {self.initial, ""}
-        return act.failed or key.event not in self.events or not {key.source, key.target} <= states
+        return act.failed or key.event not in self.events or not {key.source, key.target} <= self.shown
 
     def _states(self) -> list[ComparedState]:
         shown = self.abstraction.shown

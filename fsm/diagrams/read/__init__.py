@@ -17,8 +17,11 @@ from fsm.errors import InputError, Problem, contents, decoded_text, refused
 
 __all__ = ["Arrow", "ArrowLabel", "Drawing", "Location", "find", "parse"]
 
-LARGEST: Final = 16 << 20
+LARGEST: Final = 1 << 20
 """Largest file, in bytes."""
+
+_MOST_DRAWINGS: Final = 200
+"""Largest number of drawings in a file."""
 
 _SPREAD: Final = re.compile(r"\S {2,}\S")
 """Blanks between columns."""
@@ -52,6 +55,8 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     ]
     if not found:
         raise InputError([_nothing(sheet, lines)])
+    if len(found) > _MOST_DRAWINGS:
+        raise refused(path, "FSM411", f"has more than {_MOST_DRAWINGS} drawings", "cut out the one that is meant")
     return tuple(sorted(found, key=lambda each: each.line))
 
 

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import compress, islice, product
+from itertools import compress, product
 from operator import attrgetter, not_
 from typing import Final, NamedTuple, TypeAlias
 
@@ -150,7 +150,8 @@ def _closed(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -> B
     """
     left, right = sides
     row = top.row + 1
-    for bottom in islice(bottoms, bisect_right(bottoms, row, key=attrgetter("row")), None):
+    for at in range(bisect_right(bottoms, row, key=attrgetter("row")), len(bottoms)):
+        bottom = bottoms[at]
         while row < bottom.row and _upright(sheet.at((row, left))) and _upright(sheet.at((row, right))):
             row += 1
         if row < bottom.row:

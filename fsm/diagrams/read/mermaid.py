@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.diagrams.read.drawing import Arrow, Drawing, Location, only_step
+from fsm.diagrams.read.drawing import MOST, Arrow, Drawing, Location, only_step
 from fsm.errors import Problem
 
 NOWHERE: Final = "[*]"
@@ -52,6 +52,10 @@ class _Diagram:
                 note = statement != "end note"
             elif statement and not _PASSED.match(statement):
                 self._statement(statement, place)
+            if len(self.arrows) + len(self.states) > MOST:
+                what, hint = f"the diagram has more than {MOST:,} names and arrows", "cut out the part that is meant"
+                self.problems.append(Problem(path=self.path, line=line, code="FSM411", what=what, hint=hint))
+                break
         texts = {name: tuple(map(_plain, _BREAK.split(self.texts.get(name, name)))) for name in self.states}
         return Drawing(
             path=self.path,
