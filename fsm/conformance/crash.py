@@ -41,62 +41,55 @@ class Ended(NamedTuple):
     record: Any
 
 
-class Crashed(NamedTuple):
-    """Whether a SUT came to die, what it shows then, what is wrong with that, and what it is after the whole event."""
-
-    died: bool
-    shows: str
-    fault: str
-    whole: Ended
-
-
 def crashed(
     plan: Plan, sut: Crashing, edge: Edge, step: Stimulus, again: Callable[[], None], whole: Ended | None
-) -> Crashed:
-    """What becomes of *sut* in the *step* that crashes in the middle of *edge*.
+) -> tuple[bool, str, str, Ended]:
+    """Whether *sut* comes to die in the *step*, what it shows then, what is wrong with that, and how the event ends.
 
-    *again* brings it back to where that begins; *whole* is how the event ends, if that is known.
+    The step crashes in the middle of *edge*; *again* brings the SUT back to where that begins.  *whole* is how the
+    event ends, if that is known.
     """
     if whole is None:
-        by_itself, whole, _ = _once(plan, sut, edge, step._replace(point=WHOLE))
+        by_itself, whole, *_ = _once(plan, sut, edge, step._replace(point=WHOLE))
         if by_itself:  # the event is to end the process: it is a crash without our help
-            return Crashed(died=False, shows=whole.shows, fault="", whole=whole)
+            return False, whole.shows, "", whole
         again()
     before, source = _record(sut), edge.source.state
-    died, (shows, record), arranged = _once(plan, sut, edge, step)
-    allowed = [
-        plan.table.shows[state] for state in sorted(_after(plan.table, edge, step.expected[-1] if arranged else ""))
-    ]
+    died, (shows, record), goes, restarts = _once(plan, sut, edge, step)
+    edges = (edge,) if goes else plan.alternatives(edge.source, step.event, "do")
+    way = {state for each in edges for state in through(each)}
+    after = _after(plan.table, way, step.expected[-1] if restarts else "")
+    allowed = [plan.table.shows[state] for state in sorted(after)]
     unmoved, fault = shows == plan.table.shows[source], ""
     right = [*([before] if unmoved else []), *([whole.record] if shows == whole.shows else [])]
     if shows and shows not in allowed:
         either = " or ".join(dict.fromkeys(allowed))
         fault = f"after a crash it shows {shows}, where a restart may show {either}"
     # Where the restart moved it, what was before cannot be compared with what is now.
-    elif unmoved and record not in right and (shows != whole.shows or set(through(edge)) == {source}):
+    elif unmoved and record not in right and (shows != whole.shows or way == {source}):
         change = difference(right[0], record)
         fault = f"after a crash its record is neither as before nor as after the event: {change}"
-    return Crashed(died, shows, fault, whole)
+    return died, shows, fault, whole
 
 
-def _once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool]:
-    """Die, or not; what is shown then and remembered, and whether the SUT arranges how the restart goes."""
-    arranged = False
+def _once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool, bool]:
+    """Die, or not; what is shown then and remembered; whether the SUT arranges how the event and the restart go."""
+    goes, restarts = not any(edge.choice), False
     if (arrange := arranger(sut)) is not None:
+        goes = True
         for number, (outcome, choice) in enumerate(zip(step.expected, edge.choice, strict=False)):
-            if choice:
-                arrange(step.event, outcome, plan.stage(step, number))
+            goes &= not choice or arrange(step.event, outcome, plan.stage(step, number))
         for row in _interrupting(plan.table):
-            arranged |= arrange(plan.table.rows[row].event.name, step.expected[-1], "")
+            restarts |= arrange(plan.table.rows[row].event.name, step.expected[-1], "")
     died = sut.crash(step.event, step.point)
-    return died, Ended(sut.shows(), _record(sut)), arranged
+    return died, Ended(sut.shows(), _record(sut)), goes, restarts
 
 
-def _after(table: Table, edge: Edge, outcome: str) -> set[int]:
-    """Where a restart may lead from the states on the way, with the *outcome* that is arranged, if one is."""
+def _after(table: Table, way: set[int], outcome: str) -> set[int]:
+    """Where a restart may lead from the states on the *way*, with the *outcome* that is arranged, if one is."""
     found: set[int] = set()
     for row in _interrupting(table):
-        for state in through(edge):
+        for state in way:
             ways = table.step(state, row)
             if ways is None:
                 return set(range(len(table.states)))

@@ -274,10 +274,9 @@ class Execution:
         event = (*path, step._replace(point=0))
         whole = self.cover.whole.get(event)
         try:
-            crash = crashed(
+            self.died, shows, fault, self.cover.whole[event] = crashed(
                 self.oracle.plan, self.sut, edge, step, lambda: Execution(self.oracle, self.sut).replay(path), whole
             )
-            self.died, shows, fault, self.cover.whole[event] = crash
         except UnsupportedError as error:
             self.died = False
             self._leave_out(step, error)

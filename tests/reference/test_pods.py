@@ -412,6 +412,7 @@ def test_passes_the_test_of_its_machine() -> None:
         ("run=ready; ", "crash@{} exit=done,notready", 3),
         ("run=ready; ", "crash@{} update-resources=updated,ready", 2),
         ("run=left-over; ", "crash@{} remove=removed,unknown", 6),
+        ("run=left-over; stop=unmonitored; ", "crash@{} remove=stopped-only,notready", 6),
     ],
 )
 def test_a_crash_at_any_effect(before: str, event: str, effects: int) -> None:
