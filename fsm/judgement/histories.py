@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from fsm import verdict
 from fsm.errors import InputError, Problem, nearest
 from fsm.linearizability import Linearizable, NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
@@ -24,20 +25,6 @@ from fsm.monitor.diagnosis import Explained, Scene
 from fsm.monitor.grouping import Folder
 from fsm.recordings.histories import Recorded, RecordedHistory
 from fsm.trace import Key, Line, Observation, key
-from fsm.verdict import (
-    Cause,
-    Covered,
-    Edit,
-    Holds,
-    Illegal,
-    Judgement,
-    Legality,
-    Permitted,
-    Repair,
-    Stretch,
-    Unknown,
-    Violation,
-)
 
 LOOKS: Final = ("look", "read")
 """What histories call an operation that only looks at what is shown, where the machine has no event of the name."""
@@ -45,7 +32,7 @@ LOOKS: Final = ("look", "read")
 
 def judge_history(
     history: RecordedHistory, machines: Sequence[Machine], *, file: str, profile: str | None, hidden: Sequence[str]
-) -> tuple[Judgement, ...]:
+) -> tuple[verdict.Judgement, ...]:
     """The judgement of each of *machines* on the *history* in *file*, under its *profile*, if it has one of the name.
 
     ``hidden`` names signals that happen without standing in the history.
@@ -127,28 +114,30 @@ class _Judging:
     _folder: Folder = field(default_factory=Folder)
     _covered: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def judgement(self) -> Judgement:
+    def judgement(self) -> verdict.Judgement:
         entities = self._entities()
         undecided = [reason for entity, those in entities.items() if (reason := self._entity(entity, those))]
         table = self.names.table
         cells = [(table.rows[row].name, table.states[state]) for row, state in table.defined()]
-        return Judgement(
+        return verdict.Judgement(
             machine=self.names.machine,
             verdict=self._verdict(undecided, len(entities)),
             tolerated=self._folder.tolerated(),
-            covered=Covered(machine=self.names.machine.name, cells={cell: self._covered[cell] for cell in cells}),
+            covered=verdict.Covered(
+                machine=self.names.machine.name, cells={cell: self._covered[cell] for cell in cells}
+            ),
             entities=len(entities),
             observations=sum(map(len, entities.values())),
             notes={},
         )
 
-    def _verdict(self, undecided: Sequence[str], entities: int) -> Legality:
+    def _verdict(self, undecided: Sequence[str], entities: int) -> verdict.Legality:
         incomplete = undecided[0] if undecided else ""
         if findings := self._folder.findings():
-            return Illegal(findings=findings, incomplete=incomplete)
+            return verdict.Illegal(findings=findings, incomplete=incomplete)
         if not entities:
-            return Unknown(why=f"the history has no operation on a {self.names.machine.entity}")
-        return Unknown(why=incomplete) if incomplete else Holds()
+            return verdict.Unknown(why=f"the history has no operation on a {self.names.machine.entity}")
+        return verdict.Unknown(why=incomplete) if incomplete else verdict.Holds()
 
     def _entities(self) -> dict[str, list[tuple[Recorded, Observation]]]:
         """The operations of each entity; what names no entity, where others do, is of every one."""
@@ -174,7 +163,7 @@ class _Judging:
         outputs = self.history.outputs.get(entity, () if self.history.title.outputs else None)
         history = History(operations=operations, outputs={} if outputs is None else {entity: outputs})
         answer = linearize(self.names.machine, history, unseen=self.hidden, fresh=self.history.title.fresh)
-        if isinstance(answer, Unknown):
+        if isinstance(answer, verdict.Unknown):
             return answer.why
         self._covered.update((step.row, step.before) for step in answer.steps if step.row)
         if isinstance(answer, NotLinearizable):
@@ -189,22 +178,22 @@ class _Judging:
 
     def _violation(
         self, answer: NotLinearizable, history: History, origin: Mapping[int, tuple[Recorded, Observation]]
-    ) -> Violation:
+    ) -> verdict.Violation:
         each, seen = origin[id(answer.operation)] if answer.operation else (None, Observation(entity=answer.entity))
         clause, resembles = self._clause(answer, seen)
-        return Violation(
+        return verdict.Violation(
             machine=self.names.machine.name,
             cause=answer.cause,
             observation=seen,
             file=self.file,
             line=each.returned if each else max(one.returned for one, _ in origin.values()),
             before=answer.before,
-            permitted=tuple(Permitted(state=state, what=answer.allowed) for state in answer.before),
+            permitted=tuple(verdict.Permitted(state=state, what=answer.allowed) for state in answer.before),
             clause=clause,
             edits=tuple(self._edits(answer, history)),
             illegal=_illegal(answer, history),
             resembles=resembles,
-            stretch=Stretch(
+            stretch=verdict.Stretch(
                 operations=tuple(origin[id(one)][1] for one in answer.window.operations),
                 beside=tuple(origin[id(one)][1] for one in answer.window.beside),
                 begins=answer.window.begins,
@@ -247,10 +236,10 @@ class _Judging:
             )
         )
 
-    def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
+    def _edits(self, answer: NotLinearizable, history: History) -> Iterator[verdict.Edit]:
         """Single edits that make all legal that returned by then: another reply, or that it had not been."""
-        if answer.cause is Cause.REPLY:
-            yield from (Edit(repair=Repair.REPLY, instead=reply) for reply in answer.allowed)
+        if answer.cause is verdict.Cause.REPLY:
+            yield from (verdict.Edit(repair=verdict.Repair.REPLY, instead=reply) for reply in answer.allowed)
         last = answer.operation
         if last is None or last.returned is None:
             return
@@ -262,7 +251,7 @@ class _Judging:
         without = History(operations=others)
         fresh = self.history.title.fresh
         if isinstance(linearize(self.names.machine, without, unseen=self.hidden, fresh=fresh), Linearizable):
-            yield Edit(repair=Repair.EXTRA)
+            yield verdict.Edit(repair=verdict.Repair.EXTRA)
 
 
 def _operation(seen: Observation) -> Operation:
@@ -288,11 +277,12 @@ def _led(steps: Sequence[Step]) -> Key | None:
 def _illegal(answer: NotLinearizable, history: History) -> str:
     """What of it is not legal."""
     match answer.cause:
-        case Cause.OUTPUT:
+        case verdict.Cause.OUTPUT:
             return " ".join(history.outputs.get(answer.entity, ()))
-        case Cause.STATE:
+        case verdict.Cause.STATE:
             return answer.operation.shows if answer.operation else ""
-        case Cause.REPLY:
+        case verdict.Cause.REPLY:
             return answer.operation.reply if answer.operation else ""
-        case Cause.EVENT | Cause.FIELDS | Cause.PROPERTY:  # the last two are never the cause here
+        # Fields and properties are never the cause here.
+        case verdict.Cause.EVENT | verdict.Cause.FIELDS | verdict.Cause.PROPERTY:
             return answer.operation.event if answer.operation else ""

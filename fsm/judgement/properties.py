@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import structs
 
+from fsm import verdict
 from fsm.checker import as_known
 from fsm.checker.instants import StepCache
 from fsm.errors import InputError, Problem, nearest
@@ -22,19 +23,6 @@ from fsm.property_monitor.automata import parts
 from fsm.property_monitor.property_product import PropertyProduct
 from fsm.property_monitor.recording_watch import ENTITIES, WHOLE, Breach, ClaimWatch, unwatchable
 from fsm.trace import Line, Observation
-from fsm.verdict import (
-    Cause,
-    Deviated,
-    Finding,
-    Holds,
-    Illegal,
-    Judgement,
-    Legality,
-    Tolerated,
-    Unknown,
-    Violation,
-    WatchedProperty,
-)
 
 WINDOW: Final = 64
 """Observations of an entity that are kept for the line that no run explains."""
@@ -227,44 +215,44 @@ class PropertyWatch:
             elif marks & product.advancing:
                 window.advanced.add(watch)
 
-    def added_to(self, judgement: Judgement) -> Judgement:
+    def added_to(self, judgement: verdict.Judgement) -> verdict.Judgement:
         """*judgement* of the same observations by the machine, with what they show of the properties."""
         properties, tolerated = [], [*judgement.tolerated]
-        findings: list[Finding] = []
+        findings: list[verdict.Finding] = []
         for of, watches, unwatched in self._watches:
             clause = Clause(name=of.name, says=of.says, level=of.level, source=of.source, link=of.link)
             found = [each for each in self._folder.findings() if each.first[0].clause.name == of.name]
             if broken := [self._violation(clause, each) for watch in watches for each in watch.breaches]:
                 count = sum(watch.count for watch in watches)
                 entities = len(set[str]().union(*(watch.entities for watch in watches)))
-                found = [Finding(first=tuple(broken[:WHOLE]), count=count, entities=entities)]
+                found = [verdict.Finding(first=tuple(broken[:WHOLE]), count=count, entities=entities)]
             properties.append(self._watched(of, clause, watches, unwatched, broken=bool(found)))
             known = of.expected(self._profile)
             if found and known is not None:
                 first = self._tolerated(found[0].first[0], known)
-                tolerated.append(Deviated(first=first, count=sum(each.count for each in found)))
+                tolerated.append(verdict.Deviated(first=first, count=sum(each.count for each in found)))
             else:
                 findings += found
-        verdict = _with(judgement, properties, tuple(findings))
-        return replace(judgement, verdict=verdict, tolerated=tuple(tolerated), properties=tuple(properties))
+        answer = _with(judgement, properties, tuple(findings))
+        return replace(judgement, verdict=answer, tolerated=tuple(tolerated), properties=tuple(properties))
 
     def _watched(
         self, of: Property, clause: Clause, watches: Sequence[ClaimWatch], unwatched: str, *, broken: bool
-    ) -> WatchedProperty:
+    ) -> verdict.WatchedProperty:
         if unwatched:
-            return WatchedProperty(clause=clause, status="not watched", why=unwatched)
+            return verdict.WatchedProperty(clause=clause, status="not watched", why=unwatched)
         if broken:
-            return WatchedProperty(clause=clause, status="known" if of.expected(self._profile) else "violated")
+            return verdict.WatchedProperty(clause=clause, status="known" if of.expected(self._profile) else "violated")
         if any(watch.incomplete for watch in watches) and of.expected(self._profile) is None:
-            return WatchedProperty(clause=clause, status="unknown", why=TOO_MANY)
+            return verdict.WatchedProperty(clause=clause, status="unknown", why=TOO_MANY)
         if not self._fields.tested.get(of.name, any(watch not in self._unexercised for watch in watches)):
-            return WatchedProperty(clause=clause, status="not exercised", why=UNEXERCISED)
-        return WatchedProperty(clause=clause, status="holds")
+            return verdict.WatchedProperty(clause=clause, status="not exercised", why=UNEXERCISED)
+        return verdict.WatchedProperty(clause=clause, status="holds")
 
-    def _violation(self, clause: Clause, breach: Breach) -> Violation:
-        return Violation(
+    def _violation(self, clause: Clause, breach: Breach) -> verdict.Violation:
+        return verdict.Violation(
             machine=self.machine.name,
-            cause=Cause.PROPERTY,
+            cause=verdict.Cause.PROPERTY,
             observation=breach.observation,
             file=breach.lines[-1].file,
             line=breach.lines[-1].number,
@@ -273,8 +261,8 @@ class PropertyWatch:
             lines=breach.lines,
         )
 
-    def _tolerated(self, broken: Violation, known: KnownFailure) -> Tolerated:
-        return Tolerated(
+    def _tolerated(self, broken: verdict.Violation, known: KnownFailure) -> verdict.Tolerated:
+        return verdict.Tolerated(
             machine=self.machine.name,
             deviation=Deviation(
                 name=broken.clause.name,
@@ -290,18 +278,22 @@ class PropertyWatch:
         )
 
 
-def _with(judgement: Judgement, properties: Sequence[WatchedProperty], findings: tuple[Finding, ...]) -> Legality:
+def _with(
+    judgement: verdict.Judgement, properties: Sequence[verdict.WatchedProperty], findings: tuple[verdict.Finding, ...]
+) -> verdict.Legality:
     """The verdict of the machine and on *properties*, of which *findings* are violations."""
     states = {each.status for each in properties}
     incomplete = TOO_MANY if "unknown" in states else ""
     match judgement.verdict:
-        case Illegal(findings=found, incomplete=why):
-            return Illegal(findings=(*found, *findings), incomplete=why or incomplete)
-        case verdict if findings:
-            return Illegal(findings=findings, incomplete=verdict.why if isinstance(verdict, Unknown) else incomplete)
-        case Unknown() as unknown:
+        case verdict.Illegal(findings=found, incomplete=why):
+            return verdict.Illegal(findings=(*found, *findings), incomplete=why or incomplete)
+        case answer if findings:
+            return verdict.Illegal(
+                findings=findings, incomplete=answer.why if isinstance(answer, verdict.Unknown) else incomplete
+            )
+        case verdict.Unknown() as unknown:
             return unknown
-        case Holds():
+        case verdict.Holds():
             unexercised = "" if not states or states & {"holds", "known"} else UNEXERCISED
             why = incomplete or unexercised
-            return Unknown(why=why) if why else Holds()
+            return verdict.Unknown(why=why) if why else verdict.Holds()
