@@ -83,7 +83,6 @@ class Log:
     _replies: deque[Observation] = field(default_factory=lambda: deque(maxlen=_DOUBTFUL))
 
     def observations(self, line: bytes) -> Sequence[Observation]:
-        """The observations in *line*, if it is about a lifecycle."""
         seen = self._read(line)
         self._replies.extend(each for each in seen if each.phase == "reply")
         return seen

@@ -309,7 +309,6 @@ class Joiner:
         return found
 
     def _reach(self, pod: str) -> tuple[str, ...]:
-        """The containers that are or may be in *pod*."""
         return (*self._containers.get(pod, ()), *self._candidates(pod))
 
     def _forget(self, container: str) -> None:

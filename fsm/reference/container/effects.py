@@ -191,7 +191,6 @@ class Effects:
         self.write(unknown=False, **({} if self._status().finished_at else first))
 
     def clear(self) -> None:
-        """Remove the file, and the folder if nothing else is in it."""
         StatusStorage(self.root, Status()).delete()
         with suppress(OSError):
             self.root.rmdir()

@@ -52,7 +52,6 @@ class SimulatedWorld:
         return self._time
 
     def make(self) -> None:
-        """Create containerd's record of the container."""
         self.faults.point("make")
         self.known = True
 
@@ -65,7 +64,6 @@ class SimulatedWorld:
             raise NoRecordError("no such container")
 
     def forget(self) -> None:
-        """Delete containerd's record."""
         self.faults.point("forget")
         self.known = False
 

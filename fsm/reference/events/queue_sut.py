@@ -156,7 +156,6 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._settle()
 
     def _expire(self) -> None:
-        """Turn the clock to the time at which the oldest event is due."""
         self.clock.time = max(self.clock.time, self.queue.due)
         self.queue.expire()
 
