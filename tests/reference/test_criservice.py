@@ -653,6 +653,13 @@ LEAKS: dict[type[Construction], str] = {
 }
 
 
+@pytest.mark.parametrize("profile", [None, "upstream"])
+def test_a_construction_conforms(profile: str | None) -> None:
+    found = conform(load("service-construction"), "reference", profile=profile, examples=0)
+
+    assert ((), ()) == (found.failures, found.missed)
+
+
 @pytest.mark.parametrize("kind", LEAKS, ids=lambda kind: kind.__name__)
 def test_a_leak_is_found_by_the_shortest_test(kind: type[Construction]) -> None:
     """One of them is found by random tests only: for the machine one folder is like two."""

@@ -19,8 +19,8 @@ C = TypeVar("C", bound=Component)
 T = TypeVar("T")
 
 FAILS: Final = ("failed", "missing")
-LEAKS: Final = ("-leaks", "-panics")
-"""The endings of outcomes in which a step fails, as it should and as in containerd."""
+LEAKS: Final = ("leaked", "panic")
+"""The outcomes in which a step fails, as it should and as in containerd."""
 
 
 class ConstructionSUT(ServiceSUT[Construction]):
@@ -57,8 +57,8 @@ class ConstructionSUT(ServiceSUT[Construction]):
     def arrange(self, event: str, outcome: str) -> bool:
         """Let the step fail or not; in which way it fails cannot be chosen."""
         del event
-        self._fails = outcome.endswith(LEAKS if issubclass(self._kind, UpstreamConstruction) else FAILS)
-        return self._fails or not outcome.endswith(LEAKS + FAILS)
+        self._fails = outcome in (LEAKS if issubclass(self._kind, UpstreamConstruction) else FAILS)
+        return self._fails or outcome not in LEAKS + FAILS
 
     def _actions(self) -> Mapping[str, Callable[[], object]]:
         construction = self.construction
