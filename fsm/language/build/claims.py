@@ -40,7 +40,7 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Claiming:
+class ClaimBuilder:
     """Makes the one claim of the property *name*, of a machine or of what is in the scope of a system."""
 
     problems: Problems[Stated]
@@ -249,25 +249,13 @@ def _from(state: str, sequence: Sequence) -> Sequence:
     return (WrittenCondition(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)
 
 
-def claim(
-    problems: Problems[Stated],
-    machine: Machine | System,
-    find: Callable[[str], Machine | System],
-    name: str,
-    written: WrittenProperty,
-    define: Definitions,
-    number: int,
-) -> claims.Claim | None:
-    """The claim of the property *name* of *machine*, with the names of the file; ``None``, and noted, if it makes no sense.
-
-    Of a system, what is meant for each copy of a part is claimed of the one of that *number*.
-    """
-    part = written.for_
+def subject(
+    problems: Problems[Stated], machine: Machine | System, name: str, part: str | None, number: int
+) -> Machine | Scope:
+    """What the property *name* of *machine* is about: of a system what belongs to the copy *number* of *part*, if one is named."""
     if isinstance(machine, Machine):
         if part is not None:
             problems.say("FSM302", "'for' is said of a system only", "leave it out", "property", name, "for")
-        of: Machine | Scope = machine
-    else:
-        known = problems.known("FSM303", "unknown part", part, machine.parts, "property", name, "for")
-        of = scope(machine, machine.parts[part].copies[number] if part and known else None)
-    return _Claiming(problems=problems, of=of, find=find, name=name, written=written, define=define).claim()
+        return machine
+    known = problems.known("FSM303", "unknown part", part, machine.parts, "property", name, "for")
+    return scope(machine, machine.parts[part].copies[number] if part and known else None)

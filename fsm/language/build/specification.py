@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from fsm.errors import InputError
 from fsm.language.build.citations import cited
-from fsm.language.build.claims import claim, listed
+from fsm.language.build.claims import ClaimBuilder, listed, subject
 from fsm.language.build.definitions import definitions
 from fsm.language.build.machine_conditions import WORDS
 from fsm.language.build.problems import Problems
@@ -36,7 +36,9 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
     properties = []
     define = _define(problems, machine)
     for name, each in written.property.items():
-        claimed = claim(problems, machine, find, name, each, define, copy)
+        of = subject(problems, machine, name, each.for_, copy)
+        claiming = ClaimBuilder(problems=problems, of=of, find=find, name=name, written=each, define=define)
+        claimed = claiming.claim()
         if claimed is not None:
             properties.append(_property(problems, machine, name, each, claimed))
     for profile in written.under:
