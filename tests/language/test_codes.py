@@ -119,6 +119,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "all-runs.edn.gz": gzip.compress(call.encode() + b" " * (65 << 20), compresslevel=1),
         "one-run.edn": call,
         "status.go": drawing,
+        "door.txt": drawing,
+        "wiki.txt": f"{'+------+   ' * 9}\n{'| shut |   ' * 9}\n{'+------+   ' * 9}\n\n" * 1_250,
         "states.md": 2 * "```mermaid\nstateDiagram-v2\n  shut --> open: kick\n```\n",
         "containers/c1/status": '{"Version":"v1","Cr',
         "containers/c2/status": '{"Version":"v1","CreatedAt":1}',
