@@ -40,9 +40,7 @@ class Observable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalent(Holds):
-    """They are weakly bisimilar; ``classes`` is the number of their equivalence classes of moments."""
-
-    classes: int
+    """They are weakly bisimilar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

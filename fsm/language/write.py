@@ -144,13 +144,13 @@ def _clauses(others: Mapping[str, Table]) -> Table | InlineTable:
 
 def _profile(machine: Machine, profile: Profile) -> Table:
     table = _table(about=profile.about, **_given(extends=profile.extends, since=profile.since, until=profile.until))
-    inherited = machine.profiles[profile.extends].overrides if profile.extends else ()
-    parents = {each.name: each.of(profile.name) for each in inherited}
+    parent = machine.profiles.get(profile.extends)
+    parents = {each.name: each.of(profile.name) for each in (parent.overrides if parent else ())}
     own = [each for each in profile.overrides if not _is_part(each, parents.get(each.name))]
     if own:
         table["cell"] = _super({each.name: _override(machine, each) for each in own})
-    above = machine.profiles[profile.extends].exemptions if profile.extends else ()
-    exempt = [each for each in profile.exemptions if each not in [one.of(profile.name) for one in above]]
+    above = [each.of(profile.name) for each in (parent.exemptions if parent else ())]
+    exempt = [each for each in profile.exemptions if each not in above]
     if exempt:
         table["exempt"] = _super({each.deviation.name: _exemption(each) for each in exempt})
     return table
