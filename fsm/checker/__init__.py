@@ -122,7 +122,8 @@ def as_known(of: claims.Specification[M], profile: str | None, limit: int = LIMI
 
     >>> from fsm.library import specification
     >>> of = as_known(specification("container-status"), "containerd-1.7.24")
-    >>> [each.name for each in of.properties if each.expected("containerd-1.7") and not each.expected("containerd-1.7.24")]
+    >>> old, new = "containerd-1.7", "containerd-1.7.24"
+    >>> [each.name for each in of.properties if each.expected(old) and not each.expected(new)]
     ['stop-of-the-gone-succeeds']
     """
     names = meant(profile, of.machine.profiles)

@@ -120,7 +120,9 @@ def test_whatever_is_shipped_is_as_stated() -> None:
 
     assert ran.returncode == 0, fsm("check", *asked).stdout
     assert list(dict.fromkeys(each["machine"] for each in document["machines"])) == asked
-    assert {one["status"] for each in document["machines"] for one in each["properties"]} == {"holds", "known"}
+    properties = [one for each in document["machines"] for one in each["properties"]]
+    assert {one["status"] for one in properties} == {"holds", "known", "undecided"}
+    assert {one["name"] for one in properties if one["status"] == "undecided"} == {"every-end-has-a-reason"}
 
 
 def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
