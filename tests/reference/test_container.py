@@ -205,6 +205,14 @@ def test_a_removal_that_cannot_delete_the_file_can_be_repeated(
     assert ("absent", False) == (container.state, container.root.exists())
 
 
+def test_nothing_is_promised_of_what_is_absent() -> None:
+    """A removal that leaves a skipped container is not this one's: a restart cannot bring it back."""
+    test = "create=created; restart=skipped; remove=left; restart=created"
+    tested = replay(machine("container-status"), ContainerSUT, steps(test), profile="containerd-1.7")
+
+    assert () == tested.failures
+
+
 CREATED = Status(created_at=1)
 RUNNING = Status(created_at=1, started_at=2, pid=7)
 EXITED = Status(created_at=1, started_at=2, finished_at=3, exit_code=4)

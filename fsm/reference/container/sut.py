@@ -12,7 +12,7 @@ from fsm.reference.container.faults import CHECKPOINT_DAMAGE, FAULTS, KILLED, Si
 from fsm.reference.container.record import FLAGS, LinuxResources, Record, Resources
 from fsm.reference.container.storage import NAME
 from fsm.reference.container.world import Exit, Task
-from fsm.reference.driven import driver
+from fsm.reference.driven import ABSENT, driver, offered
 from fsm.reference.fault_injection import CrashedError, CrashInjector, damage
 from fsm.reference.harness import ReferenceSUT, scratch_folder
 
@@ -46,7 +46,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         self.container = self._kind(self._root, self.world)
         self._limits = 0
         self._file: bytes | None = None
-        self._restart_to = ""
+        self._restart_to, self._begins = "", False
 
     def shows(self) -> str:
         return self.container.shows
@@ -75,7 +75,11 @@ class ContainerSUT(ReferenceSUT[Container]):
             return False
         if event == "restart":
             self._restart_to = outcome
-        elif fault := FAULTS.get((event, outcome), "use" if outcome == "failed" else ""):
+            # Nothing brings back what is absent, but a crash in the middle of a creation.
+            position = self.container.position
+            return position.state != ABSENT or self._begins or outcome in offered(position, event)
+        self._begins = True
+        if fault := FAULTS.get((event, outcome), "use" if outcome == "failed" else ""):
             self.world.faults.add(fault)
         return True
 
@@ -122,7 +126,7 @@ class ContainerSUT(ReferenceSUT[Container]):
 
     def _mend(self) -> None:
         self.world.mend()
-        self._restart_to = ""
+        self._restart_to, self._begins = "", False
 
     def _restart(self) -> None:
         """Make a new container from what is on the disk; if it is to be unknown, the checkpoint is damaged first."""
