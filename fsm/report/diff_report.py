@@ -56,10 +56,11 @@ def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> st
 
 
 def _differences(found: Comparison, where: Where) -> Iterator[str]:
+    leads = {move.target: move for move in reversed(found.moves) if move.where is where}
     for state in found.states:
         if state.where is where:
             why = f": no state of {_other(found, where)} has this name" if state.why is Why.STATE else ""
-            leading = next((each for each in found.moves if each.where is where and each.target == state.name), None)
+            leading = leads.get(state.name)
             place = state.place or (found.near(leading) if leading else None)
             yield f"{_at(place)}state {state.name}{why}"
     for move in found.moves:

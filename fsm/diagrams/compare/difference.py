@@ -73,8 +73,11 @@ class Comparison:
 
     def near(self, move: ComparedMove) -> Location | None:
         """Where *move* is drawn; if it is not, its source where that is drawn, or else its target."""
-        drawn = {state.name: state.place for state in self.states}
-        return move.places[0] or move.places[1] or drawn.get(move.source) or drawn.get(move.target)
+        place = move.places[0] or move.places[1]
+        if place is None:
+            drawn = {state.name: state.place for state in self.states}
+            place = drawn.get(move.source) or drawn.get(move.target)
+        return place
 
     @property
     def equal(self) -> bool:
