@@ -145,6 +145,11 @@ class Execution:
         if self.watch is not None:
             self.watch.reset()
 
+    def restart(self) -> None:
+        """Begin another test, as if there had been none before."""
+        self._missed.clear()
+        self.reset()
+
     def reset(self) -> None:
         self._begin()
         self.oracle.fields.forget()

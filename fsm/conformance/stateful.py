@@ -58,16 +58,17 @@ def walker(
     """
     plan = oracle.plan
     aims = plan.edges
+    walk = Execution(oracle, sut, cover, watch)
 
     class Conformance(RuleBasedStateMachine):
         """Aims at steps that this test has not taken yet, and takes steps at random."""
 
         @initialize()
         def begin(self) -> None:
-            self.walk = Execution(oracle, sut, cover, watch)
+            self.walk = walk
             self.met: set[int] = set()
             with self.judged():
-                self.walk.reset()
+                walk.restart()
 
         @contextmanager
         def judged(self) -> Iterator[None]:

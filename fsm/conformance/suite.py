@@ -204,16 +204,15 @@ def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
 def _tour(oracle: Oracle, sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]) -> list[Failure]:
     """Aim at every edge in turn, near ones first, and see where it leads; one failure of each kind."""
     found: dict[tuple[object, ...], Failure] = {}
-    first = Execution(oracle, sut)
+    walk = Execution(oracle, sut, cover)
     with suppress(FailedError):  # the first test reports it
-        first.reset()
-    sequences = DistinguishingSequences(oracle=oracle, shown=first.shown, emitted=isinstance(sut, Emitting))
+        walk.reset()
+    sequences = DistinguishingSequences(oracle=oracle, shown=walk.shown, emitted=isinstance(sut, Emitting))
     for number, edge in enumerate(oracle.plan.edges):
         advanced(number)
         for run in (edge.to and sequences.runs(edge.to)) or ((),):
-            walk = Execution(oracle, sut, cover)
             try:
-                walk.reset()
+                walk.restart()
                 for each in run if walk.aim(edge) else ():
                     walk.take(each.step)
             except FailedError as failed:
