@@ -8,7 +8,7 @@ from typing import Final
 
 from fsm.conformance.crash import Ended, crashed, crashed_edge
 from fsm.conformance.oracle import Oracle, point
-from fsm.conformance.plan import IDLE, Edge, Point
+from fsm.conformance.plan import IDLE, Doing, Edge, Point
 from fsm.conformance.record_laws import RecordSnapshot
 from fsm.machine import Clause
 from fsm.machine.calls.configuration import Configurations
@@ -92,7 +92,7 @@ class Cover:
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
     ways: Counter[int] = field(default_factory=Counter)
     steps: int = 0
-    unsupported: dict[tuple[Point, str, StimulusStage], str] = field(default_factory=dict)
+    unsupported: dict[Doing, str] = field(default_factory=dict)
     supported: set[tuple[str, StimulusStage]] = field(default_factory=set)
     unarranged: set[tuple[str, str]] = field(default_factory=set)
     deviations: Counter[str] = field(default_factory=Counter)
@@ -347,9 +347,10 @@ class Execution:
         return all(table.step(each.state, table.row[event]) is None for each in self.belief)
 
     def aim(self, edge: Edge) -> bool:
-        """Go to where *edge* begins, the shortest way, and take it; whether it went as expected."""
+        """Go to where *edge* begins, the shortest way that is supported, and take it; whether it went as expected."""
+        unsupported = self.cover.unsupported
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
-            path = self.oracle.plan.path(self.point, edge.source) if self.point else None
+            path = self.oracle.plan.path(self.point, edge.source, without=unsupported) if self.point else None
             if self.point is None or path is None:
                 if not self.trace:
                     return False
@@ -359,8 +360,9 @@ class Execution:
             before = len(self.trace)
             self.take(following.step)
             if len(self.trace) == before:
-                return False
-            if following is edge and self._missed[here, edge.step] in {0, PATIENCE}:
+                if following is edge or following.doing not in unsupported:
+                    return False
+            elif following is edge and self._missed[here, edge.step] in {0, PATIENCE}:
                 return self._missed[here, edge.step] == 0
         return False
 

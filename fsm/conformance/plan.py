@@ -8,7 +8,7 @@ time; together with the outcomes that are expected.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache, cached_property
 from typing import Final, NamedTuple, TypeAlias, cast
 
@@ -49,6 +49,10 @@ def steps(text: str) -> tuple[Stimulus, ...]:
     return tuple(found)
 
 
+Doing: TypeAlias = tuple[Point, str, StimulusStage]
+"""An event, or a stage of it, at a point."""
+
+
 class Edge(NamedTuple):
     """A step from a point, by ``ways`` of the table, ``to`` another point; ``None`` if it is unspecified.
 
@@ -61,6 +65,10 @@ class Edge(NamedTuple):
     to: Point | None
     cells: tuple[tuple[int, int], ...]
     choice: tuple[bool, ...]
+
+    @property
+    def doing(self) -> Doing:
+        return self.source, self.step.event, self.step.stage
 
 
 class Plan:
@@ -112,12 +120,17 @@ class Plan:
             edges += [self._edge(point, stage, ((first, point.state, way),), row) for way in ways]
         return tuple(edges)
 
-    def path(self, source: Point, target: Point) -> tuple[Edge, ...] | None:
+    def path(self, source: Point, target: Point, *, without: Collection[Doing] = ()) -> tuple[Edge, ...] | None:
+        """A shortest path that does nothing of *without*, if there is one."""
         search = self._from(source)
+        if target in search.depth and any(edge.doing in without for edge in search.path_to(target)):
+            search = self._search(source, without)
         return search.path_to(target) if target in search.depth else None
 
-    def _search(self, source: Point) -> BreadthFirst[Point, Edge]:
-        search: BreadthFirst[Point, Edge] = BreadthFirst([source], self.onward)
+    def _search(self, source: Point, without: Collection[Doing] = ()) -> BreadthFirst[Point, Edge]:
+        search: BreadthFirst[Point, Edge] = BreadthFirst(
+            [source], lambda point: (edge for edge in self.onward(point) if edge.doing not in without)
+        )
         return search.exhausted()
 
     def _edges(self, point: Point) -> Iterator[Edge]:

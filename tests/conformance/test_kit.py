@@ -212,6 +212,66 @@ def test_what_a_sut_does_not_have_in_one_state_is_tested_in_the_others() -> None
     assert "push=opened" in shown(outcome(machine, lambda: Wrong(machine)))
 
 
+MAZE = """
+[machine]
+name    = "maze"
+title   = "A maze"
+about   = "Two ways lead to the same room, the nearer one through a door that may be locked."
+source  = "none"
+initial = "outside"
+level   = "observed"
+entity  = "guest"
+
+[states]
+outside = { about = "Before it.", shows = "OUTSIDE" }
+hall    = { about = "In between.", shows = "HALL" }
+room    = { about = "In it.", shows = "ROOM" }
+
+[clause.walks]
+says     = "Who walks gets on."
+observed = "none"
+
+[event.door]
+kind   = "call"
+about  = "Take the door."
+clause = "walks"
+moves  = { outside = "room" }
+ignores = ["hall", "room"]
+
+[event.walk]
+kind   = "call"
+about  = "Walk."
+clause = "walks"
+moves  = { outside = "hall", hall = "room", room = "outside" }
+
+[event.rest]
+kind   = "call"
+about  = "Rest."
+clause = "walks"
+ignores = ["*"]
+"""
+
+
+@pytest.mark.parametrize("locked", [{"OUTSIDE"}, {"OUTSIDE", "HALL"}])
+def test_what_is_behind_something_unsupported_is_reached_otherwise(locked: set[str]) -> None:
+    """What no supported step leads to is missed: nothing where the nearer way is locked, the room where both are."""
+
+    class Locked(Simulated):
+        def do(self, event: str) -> str:
+            shows = self.shows()
+            if (event == "door" and shows == "OUTSIDE") or (event == "walk" and shows in locked - {"OUTSIDE"}):
+                raise UnsupportedError("it is locked")
+            return super().do(event)
+
+    machine = machine_of(MAZE)
+    found = outcome(machine, lambda: Locked(machine), examples=0)
+    table = found.oracle.plan.table
+    missed = {(table.rows[row].name, table.states[state]) for row, state in found.missed}
+
+    behind = {("walk", "hall"), *((event, "room") for event in ("door", "walk", "rest"))} if "HALL" in locked else set()
+    assert {("door", "outside"), *behind} == missed
+
+
 # -- what is noticed -------------------------------------------------------------
 
 NOTHING_ELSE = (": dropped", ": silent", ": cannot")
