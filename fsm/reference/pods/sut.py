@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
-from fsm.reference.driven import ABSENT, CallError, offered
+from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.fault_injection import CrashedError, CrashInjector, Faults, damage, hide, restore
 from fsm.reference.harness import LoopSUT, scratch_folder
 from fsm.reference.pods.containers import Containers
@@ -103,11 +103,13 @@ class PodsSUT(LoopSUT[Pods]):
         return f"it is absent, but {', '.join(found)} is left" if found else ""
 
     def arrange(self, event: str, outcome: str) -> bool:
-        position = self._pod.position
-        state = position.state
-        never = {("stop", "unmonitored"): state != "unknown-stopped", ("create-container", "created"): state != "ready"}
-        possible = event == "restart" or outcome in offered(position, event)  # a restart may come after another event
-        if (event, outcome) not in FAULTS or not possible or never.get((event, outcome)):
+        state = self._pod.position.state
+        never = {
+            ("stop", "unmonitored"): state != "unknown-stopped",
+            ("create-container", "created"): state != "ready",
+            ("restart", "ready"): state not in {"ready", ABSENT},
+        }
+        if (event, outcome) not in FAULTS or never.get((event, outcome)):
             return False
         self.faults.update(next(self._ways[event, outcome]))
         self._restart_to = outcome
