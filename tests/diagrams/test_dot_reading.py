@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
+from real_parts import program
 
 from fsm.diagrams.read import parse
 
 if TYPE_CHECKING:
     from fsm.diagrams.read import Drawing
 
-DOT = shutil.which("dot") or "dot"
 WORDS = ["a", '"b c"', "d", '"e"', "f", '"g" + "h"', "i_1", "2", "-3.5", "é", '"x -> y"', '"{"']
 
 
@@ -80,12 +79,13 @@ def read(drawing: Drawing) -> Counter[tuple[str | None, str, tuple[str, ...]]]:
     )
 
 
-@pytest.mark.skipif(DOT == "dot", reason="Graphviz is not installed")
 def test_arrows_are_those_of_graphviz() -> None:
     """Of random graphs: every arrow with its states and its label."""
     random = Random(12)
     texts = [f"digraph {{\n{''.join(written(random) for _ in range(5))}}}\n" for _ in range(200)]
-    run = subprocess.run([DOT, "-Tdot_json"], input="".join(texts), capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [program("dot"), "-Tdot_json"], input="".join(texts), capture_output=True, text=True, check=True
+    )
     decoder, at = json.JSONDecoder(), 0
     for text in texts:
         graph, at = decoder.raw_decode(run.stdout, at + len(run.stdout[at:]) - len(run.stdout[at:].lstrip()))
