@@ -46,7 +46,7 @@ def dot(picture: Picture) -> str:
     'digraph "cri-pod" {'
     """
     graph = graphviz.Digraph(picture.name)
-    graph.attr("graph", nodesep="0.3", ranksep="0.42", bgcolor="transparent", fontname=FONT, fontsize="11")
+    graph.attr("graph", nodesep="0.25", ranksep="0.42", bgcolor="transparent", fontname=FONT, fontsize="11")
     graph.attr("node", shape="box", style="rounded,filled", fontname=FONT, fontsize="13", margin="0.15,0.07")
     graph.attr("edge", fontname=FONT, fontsize="11", arrowsize="0.7", color=LINE, fontcolor=INK, penwidth="1.2")
     if below := footer(picture):
