@@ -114,9 +114,9 @@ class CriCallReader:
             call.op = ""
         if call.op == "status":
             read = self._read(call)
-            start = call.start if call.start is not None else self._latest
             call.op, call.code = "ContainerStatus", "OK"
-            call.start, call.end = (read.start, read.end) if read else (start, max(start, self._latest))
+            if read:
+                call.start, call.end = read.start, read.end
         elif call.op not in POD_CALLS and call.op not in CONTAINER_CALLS:
             if call.op:
                 self.notes["calls without a lifecycle"] += 1

@@ -655,6 +655,31 @@ def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
     assert ["request", phase] == [seen.phase for _, seen in recording.rest()]
 
 
+@pytest.mark.parametrize(
+    ("end", "expected"), [(60, []), (25, ["create-makes-created"]), (None, ["create-makes-created"])]
+)
+def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected: list[str], tmp_path: Path) -> None:
+    """Its own end counts, as that of a call does: what it overlaps may have come before it; without one it is a moment."""
+    status = {
+        "op": "status",
+        "id": C,
+        "start": 20,
+        "state": "CONTAINER_EXITED",
+        "exit_code": 128,
+        "reason": "StartError",
+    }
+    status |= {"created_at": 5, "started_at": 0, "finished_at": 40}
+    lines = [
+        {"op": "CreateContainer", "id": C, "pod": P, "start": 1, "end": 10, "code": "OK"},
+        status | ({} if end is None else {"end": end}),
+        {"op": "StartContainer", "id": C, "start": 30, "end": 70, "code": "UNKNOWN", "detail": "not running"},
+    ]
+
+    found = judged("\n".join(map(json.dumps, lines)).encode(), tmp_path)
+
+    assert expected == [each.clause for each in violations(found)]
+
+
 def test_exits_of_unknown_entities_are_noted() -> None:
     """Whether it was a container or a pod nobody knows."""
     recording = Log()
