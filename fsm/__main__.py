@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import warnings
+from contextlib import suppress
 from types import FrameType
 from typing import Final
 
@@ -26,7 +27,8 @@ class _Interruption:
         del number, frame
         if not self.came:
             self.came = True
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            if sys.stdout is not None:  # closed by the caller
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             # Of what is abandoned half-way no word is of use.
             sys.unraisablehook = lambda _: None
             threading.excepthook = lambda _: None
@@ -48,7 +50,9 @@ def main() -> None:
         cli.main()
     finally:
         if interruption.came:
-            sys.stderr.write("interrupted\n")
+            if sys.stderr is not None:
+                with suppress(OSError):
+                    os.write(sys.stderr.fileno(), b"interrupted\n")
             sys.exit(INTERRUPTED)
 
 

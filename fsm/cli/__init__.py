@@ -5,12 +5,10 @@ that ``fsm --help`` does not pay for the engines.
 """
 
 import importlib
-import importlib.metadata
 import io
 import os
 import signal
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final, TextIO
@@ -129,9 +127,7 @@ def main() -> None:
         _discard(sys.stdout)
         sys.exit(CANNOT_WRITE)
     except Exception as error:  # noqa: BLE001  (whatever it is, it is no verdict)
-        if "--debug" in sys.argv[1:2]:
-            _report("".join(traceback.format_exception(error)).rstrip())
-        _report(_internal(error))
+        _report(_internal(error, traced="--debug" in sys.argv[1:2]))
         _discard(sys.stdout)
         sys.exit(INTERNAL_ERROR)
     sys.exit(answer if isinstance(answer, int) else 0)
@@ -148,11 +144,15 @@ def _report(message: str | Callable[[], None]) -> None:
         _discard(sys.stderr)
 
 
-def _internal(error: Exception) -> str:
-    """The line that reports *error*, a mistake in fsm itself."""
+def _internal(error: Exception, *, traced: bool) -> str:
+    """The line that reports *error*, a mistake in fsm itself; if *traced*, below its traceback."""
+    import traceback  # noqa: PLC0415  (every command would wait for what is seldom needed)
+    from importlib.metadata import version  # noqa: PLC0415
+
+    above = "".join(traceback.format_exception(error)) if traced else ""
     what = printable(" ".join(f"{type(error).__name__}: {error}".split()))
-    version = importlib.metadata.version("container-fsm")
-    return f"error in fsm {version} itself, no verdict: {what}; report it with what 'fsm --debug COMMAND ...' prints"
+    way = "report it with what 'fsm --debug COMMAND ...' prints"
+    return f"{above}error in fsm {version('container-fsm')} itself, no verdict: {what}; {way}"
 
 
 def _discard(stream: TextIO | None) -> None:

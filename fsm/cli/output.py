@@ -13,7 +13,7 @@ ORDINARY = 0o666
 def put(written: str | bytes, path: Path | None, *, folders: bool = False) -> None:
     """Write it to the file at *path*, or to standard output; with *folders*, missing folders are made."""
     if path is None:
-        if isinstance(written, bytes) and written.startswith(b"\x89PNG") and sys.stdout.isatty():
+        if isinstance(written, bytes) and written.startswith(b"\x89PNG") and sys.stdout and sys.stdout.isatty():
             raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")
         click.echo(written, nl=False)
         return

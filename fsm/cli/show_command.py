@@ -35,7 +35,7 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
     events = {each.name for each in machine.events.values() if event in {None, each.name, each.rpc or None}}
     if not events:
         raise unknown(str(event), machine.events, of="events", hint="--event")
-    require([state] if state else [], machine.states, of="states", hint="--state")
+    require([] if state is None else [state], machine.states, of="states", hint="--state")
     states = set(machine.states) if state is None else {state}
     if outcomes:
         listed = outcome_report.json if form == "json" else outcome_report.text
@@ -52,6 +52,6 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
 def _system(name: str, event: str | None, profile: str | None) -> int:
     shown = under(load_system(name), profile)
     known = [word for joint in shown.events.values() for word in (joint.family, joint.rpc) if word]
-    require([event] if event else [], known, of="events", hint="--event")
+    require([] if event is None else [event], known, of="events", hint="--event")
     click.echo(system_report.text(shown, layout(), event=event), nl=False)
     return 0

@@ -219,9 +219,10 @@ class PropertyWatch:
         """*judgement* of the same observations by the machine, with what they show of the properties."""
         properties, tolerated = [], [*judgement.tolerated]
         findings: list[verdict.Finding] = []
+        of_fields = self._folder.findings()
         for of, watches, unwatched in self._watches:
             clause = Clause(name=of.name, says=of.says, level=of.level, source=of.source, link=of.link)
-            found = [each for each in self._folder.findings() if each.first[0].clause.name == of.name]
+            found = [each for each in of_fields if each.first[0].clause.name == of.name]
             if broken := [self._violation(clause, each) for watch in watches for each in watch.breaches]:
                 count = sum(watch.count for watch in watches)
                 entities = len(set[str]().union(*(watch.entities for watch in watches)))

@@ -187,6 +187,8 @@ def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path
         (["show", "container-stats"], "did you mean 'container-status'?"),
         (["show", "cri-pod", "--event", "stopp"], "did you mean 'stop'?"),
         (["show", "cri-pod", "--state", "readdy"], "did you mean 'ready'?"),
+        (["show", "cri-pod", "--state", ""], "'': states: absent, ready"),
+        (["show", "node", "--event", ""], "'': events: "),
         (["show", "cri-pod", "--profile", "x"], "profiles: containerd-1.6, "),
         (
             ["show", "nri-plugin-contract", "-p", "containerd-2.2.3"],
@@ -310,7 +312,14 @@ def test_a_reader_that_left_is_told_by_the_exit_code() -> None:
 
 @pytest.mark.parametrize(
     ("command", "code"),
-    [('judge "$1"', 1), ('judge --format sarif "$1"', 1), ("list", 0), ("schema", 0), ("simulate cri-pod", 0)],
+    [
+        ('judge "$1"', 1),
+        ('judge --format sarif "$1"', 1),
+        ("list", 0),
+        ("schema", 0),
+        ("simulate cri-pod", 0),
+        ("draw cri-pod -f png", 0),
+    ],
 )
 def test_output_closed(command: str, code: int) -> None:
     """The exit code is all that was wanted."""
@@ -547,6 +556,18 @@ def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     process.communicate(timeout=30)
 
     assert 130 == process.returncode
+
+
+@pytest.mark.parametrize(("module", "command"), [("click", "list"), ("junitparser", 'judge --format junit "$2"')])
+@pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full", ">&-"])
+def test_an_interrupt_that_cannot_be_reported_is_one(closed: str, module: str, command: str, tmp_path: Path) -> None:
+    """Its exit code is no verdict, early and late, whatever is closed or full."""
+    code = "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n"
+    (tmp_path / f"{module}.py").write_text(code, encoding="utf-8")
+
+    ran = shell(f"PYTHONPATH=$1 fsm {command} {closed}", str(tmp_path), HOLDING)
+
+    assert (130, "") == (ran.returncode, ran.stdout)
 
 
 @pytest.mark.parametrize(("length", "code"), [(1, 130), (None, 0)])
