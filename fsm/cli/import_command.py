@@ -24,7 +24,7 @@ def command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path
     FILE is a configuration of the Python library transitions (the dictionary of its markup, JSON or YAML), a
     definition of python-statemachine (JSON or YAML), or a state chart in SCXML; - is standard input. What it does not
     say is filled in as that library behaves, and the model says so at its head. A state chart that 'fsm export' wrote
-    comes back whole.
+    comes back with its steps and what they emit; replies, clauses and profiles are not in it.
 
     \b
     fsm import door.json -o models/door.toml
