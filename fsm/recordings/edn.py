@@ -38,16 +38,26 @@ _TOKEN: Final = re.compile(
     rf"""
       (?P<blank>     (?: [\s,]++ | ;[^\n]*+ )++ )
     | (?P<string>    "(?: [^"\\]++ | \\. )*+" )
-    | (?P<character> \\(?: u[0-9A-Fa-f]{{4}} | [A-Za-z]+ | [^\s] ) )
+    | (?P<unicode>   \\u[0-9A-Fa-f]{{4}} )
+    | (?P<character> \\(?: [A-Za-z]+ | [^\s] ) )
     | (?P<open>      \#?\{{ | [\[(] )
     | (?P<close>     [\])}}] )
     | (?P<prefix>    \#_ | \#:?[A-Za-z][^{_END}]*+ )
     | (?P<number>    [+-]?[0-9][^{_END}]*+ )
     | (?P<name>      (?: \#\# | : )?[^{_END}\#:][^{_END}]*+ )
+    | (?P<odd>       \S{{1,10}} )
     """,
     re.VERBOSE | re.DOTALL,
 )
 _CLOSES: Final = {"[": "]", "(": ")", "{": "}", "#{": "}"}
+_CHARACTERS: Final = {
+    "\\newline": "\n",
+    "\\return": "\r",
+    "\\space": " ",
+    "\\tab": "\t",
+    "\\formfeed": "\f",
+    "\\backspace": "\b",
+}
 _WORDS: Final[dict[str, Data]] = {
     "nil": None,
     "true": True,
@@ -55,11 +65,9 @@ _WORDS: Final[dict[str, Data]] = {
     "##Inf": float("inf"),
     "##-Inf": float("-inf"),
     "##NaN": float("nan"),
+    **_CHARACTERS,
 }
-_UNICODE: Final = re.compile("u[0-9A-Fa-f]{4}")
-_CHARACTERS: Final = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t", "formfeed": "\f", "backspace": "\b"}
-_WHOLE: Final = re.compile(r"[+-]?[0-9]+N?")
-_DECIMAL: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?M?")
+_NUMBER: Final = re.compile(r"([+-]?[0-9]+)N?|([+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)M?")
 
 
 class _Token(NamedTuple):
@@ -93,21 +101,14 @@ def forms(text: str) -> Iterator[EdnForm]:
 
 def _tokens(text: str) -> Iterator[_Token]:
     """The kind, the text and the line of each token but blanks."""
-    line, counted, position = 1, 0, 0
-    while position < len(text):
-        found = _TOKEN.match(text, position)
-        if found is None:
-            line += text.count("\n", counted, position)
-            if text[position] == '"':
-                raise NotationError(line, "a string does not end")
-            raise NotationError(
-                line, f"found {text[position : position + 10].split(maxsplit=1)[0]!r}, which EDN does not have"
-            )
+    line, counted = 1, 0
+    for found in _TOKEN.finditer(text):
+        line += text.count("\n", counted, found.start())
+        counted = found.start()
+        if found.lastgroup == "odd":
+            raise NotationError(line, "a string does not end") if found[0][0] == '"' else _unknown(found[0], line)
         if found.lastgroup and found.lastgroup != "blank":
-            line += text.count("\n", counted, position)
-            counted = position
             yield _Token(found.lastgroup, found[0], line)
-        position = found.end()
 
 
 def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
@@ -151,30 +152,27 @@ def _map(inside: list[Data], line: int) -> Data:
 
 
 def _atom(kind: str, word: str, line: int) -> Data:
-    match kind:
-        case "string":
-            try:
+    if word in _WORDS:
+        return _WORDS[word]
+    try:
+        match kind:
+            case "string":
                 text: str = json.loads(word, strict=False)  # JSON has the same escapes
-            except json.JSONDecodeError as error:
-                return _unknown(word[error.pos : error.pos + 2], line)
-            return text
-        case "character":
-            name = word[1:]
-            if _UNICODE.fullmatch(name):
-                return chr(int(name[1:], 16))
-            return name if len(name) == 1 else _CHARACTERS.get(name) or _unknown(word, line)
-        case "number":
-            if not _WHOLE.fullmatch(word):
-                return float(word.removesuffix("M")) if _DECIMAL.fullmatch(word) else _unknown(word, line)
-            try:
-                return int(word.removesuffix("N"))
-            except ValueError as error:  # of more digits than Python converts
-                raise NotationError(line, f"a number of {len(word):,} digits") from error
-        case _:
-            if word in _WORDS:
-                return _WORDS[word]
-            return _unknown(word, line) if word.startswith("##") else word.removeprefix(":")
+                return text
+            case "unicode":
+                return chr(int(word.removeprefix("\\u"), base=16))
+            case "character" if len(word) == len("\\a"):
+                return word[1]
+            case "number" if found := _NUMBER.fullmatch(word):
+                return int(found[1]) if found[1] else float(found[2])
+            case "name" if not word.startswith("##"):
+                return word.removeprefix(":")
+    except json.JSONDecodeError as error:
+        word = word[error.pos : error.pos + 2]
+    except ValueError as error:  # of more digits than Python converts
+        raise NotationError(line, f"a number of {len(word):,} digits") from error
+    raise _unknown(word, line)
 
 
-def _unknown(word: str, line: int) -> str:
-    raise NotationError(line, f"found {word[:20]!r}, which EDN does not have")
+def _unknown(word: str, line: int) -> NotationError:
+    return NotationError(line, f"found {word[:20]!r}, which EDN does not have")
