@@ -12,52 +12,32 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fsm.checker import check
-    from fsm.conformance.suite import conform
-    from fsm.errors import InputError
-    from fsm.hypothesis_tests import stateful
-    from fsm.judgement import judge
-    from fsm.library import load, load_system
-    from fsm.linearizability import linearize
-    from fsm.linearizability.history import History, Operation
-    from fsm.machine import Machine, Outcome
-    from fsm.machine.driver import CannotHappenError, Change, Driver
-    from fsm.machine.simulation import simulate
-    from fsm.monitor import Monitor
-    from fsm.product.system import System
-    from fsm.report.description import describe
-    from fsm.sut import SUT, UnsupportedError
-    from fsm.trace import Observation
-    from fsm.verdict import Fails, Holds, Unknown, Verdict
-
-__all__ = [
-    "SUT",
-    "CannotHappenError",
-    "Change",
-    "Driver",
-    "Fails",
-    "History",
-    "Holds",
-    "InputError",
-    "Machine",
-    "Monitor",
-    "Observation",
-    "Operation",
-    "Outcome",
-    "System",
-    "Unknown",
-    "UnsupportedError",
-    "Verdict",
-    "check",
-    "conform",
-    "describe",
-    "judge",
-    "linearize",
-    "load",
-    "load_system",
-    "simulate",
-    "stateful",
-]
+    from fsm.checker import check as check
+    from fsm.conformance.suite import conform as conform
+    from fsm.errors import InputError as InputError
+    from fsm.hypothesis_tests import stateful as stateful
+    from fsm.judgement import judge as judge
+    from fsm.library import load as load
+    from fsm.library import load_system as load_system
+    from fsm.linearizability import linearize as linearize
+    from fsm.linearizability.history import History as History
+    from fsm.linearizability.history import Operation as Operation
+    from fsm.machine import Machine as Machine
+    from fsm.machine import Outcome as Outcome
+    from fsm.machine.driver import CannotHappenError as CannotHappenError
+    from fsm.machine.driver import Change as Change
+    from fsm.machine.driver import Driver as Driver
+    from fsm.machine.simulation import simulate as simulate
+    from fsm.monitor import Monitor as Monitor
+    from fsm.product.system import System as System
+    from fsm.report.description import describe as describe
+    from fsm.sut import SUT as SUT
+    from fsm.sut import UnsupportedError as UnsupportedError
+    from fsm.trace import Observation as Observation
+    from fsm.verdict import Fails as Fails
+    from fsm.verdict import Holds as Holds
+    from fsm.verdict import Unknown as Unknown
+    from fsm.verdict import Verdict as Verdict
 
 _MODULES: Final[Mapping[str, str]] = {
     "SUT": "sut",
@@ -88,6 +68,8 @@ _MODULES: Final[Mapping[str, str]] = {
     "stateful": "hypothesis_tests",
 }
 """The module of each public name; the imports above are for type checkers."""
+
+__all__ = list(_MODULES)
 
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that is there

@@ -79,15 +79,13 @@ class _Making:
         """
         event = self.event
         if isinstance(cell, Moves) and self.ends:
-            line = event.ends[self.state].line
             changed = replace(event, ends={**event.ends, self.state: cell})
         else:
-            line = event.cells[self.state].line
             changed = replace(event, cells={**event.cells, self.state: cell})
         machine = _met(replace(self.machine, events={**self.machine.events, event.name: changed}, profiles={}))
         if any(endless(each) for each in machine.events.values()):
             return None
-        return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=line, machine=machine)
+        return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=cell.line, machine=machine)
 
     def changes(self, cell: Cell) -> Iterator[tuple[str, Cell]]:
         """Names and cells, the same cell perhaps under several names."""
@@ -114,17 +112,16 @@ class _Making:
 
     def _kinds(self, cell: Cell) -> Iterator[tuple[str, Cell]]:
         """The cell as one of another kind; ends are moves and nothing else."""
-        if self.ends:
-            return
-        call = self.event.kind == "call"
-        if not isinstance(cell, Ignores):
-            yield self._name("ignored"), Ignores(clause=cell.clause, line=cell.line)
-        if call and not isinstance(cell, Refuses):
-            yield self._name("refused"), Refuses(codes=(ANY_ERROR,), clause=cell.clause, line=cell.line)
-        if not call and not isinstance(cell, Cannot):
-            yield self._name("cannot"), Cannot(clause=cell.clause, line=cell.line)
-        if not isinstance(cell, Silent):
-            yield self._name("silent"), Silent(clause=cell.clause, line=cell.line)
+        clause, line = cell.clause, cell.line
+        kinds: dict[str, Cell] = {"ignored": Ignores(clause=clause, line=line)}
+        if self.event.kind == "call":
+            kinds["refused"] = Refuses(codes=(ANY_ERROR,), clause=clause, line=line)
+        else:
+            kinds["cannot"] = Cannot(clause=clause, line=line)
+        kinds["silent"] = Silent(clause=clause, line=line)
+        for name, changed in kinds.items() if not self.ends else ():
+            if type(changed) is not type(cell):
+                yield self._name(name), changed
 
     def _still(self, cell: Cell) -> Outcome:
         reply = cell.codes if isinstance(cell, Refuses) else ("ok",) if self.event.kind == "call" else ()

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias, assert_never
+from typing import Final, Literal, TypeAlias, get_args
 
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Cells, Written, WrittenOutcome
@@ -16,7 +16,15 @@ REST: Final = "*"
 STAYS: Final = ""
 """The target of an outcome that stays, until its state is known."""
 
-Group: TypeAlias = Literal["moves", "ignores", "refuses", "cannot", "silent"]
+Group: TypeAlias = Literal["moves", "ignores", "refuses", "cannot", "silent", "ends"]
+
+GROUPS: Final[tuple[Group, ...]] = get_args(Group)
+
+_PLAIN: Final[Mapping[Group, type[Ignores | Cannot | Silent]]] = {
+    "ignores": Ignores,
+    "cannot": Cannot,
+    "silent": Silent,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +59,11 @@ class Groups:
 
     def cells(self) -> dict[str, Cell]:
         """The cells by state, ``*`` and sets expanded; those for unknown states are left out."""
-        states = self._states()
-        mentions = self._mentions()
+        mentions = self._mentions("cells", [group for group in GROUPS if group != "ends"])
         named = {mention.state for mention in mentions}
-        rest = [state for state in states if state not in named]
-        self._check_once(mentions)
+        rest = [state for state in self._states() if state not in named]
         cells: dict[str, Cell] = {}
         for mention in mentions:
-            if mention.state != REST and mention.state not in states:
-                self._unknown(mention.state, mention.place)
-                continue
             if mention.state == REST and not rest:
                 what = f"'*' of event '{self.name}' stands for no state"
                 self.problems.say("FSM113", what, "leave it out", *mention.place)
@@ -72,35 +75,21 @@ class Groups:
 
     def ends(self) -> dict[str, Moves]:
         """How a call that has begun ends, by the state that it is in meanwhile, in the order of the states."""
-        ends: dict[str, Moves] = {}
-        for part in self.parts:
-            if part.written.ends and self.kind != "call":
-                what = f"{self.kind} '{self.name}' cannot have 'ends'"
-                self.problems.say("FSM106", what, "only calls are asked, take time and reply", *part.at, "ends")
-                continue
-            for key, written in part.written.ends.items():
-                place = (*part.at, "ends", key)
-                for state in self.sets.get(key, (key,)):
-                    if state not in self._states():
-                        self._unknown(state, place)
-                        continue
-                    if state in ends:
-                        what = f"event '{self.name}' has 2 ends for '{state}'"
-                        self.problems.say("FSM105", what, "keep the one that is meant", *place)
-                    outcomes = _settled(self._outcomes(written, place), state)
-                    ends[state] = Moves(
-                        outcomes=outcomes, clause=part.clauses[state], line=self.problems.model.lines.find(*place)
-                    )
+        if self.kind != "call":
+            for part in self.parts:
+                if part.written.ends:
+                    what = f"{self.kind} '{self.name}' cannot have 'ends'"
+                    self.problems.say("FSM106", what, "only calls are asked, take time and reply", *part.at, "ends")
+            return {}
+        ends = {each.state: self._moves(each)(each.state) for each in self._mentions("ends", ["ends"])}
         return {state: ends[state] for state in self._states() if state in ends}
-
-    def _unknown(self, state: str, place: Keys) -> None:
-        self.problems.known("FSM102", "unknown state", state, (*self._states(), *self.sets), *place)
 
     def _states(self) -> Mapping[str, object]:
         return self.problems.model.written.states
 
-    def _mentions(self) -> list[_Mention]:
-        return [
+    def _mentions(self, what: str, groups: Sequence[Group]) -> list[_Mention]:
+        """The known states in these *groups*; unknown ones are noted, and those that have *what* is there twice."""
+        found = [
             _Mention(
                 part=part,
                 group=group,
@@ -109,20 +98,25 @@ class Groups:
                 place=(*part.at, group, key if isinstance(keys, Mapping) else index),
             )
             for part in self.parts
-            for group, keys in _groups(part.written)
+            for group in groups
+            for keys in (getattr(part.written, group),)
             for index, key in enumerate(keys)
             for state in self.sets.get(key, (key,))
         ]
-
-    def _check_once(self, mentions: Iterable[_Mention]) -> None:
         by_state: defaultdict[str, list[_Mention]] = defaultdict(list)
-        for mention in mentions:
-            by_state[mention.state].append(mention)
+        for each in found:
+            by_state[each.state].append(each)
         for state, several in by_state.items():
             if len(several) > 1:
-                groups = " and ".join(mention.group for mention in several)
-                what = f"event '{self.name}' has {len(several)} cells for '{state}': {groups}"
-                self.problems.say("FSM105", what, "keep the one that is meant", *several[-1].place)
+                listed = f": {' and '.join(each.group for each in several)}" if len(groups) > 1 else ""
+                twice = f"event '{self.name}' has {len(several)} {what} for '{state}'{listed}"
+                self.problems.say("FSM105", twice, "keep the one that is meant", *several[-1].place)
+        known = (*self._states(), *self.sets)
+        return [
+            each
+            for each in found
+            if each.state == REST or self.problems.known("FSM102", "unknown state", each.state, known, *each.place)
+        ]
 
     def _check_kind(self, mention: _Mention) -> None:
         match mention.group, self.kind:
@@ -137,26 +131,27 @@ class Groups:
 
     def _maker(self, mention: _Mention) -> Callable[[str], Cell]:
         """What makes the cell of *mention* for a state."""
-        line = self.problems.model.lines.find(*mention.place)
-        written, clauses = mention.part.written, mention.part.clauses
+        line, clauses = self.problems.model.lines.find(*mention.place), mention.part.clauses
         match mention.group:
-            case "moves":
-                ways = self._outcomes(written.moves[mention.key], mention.place)
-                return lambda state: Moves(outcomes=_settled(ways, state), clause=clauses[state], line=line)
-            case "ignores":
-                return lambda state: Ignores(clause=clauses[state], line=line)
+            case "moves" | "ends":
+                return self._moves(mention)
             case "refuses":
-                codes = _listed(written.refuses[mention.key])
+                codes = _listed(mention.part.written.refuses[mention.key])
                 if not codes:
                     what = f"event '{self.name}' refuses '{mention.key}' with no reply"
                     self.problems.say("FSM112", what, "name an error, or use silent", *mention.place)
                 return lambda state: Refuses(codes=codes, clause=clauses[state], line=line)
-            case "cannot":
-                return lambda state: Cannot(clause=clauses[state], line=line)
-            case "silent":
-                return lambda state: Silent(clause=clauses[state], line=line)
-            case _:
-                assert_never(mention.group)
+            case group:
+                return lambda state: _PLAIN[group](clause=clauses[state], line=line)
+
+    def _moves(self, mention: _Mention) -> Callable[[str], Moves]:
+        line, clauses = self.problems.model.lines.find(*mention.place), mention.part.clauses
+        ways = self._outcomes(getattr(mention.part.written, mention.group)[mention.key], mention.place)
+        return lambda state: Moves(
+            outcomes=tuple(replace(way, to=state) if way.to == STAYS else way for way in ways),
+            clause=clauses[state],
+            line=line,
+        )
 
     def _outcomes(self, written: str | WrittenOutcome | Sequence[WrittenOutcome], at: Keys) -> tuple[Outcome, ...]:
         match written:
@@ -227,21 +222,10 @@ class Groups:
                 self.problems.say("FSM110", what, "say so where it ends", *at, word)
 
 
-def _groups(written: Cells) -> tuple[tuple[Group, Mapping[str, object] | list[str]], ...]:
-    return (
-        ("moves", written.moves),
-        ("ignores", written.ignores),
-        ("refuses", written.refuses),
-        ("cannot", written.cannot),
-        ("silent", written.silent),
-    )
-
-
 def keys(written: Cells) -> Iterator[str]:
     """Every state, set of states or ``*`` that *written* has cells or ends for."""
-    for _, group in _groups(written):
-        yield from group
-    yield from written.ends
+    for group in GROUPS:
+        yield from getattr(written, group)
 
 
 def ways(cells: Iterable[Cell]) -> Iterator[Outcome]:
@@ -249,11 +233,6 @@ def ways(cells: Iterable[Cell]) -> Iterator[Outcome]:
     for cell in cells:
         if isinstance(cell, Moves):
             yield from cell.outcomes
-
-
-def _settled(ways: tuple[Outcome, ...], state: str) -> tuple[Outcome, ...]:
-    """*ways* in *state*: those that stay lead to it."""
-    return tuple(replace(way, to=state) if way.to == STAYS else way for way in ways)
 
 
 def _listed(written: str | Sequence[str]) -> tuple[str, ...]:

@@ -13,19 +13,10 @@ def check_aliases(problems: Problems[Written], machine: Machine) -> None:
     events: dict[str, str] = {}
     for event in machine.events.values():
         events |= {event.name: event.name, event.rpc or event.name: event.name}
-    for event in machine.events.values():
-        for index, alias in enumerate(event.aliases):
-            if events.setdefault(alias, event.name) != event.name:
-                what = f"alias '{alias}' of event '{event.name}' is a name of event '{events[alias]}'"
-                problems.say("FSM121", what, "one name is one event", "event", event.name, "aliases", index)
-    for owner, way, line, alias in _outcome_aliases(machine):
+    for owner, called, line, alias in (*_event_aliases(problems, machine), *_outcome_aliases(machine)):
         if events.setdefault(alias, owner) != owner:
-            what = f"alias '{alias}' of outcome '{way}' of '{owner}' is a name of event '{events[alias]}'"
+            what = f"alias '{alias}' of {called} is a name of event '{events[alias]}'"
             problems.say_at(line, "FSM121", what, "one name is one event")
-    _check_state_aliases(problems, machine)
-
-
-def _check_state_aliases(problems: Problems[Written], machine: Machine) -> None:
     shown: dict[str, State] = {state.name: state for state in machine.states.values()}
     for state in machine.states.values():
         for index, alias in enumerate(state.aliases):
@@ -35,12 +26,21 @@ def _check_state_aliases(problems: Problems[Written], machine: Machine) -> None:
                 problems.say("FSM121", what, hint, "states", state.name, "aliases", index)
 
 
+def _event_aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[str, str, int, str]]:
+    """Of every event its name, what it is called, the line of each of its aliases, and the alias."""
+    for event in machine.events.values():
+        for index, alias in enumerate(event.aliases):
+            line = problems.model.lines.find("event", event.name, "aliases", index)
+            yield event.name, f"event '{event.name}'", line, alias
+
+
 def _outcome_aliases(machine: Machine) -> Iterator[tuple[str, str, int, str]]:
-    """Of every outcome its event, its name, its line, and each of its aliases."""
+    """The same of every outcome."""
     for event in machine.events.values():
         for cell in (*event.cells.values(), *event.ends.values()):
             for way in ways((cell,)):
-                yield from ((event.name, way.name, cell.line, alias) for alias in way.aliases)
+                called = f"outcome '{way.name}' of '{event.name}'"
+                yield from ((event.name, called, cell.line, alias) for alias in way.aliases)
 
 
 def omissions(

@@ -104,8 +104,6 @@ class Grammar(ABC):
             self.depth -= 1
 
     def _defined(self, word: str) -> Condition:
-        if self.depth > DEEPEST:
-            raise ConditionError(f"'{word}' is defined by itself", "define it without itself", ("define", word))
         try:
             return replace(self, text=str(self.define[word]), words=[], next=0).condition().means
         except ConditionError as error:

@@ -9,7 +9,7 @@ from fsm.language.build.ends import check_ends
 from fsm.language.build.problems import Problems
 from fsm.language.build.requirements import Demands, deviation, exemptions
 from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile
-from fsm.machine import Event, Machine, Moves, Outcome, Override, Profile, outcomes
+from fsm.machine import Cell, Event, Machine, Moves, Override, Profile, outcomes
 
 
 def profiles(problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]) -> dict[str, Profile]:
@@ -59,11 +59,6 @@ def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[
         ).of(name)
         if each.name not in named and (kept.cells or kept.ends):
             yield kept
-
-
-def _covered(way: Outcome, own: Iterable[Outcome]) -> bool:
-    """Whether one of the *own* outcomes allows everything that *way* does."""
-    return any(each.covers(way) for each in own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,30 +135,24 @@ class Overriding:
 
     def _check_changes(self, made: Override, event: Event, *, deviates: bool) -> None:
         """An override that allows more names the clause it breaks; one that does not, does not."""
-        for state, cell in made.cells.items():
-            own = outcomes(event.cells[state], state, event.kind)
+        rows: tuple[tuple[Mapping[str, Cell], Mapping[str, Cell]], ...]
+        rows = (event.cells, made.cells), (event.ends, made.ends)
+        for state, cell, before in ((state, row[state], of) for of, row in rows for state in row):
+            own = outcomes(before[state], state, event.kind) if state in before else ()
             new = outcomes(cell, state, event.kind)
+            wider = own is not None and not all(any(each.covers(way) for each in own) for way in new or ())
             if own is not None and new is None:
                 what = f"'{made.name}' says nothing of '{state}', where event '{event.name}' has a rule"
                 self.problems.say_at(cell.line, "FSM115", what, "say what the implementation does there")
-                continue
-            wider = own is not None and not all(_covered(way, own) for way in new or ())
-            self._check_change(made, state, cell.line, wider=wider, deviates=deviates)
-        for state, end in made.ends.items():
-            kept = event.ends[state].outcomes if state in event.ends else ()
-            wider = not all(_covered(way, kept) for way in end.outcomes)
-            self._check_change(made, state, end.line, wider=wider, deviates=deviates)
+            elif wider and not deviates:
+                what = f"'{made.name}' allows in '{state}' what event '{made.event}' does not"
+                self.problems.say_at(cell.line, "FSM115", what, 'name the clause that breaks: deviates = "…"')
+            elif deviates and not wider:
+                what = f"'{made.name}' allows in '{state}' nothing that event '{made.event}' does not"
+                self.problems.say_at(cell.line, "FSM116", what, "drop deviates, or the cell")
         if not made.cells and not made.ends:
             what = f"'{made.name}' overrides no cell"
             self.problems.say_at(made.line, "FSM116", what, "name those that differ, or drop it")
-
-    def _check_change(self, made: Override, state: str, line: int, *, wider: bool, deviates: bool) -> None:
-        if wider and not deviates:
-            what = f"'{made.name}' allows in '{state}' what event '{made.event}' does not"
-            self.problems.say_at(line, "FSM115", what, 'name the clause that breaks: deviates = "…"')
-        elif deviates and not wider:
-            what = f"'{made.name}' allows in '{state}' nothing that event '{made.event}' does not"
-            self.problems.say_at(line, "FSM116", what, "drop deviates, or the cell")
 
     def _check_once(self, overrides: Iterable[Override]) -> None:
         """Deviations from several clauses may meet in a cell; what replaces it stands alone."""
