@@ -24,27 +24,36 @@ class CrashedError(BaseException):
     """The process crashes here; not an :class:`Exception`, so that no error handler catches it."""
 
 
-class CrashInjector:
-    """A crash of the process under test before one of its effects, on its world or on the disk at *home*.
+class Faults(set[str]):
+    """The names of the points that fail, and a crash of the process under test before one of its effects.
 
-    After ``crashed`` every further effect fails too, so that cleaning up has no effect either.
+    Effects are on its world, or on the disk at *home*.  After ``crashed`` every further effect fails too, so that
+    cleaning up has no effect either.
     """
 
-    def __init__(self, home: Path) -> None:
-        self._home = f"{home}/"
+    def __init__(self, home: Path | None = None) -> None:
+        super().__init__()
+        self._home = home
         self._left: int | None = None
         self.crashed = False
 
+    def point(self, name: str, *, effect: bool = True) -> None:
+        """Raise :class:`WorldError` if *name* is one of the faults; otherwise an effect follows, unless *effect* is false."""
+        if name in self:
+            raise WorldError(f"cannot {name}")
+        if effect:
+            self.effect()
+
     @contextmanager
-    def at(self, point: int) -> Iterator[None]:
-        """Crash before effect number *point*, counted from 0, of what this thread does in the context."""
+    def crash_at(self, effect: int) -> Iterator[None]:
+        """Crash before effect number *effect*, counted from 0, of what this thread does in the context."""
         _audit()
-        self._left, self.crashed = point, False
-        _THREAD.crash = self
+        self._left, self.crashed = effect, False
+        _THREAD.faults = self
         try:
             yield
         finally:
-            _THREAD.crash = None
+            _THREAD.faults = None
             self._left = None
 
     def effect(self) -> None:
@@ -59,12 +68,12 @@ class CrashInjector:
     def audited(self, event: str, path: object, *arguments: object) -> None:
         """The audit event *event*, one of :data:`EFFECTS`, follows."""
         reads = event == "open" and isinstance(arguments[1], int) and not arguments[1] & (O_WRONLY | O_RDWR)
-        if isinstance(path, str | PathLike) and str(path).startswith(self._home) and not reads:
+        if isinstance(path, str | PathLike) and str(path).startswith(f"{self._home}/") and not reads:
             self.effect()
 
 
 class _Thread(threading.local):
-    crash: CrashInjector | None = None
+    faults: Faults | None = None
 
 
 _THREAD: Final = _Thread()
@@ -75,25 +84,10 @@ def _audit() -> None:
     """Install the audit hook; once, since it cannot be removed and slows everything down."""
 
     def audited(event: str, arguments: tuple[object, ...]) -> None:
-        if event in EFFECTS and _THREAD.crash:
-            _THREAD.crash.audited(event, *arguments)
+        if event in EFFECTS and _THREAD.faults is not None:
+            _THREAD.faults.audited(event, *arguments)
 
     sys.addaudithook(audited)
-
-
-class Faults(set[str]):
-    """The names of the points that fail; at each other point *crash* may strike."""
-
-    def __init__(self, crash: CrashInjector | None = None) -> None:
-        super().__init__()
-        self._crash = crash
-
-    def point(self, name: str, *, effect: bool = True) -> None:
-        """Raise :class:`WorldError` if *name* is one of the faults; otherwise an effect follows, unless *effect* is false."""
-        if name in self:
-            raise WorldError(f"cannot {name}")
-        if effect and self._crash is not None:
-            self._crash.effect()
 
 
 def damage(file: Path, how: Damage) -> None:

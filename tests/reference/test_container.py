@@ -21,7 +21,7 @@ from fsm.reference.container.record import LinuxResources, Resources, Status
 from fsm.reference.container.sut import ContainerSUT
 from fsm.reference.container.world import Exit, Task
 from fsm.reference.driven import CallError
-from fsm.reference.fault_injection import CrashInjector
+from fsm.reference.fault_injection import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ LIMITS = Resources(linux=LinuxResources(cpu_shares=512))
 
 @pytest.fixture
 def world(tmp_path: Path) -> SimulatedWorld:
-    return SimulatedWorld(tmp_path / "c1", CrashInjector(tmp_path))
+    return SimulatedWorld(tmp_path / "c1", Faults(tmp_path))
 
 
 @pytest.fixture

@@ -21,22 +21,20 @@ from fsm.library import load, load_system
 from fsm.machine.driver import CannotHappenError
 from fsm.product.flatten import flatten
 from fsm.reference.clock import TurnedClock
-from fsm.reference.criservice.components import MACHINE, Component, Queue, Registration, until
+from fsm.reference.criservice.components import MACHINE, Component, Queue, Registration, StreamingServer, until
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.construction_sut import ConstructionSUT
 from fsm.reference.criservice.event_monitor import EventMonitor, SubscriptionError
 from fsm.reference.criservice.faults import Feed
 from fsm.reference.criservice.monitor_sut import MonitorSUT
 from fsm.reference.criservice.service import CloseError, CRIService, Parts, RunError, exit_process
-from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.sut import CRIServiceSUT
 from fsm.reference.criservice.syncer import Syncer, Watches
 from fsm.reference.criservice.upstream import UpstreamConstruction, UpstreamService, UpstreamSyncer
 from fsm.reference.driven import driver
 from fsm.reference.events.backoff import HandlerError
 from fsm.reference.nri.api import NRI
-from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fakes import FakeDomain
+from fsm.reference.nri.domain import Domain, Domains
 from fsm.reference.nri.messages import Container, Pod
 from fsm.reference.tasks import cancel_others
 
@@ -69,7 +67,7 @@ class Place:
             server=StreamingServer,
             monitor=lambda: EventMonitor(lambda: self.feed, self.handle, TurnedClock(hurried=True)),
             watch=lambda path: Syncer(self.watches, path, lambda: self.loaded.append(path.name)),
-            registration=lambda: Registration(self.nri, self.domains, FakeDomain()),
+            registration=lambda: Registration(self.nri, self.domains, Domain()),
             controller=lambda: bool if self.has_controller else None,
             introspect=lambda: None,
         )
@@ -191,7 +189,7 @@ ALL_BUT_NRI = ["StreamingServer", "Syncer", "Syncer", "EventMonitor", "Queue"]
 async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: type[CRIService], left: list[str]) -> None:
     """Nothing; in containerd everything that Run has started goes on."""
     async with placed(tmp_path) as place:
-        place.domains.register(FakeDomain())
+        place.domains.register(Domain())
         service = kind(place.parts())
         with pytest.raises(RunError, match="there is one already") as raised:
             await service.run(lambda: None)
@@ -206,7 +204,7 @@ async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: typ
 async def test_an_error_that_is_not_read(tmp_path: Path, kind: type[CRIService], waits: object) -> None:
     """In containerd the monitor waits forever for its error to be read."""
     async with placed(tmp_path) as place:
-        place.domains.register(FakeDomain())
+        place.domains.register(Domain())
         service = kind(place.parts())
         with pytest.raises(RunError):
             await service.run(lambda: None)
@@ -331,7 +329,7 @@ async def test_a_registration_that_is_stopped_in_progress_stops_nri(tmp_path: Pa
 
     async with placed(tmp_path) as place:
         place.unblocked.clear()
-        registration = Slow(place.nri, place.domains, FakeDomain())
+        registration = Slow(place.nri, place.domains, Domain())
         joining = asyncio.create_task(registration.register())
         await asyncio.sleep(0)
         registration.stop()

@@ -16,7 +16,7 @@ from fsm.library import load
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
 from fsm.reference.nri.api import NRI
-from fsm.reference.nri.entities import EntityStates
+from fsm.reference.nri.lifecycle import EntityStates
 from fsm.reference.nri.messages import NOTHING, Container, ContainerState
 from fsm.reference.nri.nri_errors import NRIError
 from fsm.reference.nri.sut import FIRST, SECOND, NriContainerSUT, NriPodSUT

@@ -18,9 +18,9 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.api_sut import NriApiSUT
 from fsm.reference.nri.config import Config
-from fsm.reference.nri.fakes import FakePlugin
 from fsm.reference.nri.messages import NOTHING
 from fsm.reference.nri.nri_errors import BlockedError, NRIError, NRIStoppedError, ReentrantError
+from fsm.reference.nri.sut import FakePlugin
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 if TYPE_CHECKING:

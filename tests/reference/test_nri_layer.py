@@ -13,8 +13,7 @@ from nri_parts import ONE, POD, TWO, adjusted, always, domain_of_two
 from fsm.reference.nri import sut
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config, default_config
-from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fakes import FakeDomain, FakePlugin
+from fsm.reference.nri.domain import Domain, Domains
 from fsm.reference.nri.messages import Answer, Container, ContainerState, Eviction, Request, Update
 from fsm.reference.nri.nri_errors import (
     ChangesFailedError,
@@ -25,6 +24,7 @@ from fsm.reference.nri.nri_errors import (
     ReentrantError,
     RegistrationError,
 )
+from fsm.reference.nri.sut import FakePlugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,7 +57,7 @@ def layers() -> Iterator[Callable[..., NRI]]:
     """A function that makes and starts layers, which are stopped at the end."""
     made: list[NRI] = []
 
-    def make(*plugins: FakePlugin, domain: FakeDomain | None = None, **config: Any) -> NRI:  # noqa: ANN401  # the fields of a Config
+    def make(*plugins: FakePlugin, domain: Domain | None = None, **config: Any) -> NRI:  # noqa: ANN401  # the fields of a Config
         made.append(NRI(Config(**config), Domains([domain] if domain else []), plugins))
         made[-1].start()
         return made[-1]
@@ -508,7 +508,7 @@ def test_a_plugin_that_is_called_cannot_call_the_layer(layers: Callable[..., NRI
 
 
 def test_a_domain_that_is_called_cannot_call_the_layer() -> None:
-    class Asking(FakeDomain):
+    class Asking(Domain):
         def list_containers(self) -> tuple[Container, ...]:
             nri.relay("run-pod-sandbox", POD)
             return ()

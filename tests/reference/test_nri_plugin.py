@@ -17,7 +17,6 @@ from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.connection import Connection, Terms
 from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fakes import FakePlugin
 from fsm.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, known, subscribed
 from fsm.reference.nri.nri_errors import (
     NRIError,
@@ -28,6 +27,7 @@ from fsm.reference.nri.nri_errors import (
 )
 from fsm.reference.nri.plugin_sut import NriPluginSUT
 from fsm.reference.nri.plugins import Plugins
+from fsm.reference.nri.sut import FakePlugin
 from fsm.reference.nri.upstream import UpstreamConnection
 
 if TYPE_CHECKING:

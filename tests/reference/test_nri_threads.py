@@ -15,9 +15,9 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fakes import FakePlugin
 from fsm.reference.nri.messages import Answer, Container, Request
 from fsm.reference.nri.nri_errors import BlockedError, NRIStoppedError
+from fsm.reference.nri.sut import FakePlugin
 from fsm.reference.nri.sync_lock import CALL, PLUGIN, PluginSyncBlock, SyncLock
 from fsm.reference.nri.upstream import UpstreamSyncLock
 

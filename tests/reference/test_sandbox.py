@@ -23,9 +23,8 @@ from fsm.reference.container.world import Exit, WorldError
 from fsm.reference.driven import CallError, driver
 from fsm.reference.harness import turns
 from fsm.reference.sandbox.controller import MACHINE, Controller, Sandbox
-from fsm.reference.sandbox.faults import FaultyProcesses
 from fsm.reference.sandbox.processes import Processes
-from fsm.reference.sandbox.sut import PodSandboxSUT
+from fsm.reference.sandbox.sut import FaultyProcesses, PodSandboxSUT
 from fsm.reference.sandbox.upstream import UpstreamController
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from fsm.reference.nri.fakes import FakeDomain
+from fsm.reference.nri.domain import Domain
 from fsm.reference.nri.messages import Answer, Container, Pod
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ Heard: TypeAlias = "list[tuple[str, str]]"
 
 def domain_of_two(
     name: str = "k8s.io", *, containers: Sequence[Container] = (ONE, TWO), stubborn: Collection[str] = ()
-) -> FakeDomain:
+) -> Domain:
     """A domain that has the pod and both containers."""
-    return FakeDomain(name=name, pods=(POD,), containers=containers, stubborn=stubborn)
+    return Domain(name=name, pods=(POD,), containers=containers, stubborn=stubborn)
 
 
 def always(answer: Answer) -> Callable[[Request], Answer]:

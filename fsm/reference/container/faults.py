@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, Task
-from fsm.reference.fault_injection import DAMAGE, CrashInjector, Damage, Faults, hide, restore
+from fsm.reference.fault_injection import DAMAGE, Damage, Faults, hide, restore
 
 KILLED: Final = 137
 
@@ -36,10 +36,9 @@ class SimulatedWorld:
     ``known`` is whether containerd has a record, ``ended`` whether the current event has killed the process.
     """
 
-    def __init__(self, root: Path, crash: CrashInjector | None = None) -> None:
+    def __init__(self, root: Path, faults: Faults | None = None) -> None:
         self.root = root
-        self.crash = crash or CrashInjector(root.parent)
-        self.faults = Faults(self.crash)
+        self.faults = Faults() if faults is None else faults
         self.known = False
         self.process: Task | None = None
         self.ended = False
@@ -81,7 +80,7 @@ class SimulatedWorld:
         self.faults.point("kill", effect=False)
         if "no task" in self.faults or (self.process is None and "late" not in self.faults):
             raise NoTaskError("no such process")
-        self.crash.effect()
+        self.faults.effect()
         self.process, self.ended = None, True
         ended = Exit(KILLED, self.now())
         if "late" in self.faults:

@@ -13,7 +13,7 @@ from fsm.reference.container.record import FLAGS, LinuxResources, Record, Resour
 from fsm.reference.container.storage import NAME
 from fsm.reference.container.world import Exit, Task
 from fsm.reference.driven import ABSENT, driver, offered
-from fsm.reference.fault_injection import CrashedError, CrashInjector, damage
+from fsm.reference.fault_injection import CrashedError, Faults, damage
 from fsm.reference.harness import ReferenceSUT, scratch_folder
 
 
@@ -41,8 +41,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         super().reset()
         home = self._scope.enter_context(scratch_folder())
         self._root = home / "container"
-        self._crash = CrashInjector(home)
-        self.world = SimulatedWorld(self._root, self._crash)
+        self.world = SimulatedWorld(self._root, Faults(home))
         self.container = self._kind(self._root, self.world)
         self._limits = 0
         self._file: bytes | None = None
@@ -92,14 +91,14 @@ class ContainerSUT(ReferenceSUT[Container]):
     def crash(self, event: str, point: int) -> bool:
         restart_to = self._restart_to
         try:
-            with self._crash.at(point), suppress(CrashedError):
+            with self.world.faults.crash_at(point), suppress(CrashedError):
                 self._attempt(event, lambda: self._happen(event))
         finally:
             ended = self.world.ended
             self._mend()
         self._restart_to, self.world.ended = restart_to, ended
         self.do("restart")
-        return self._crash.crashed
+        return self.world.faults.crashed
 
     def _stage(self, event: str, stage: Callable[[str], bool]) -> str | None:
         in_progress: list[bool] = []

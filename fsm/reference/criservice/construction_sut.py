@@ -3,17 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NoReturn, TypeVar
 
-from fsm.reference.criservice.components import Component, Queue, Registration
+from fsm.reference.criservice.components import Component, Queue, Registration, StreamingServer
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.faults import Feed, ProcessExitError, ServiceSUT
 from fsm.reference.criservice.service import nothing
-from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Syncer
 from fsm.reference.criservice.upstream import UpstreamConstruction
 from fsm.reference.nri.api import NRI
-from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fakes import FakeDomain
+from fsm.reference.nri.domain import Domain, Domains
 
 C = TypeVar("C", bound=Component)
 T = TypeVar("T")
@@ -39,7 +37,7 @@ class ConstructionSUT(ServiceSUT[Construction]):
             server=lambda: self._unless_it_fails(StreamingServer(), "a certificate is missing"),
             monitor=lambda: EventMonitor(Feed, nothing),
             watch=lambda path: self._kept(Syncer(self._watches, path, lambda: None)),
-            registration=lambda: Registration(NRI(), Domains(), FakeDomain()),
+            registration=lambda: Registration(NRI(), Domains(), Domain()),
             controller=lambda: None if self._fails else bool,
             introspect=lambda: self._unless_it_fails(None, "runtimes cannot be asked"),
         )

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Self
 
-from fsm.reference.criservice.components import Component, Registration
-from fsm.reference.criservice.streaming import StreamingServer
+from fsm.reference.criservice.components import Component, Registration, StreamingServer
 from fsm.reference.criservice.syncer import Watches
 from fsm.reference.harness import K, LoopSUT, scratch_folder
 from fsm.reference.tasks import cancel_others

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from fsm.reference.clock import Clock
-from fsm.reference.criservice.components import Component, Queue, Registration, until
+from fsm.reference.criservice.components import Component, Queue, Registration, StreamingServer, until
 from fsm.reference.criservice.event_monitor import EventMonitor
-from fsm.reference.criservice.streaming import StreamingServer
 from fsm.reference.criservice.syncer import Syncer
 from fsm.reference.driven import driver
 from fsm.reference.nri.messages import Container, Pod

@@ -18,8 +18,7 @@ from fsm.reference.criservice.event_monitor import EventMonitor
 from fsm.reference.criservice.service import DRAIN_TIMEOUT, CloseError, CRIService, Parts, RunError
 from fsm.reference.criservice.upstream import UnrecoverableError, UpstreamService
 from fsm.reference.nri.api import NRI
-from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fakes import FakeDomain
+from fsm.reference.nri.domain import Domain, Domains
 from fsm.reference.nri.messages import Container, ContainerState, Pod
 from fsm.sut import BrokenError, UnsupportedError
 
@@ -70,7 +69,7 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
             monitor=EventMonitor(lambda: self._feed, self._handle),
             syncers=tuple(self._kind.syncer(self._watches, folder, lambda: None) for folder in folders),
             server=self.server,
-            registration=faults.ImmediateRegistration(NRI(domains=domains, listen=self._listen), domains, FakeDomain()),
+            registration=faults.ImmediateRegistration(NRI(domains=domains, listen=self._listen), domains, Domain()),
             queue=Queue(),
         )
         self.service = self._kind(parts, self._recover, clock=self._clock, pause=self._gate.pause, fatal=self._fatal)

@@ -16,8 +16,7 @@ from typing import Final
 from fsm.reference.nri.config import Config, default_config
 from fsm.reference.nri.connection import Connection, Plugin, Terms
 from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.entities import EntityStates
-from fsm.reference.nri.lifecycle import RELAYS, Lifecycle
+from fsm.reference.nri.lifecycle import RELAYS, EntityStates, Lifecycle
 from fsm.reference.nri.merge import MergedAnswers
 from fsm.reference.nri.messages import NOTHING, Container, Fields, Pod, Request, Update, known
 from fsm.reference.nri.nri_errors import ChangesFailedError, NRIError, RegistrationError

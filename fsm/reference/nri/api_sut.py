@@ -13,12 +13,11 @@ from fsm.reference.driven import driver
 from fsm.reference.harness import ReferenceSUT, scratch_folder
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config, default_config
-from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fakes import FakeDomain, FakePlugin
+from fsm.reference.nri.domain import Domain, Domains
 from fsm.reference.nri.lifecycle import RELAYS
 from fsm.reference.nri.messages import EVENTS, Answer, Container, Request, Update
 from fsm.reference.nri.nri_errors import NRIError
-from fsm.reference.nri.sut import CALLS, POD, happen, release
+from fsm.reference.nri.sut import CALLS, POD, FakePlugin, happen, release
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 TIMEOUT: Final = 10.0
@@ -47,7 +46,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         self._outcome = ""
         self._blocks: list[PluginSyncBlock] = []
         self._numbers = count(1)
-        self._domain = FakeDomain(containers=[Container(id=OTHER, pod_id=POD.id)])
+        self._domain = Domain(containers=[Container(id=OTHER, pod_id=POD.id)])
         self._domains = Domains([self._domain])
         self._plugin = FakePlugin()
         self._relayed = cycle(event for event in CALLS if event not in RELAYS)
@@ -134,7 +133,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
 
     def _register_domain(self, outcome: str) -> None:
         name = "k8s.io" if outcome == "duplicate" else f"domain-{next(self._numbers)}"
-        self._domains.register(FakeDomain(name=name))
+        self._domains.register(Domain(name=name))
 
     def _listen(self, path: str) -> Callable[[], None]:
         listener = socket.socket(socket.AF_UNIX)

@@ -2,8 +2,9 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from fsm.reference.nri.messages import Container, Eviction, Pod, Update
 from fsm.reference.nri.nri_errors import ChangesFailedError, NRIError
@@ -13,27 +14,40 @@ _log = logging.getLogger(__name__)
 _Change = TypeVar("_Change", "Update", "Eviction")
 
 
-class Domain(Protocol):
-    """The pods and containers of one namespace; it must not call the layer, which is locked while it calls a domain."""
+@dataclass(kw_only=True)
+class Domain:
+    """The pods and containers of one namespace; it must not call the layer, which is locked while it calls a domain.
 
-    @property
-    def name(self) -> str:
-        """The namespace."""
+    Updates and evictions are kept in ``done``; those of ``stubborn`` containers fail.
+    """
+
+    name: str = "k8s.io"
+    pods: Sequence[Pod] = ()
+    containers: Sequence[Container] = ()
+    stubborn: Collection[str] = ()
+    done: list[object] = field(default_factory=list)
 
     def list_pod_sandboxes(self) -> Sequence[Pod]:
-        """All pods."""
+        return self.pods
 
     def list_containers(self) -> Sequence[Container]:
-        """All containers."""
+        return self.containers
 
     def get_container(self, container_id: str) -> Container | None:
-        """The container, if the domain has it."""
+        return next((each for each in self.containers if each.id == container_id), None)
 
     def update_container(self, update: Update) -> None:
         """Make *update*; raises any exception if it cannot be made."""
+        self._change(update)
 
     def evict_container(self, eviction: Eviction) -> None:
         """Make *eviction*; raises any exception if it cannot be made."""
+        self._change(eviction)
+
+    def _change(self, change: Update | Eviction) -> None:
+        if change.container_id in self.stubborn:
+            raise OSError(f"container {change.container_id} cannot be changed")
+        self.done.append(change)
 
 
 class Domains:

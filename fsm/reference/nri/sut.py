@@ -4,9 +4,9 @@ A second plugin must receive each request after it, unless that answered with an
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from typing import Final, NamedTuple
@@ -17,9 +17,9 @@ from fsm.reference.driven import driver
 from fsm.reference.harness import ReferenceSUT
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import RELEASES, Config
-from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.fakes import FakeDomain, FakePlugin
-from fsm.reference.nri.messages import EVENTS, Answer, Container, ContainerState, Pod, Request
+from fsm.reference.nri.connection import Plugin
+from fsm.reference.nri.domain import Domain, Domains
+from fsm.reference.nri.messages import EVENTS, Answer, Container, ContainerState, Pod, Request, Update
 from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, PluginLostError
 from fsm.sut import BrokenError
 
@@ -29,6 +29,32 @@ SECOND: Final = "20"
 
 POD: Final = Pod(id="pod", name="pod", namespace="default")
 CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
+
+
+@dataclass(kw_only=True, eq=False)
+class FakePlugin(Plugin):
+    """A plugin that keeps what it is sent, and answers each event with the function in ``answers``, or nothing.
+
+    ``heard`` has the index and the event of each request, and may be shared by several plugins.
+    """
+
+    index: str = "10"
+    name: str = "fake"
+    events: Collection[str] = ()
+    answers: Mapping[str, Callable[[Request], Answer]] = field(default_factory=dict)
+    wants: Callable[[], Sequence[Update]] = tuple
+    heard: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    synchronised: list[tuple[tuple[Pod, ...], tuple[Container, ...]]] = field(default_factory=list)
+
+    def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
+        self.synchronised.append((tuple(pods), tuple(containers)))
+        return self.wants()
+
+    def handle(self, request: Request) -> Answer:
+        self.heard.append((self.index, request.event))
+        self.requests.append(request)
+        return self.answers[request.event](request) if request.event in self.answers else Answer()
 
 
 class _Heard(NamedTuple):
@@ -76,7 +102,7 @@ class _NriSUT(ReferenceSUT[NRI]):
         self.sent: dict[str, tuple[str, ...]] = {}
         self._script: dict[str, str] = {}
         self._alone = threading.Event()
-        self._domain = FakeDomain()
+        self._domain = Domain()
         self.nri = self._kind(Config(release=release(self._profile)), Domains([self._domain]))
         self._scope.callback(self._end)
         self.nri.start()

@@ -1,27 +1,54 @@
 """The reference pods under test, with real processes and files that can fail."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
+from time import time_ns
 from typing import Any, Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, CallError
-from fsm.reference.fault_injection import CrashedError, CrashInjector, Faults, damage, hide, restore
+from fsm.reference.fault_injection import DAMAGE, CrashedError, Damage, Faults, damage, hide, restore
 from fsm.reference.harness import LoopSUT, scratch_folder
 from fsm.reference.pods.containers import Containers
-from fsm.reference.pods.faults import FAULTS, METADATA_DAMAGE
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.pod import Pod
 from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
 from fsm.reference.sandbox.controller import Controller
-from fsm.reference.sandbox.faults import FaultyProcesses
+from fsm.reference.sandbox.sut import FaultyProcesses
 from fsm.sut import BrokenError, UnsupportedError
 
 NAME: Final = "pod"
+
+FAULTS: Final[Mapping[tuple[str, str], Sequence[tuple[str, ...]]]] = {
+    **dict.fromkeys([("run", "ready"), ("stop", "stopped"), ("remove", "removed"), ("status", "read")], ((),)),
+    **dict.fromkeys([("create-container", "created"), ("port-forward", "prepared"), ("restart", "ready")], ((),)),
+    ("update-resources", "updated"): ((),),
+    ("run", "undone"): [("setup",), ("read",), ("run",), ("describe",)],
+    ("run", "left-over"): [("setup", "teardown"), ("read", "teardown"), ("run", "undo", "clear")],
+    ("stop", "not-stopped"): [("stop containers",), ("kill",)],
+    **dict.fromkeys([("stop", "half-stopped"), ("remove", "half-stopped")], (("teardown",),)),
+    **dict.fromkeys([("stop", "failed"), ("stop", "unmonitored"), ("remove", "failed")], (("stop containers",),)),
+    ("remove", "stopped-only"): [("remove containers",)],
+    ("create-container", "failed"): [("create container",)],
+    ("status", "failed"): [("addresses",)],
+    ("port-forward", "failed"): [("forward",)],
+    ("update-resources", "failed"): [("disk",)],
+    ("restart", "notready"): [("dead",)],
+    ("restart", "unknown"): [("task",)],
+    ("restart", "skipped"): [("damage",)],
+}
+"""The faults that make an event end in an outcome; several sets are used in turn."""
+
+METADATA_DAMAGE: Final[tuple[Damage, ...]] = (
+    *DAMAGE,
+    lambda _: b"[]",
+    lambda data: data.replace(b'"state": "', b'"state": "un'),
+    lambda data: data.replace(b'"id": "', b'"id": "0'),
+)
 
 
 class PodsSUT(LoopSUT[Pods]):
@@ -51,11 +78,10 @@ class PodsSUT(LoopSUT[Pods]):
         super().reset()
         self._home = self._scope.enter_context(scratch_folder())
         self._runner.get_loop().set_exception_handler(_report)
-        self._crash = CrashInjector(self._home)
-        self.faults = Faults(self._crash)
+        self.faults = Faults(self._home)
         self.worlds: dict[str, FaultyProcesses] = {}
         self.containers = Containers(self.faults)
-        self._time, self._limits, self._last, self._restart_to = 1_000, 0, ABSENT, ""
+        self._limits, self._last, self._restart_to = 0, ABSENT, ""
         self._start()
 
     def _start(self) -> None:
@@ -63,10 +89,6 @@ class PodsSUT(LoopSUT[Pods]):
         self._controller = self.controller_kind(self._world, self.clock)
         network = Leases(self._home / "network", faults=self.faults)
         self.pods = self._kind(self._home / "pods", self._controller, network, self.containers, self.clock)
-
-    def now(self) -> int:
-        self._time += 1
-        return self._time
 
     def shows(self) -> str:
         return self.pods.list().get(self._last, ABSENT)
@@ -127,11 +149,11 @@ class PodsSUT(LoopSUT[Pods]):
         self.faults -= later
         try:
             # A crash of a task of the pods is not raised here.
-            with self._crash.at(point), suppress(CrashedError):
+            with self.faults.crash_at(point), suppress(CrashedError):
                 self._attempt(event, lambda: self._happen(event))
         finally:
             self._mend()
-        crashed = self._crash.crashed
+        crashed = self.faults.crashed
         self.faults |= later
         self.do("restart")
         world = self.worlds.get(self._last)
@@ -180,10 +202,10 @@ class PodsSUT(LoopSUT[Pods]):
             own = self._controller._get(self._last).watch  # noqa: SLF001  (it is not public)
             running = [watch, own] if own and not own.done() else [watch]
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            if not self._crash.crashed:
+            if not self.faults.crashed:
                 await asyncio.wait([watch])
         else:
-            self.pods.exited(pod, Exit(9, self.now()))
+            self.pods.exited(pod, Exit(9, time_ns()))
 
     async def _restart(self) -> None:
         await self.pods.close()
@@ -207,7 +229,7 @@ class PodsSUT(LoopSUT[Pods]):
 
     def _world(self, name: str) -> FaultyProcesses:
         if name not in self.worlds:
-            self.worlds[name] = FaultyProcesses(self._home / f"pause-{name}", [], faults=self.faults, now=self.now)
+            self.worlds[name] = FaultyProcesses(self._home / f"pause-{name}", [], faults=self.faults)
             self.worlds[name].gate.set()
             self._scope.callback(self.worlds[name].end)
         return self.worlds[name]

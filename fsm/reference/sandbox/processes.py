@@ -6,7 +6,6 @@ import select
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -26,7 +25,7 @@ class WatchError(WorldError):
 
 
 class Processes:
-    """The world of one sandbox with the directory *root*, on Linux; *now* is its clock.
+    """The world of one sandbox with the directory *root*, on Linux.
 
     Every method may raise :class:`~fsm.reference.container.world.WorldError`;
     *faults* has a point for each step, by its name.
@@ -45,16 +44,15 @@ class Processes:
     False
     """
 
-    def __init__(self, root: Path, *, faults: Faults | None = None, now: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, root: Path, *, faults: Faults | None = None) -> None:
         self.root = root
         self.faults = Faults() if faults is None else faults
-        self._now = now
         self._process: subprocess.Popen[bytes] | None = None
         self._pidfd = -1
         self._exit: Exit | None = None
 
     def now(self) -> int:
-        return self._now()
+        return time.time_ns()
 
     def pretend(self, step: str) -> None:
         """Do a *step* that has nothing to do here: ``read``, ``describe`` or ``forget`` what containerd has in files."""
