@@ -51,10 +51,6 @@ class Nets:
 
     def find(self) -> list[Net]:
         """The nets, from the top; phrases that are part of one are removed from ``phrases``."""
-        for cell in self.wires.loose:
-            mark = self.wires.sheet.at(cell)
-            what = "the arrowhead" if mark in HEADS else "the joint"
-            self._add_problem(cell, f"{what} '{mark}' on the border of a box has no line", "draw its line to it")
         self._point()
         self._mend()
         found = []

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Final
 
 from fsm.diagrams.read.strokes import GridCell, beyond
 from fsm.diagrams.read.wires import Wires
 from fsm.machine.traversal import closure
+
+_WORDS: Final = re.compile(r"[^ \n]+(?: [^ \n]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +37,10 @@ def phrases(lines: Wires) -> list[Phrase]:
     sheet, drawn = lines.sheet, {*lines.owners, *(node.cell for node in lines.links)}
     found: list[Phrase] = []
     for row in lines.within:
-        first: int | None = None
-        for column in range(len(sheet.rows[row]) + 1):
-            cell, after = (row, column), (row, column + 1)
-            blank = sheet.at(cell) == " "
-            apart = cell in drawn or (blank and (sheet.at(after) == " " or after in drawn))
-            if first is None and not apart and not blank:
-                first = column
-            elif first is not None and apart:
-                found.append(Phrase(text=sheet.text(row, first, column - 1), row=row, first=first, last=column - 1))
-                first = None
+        rest = "".join("\n" if (row, column) in drawn else char for column, char in enumerate(sheet.rows[row]))
+        for words in _WORDS.finditer(rest):
+            first, last = words.start(), words.end() - 1
+            found.append(Phrase(text=sheet.text(row, first, last), row=row, first=first, last=last))
     return found
 
 

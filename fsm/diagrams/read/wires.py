@@ -36,8 +36,7 @@ class Touch(NamedTuple):
 class Wires:
     """The lines in the rows *within* around *boxes*: each stroke, the strokes it continues to, and the boxes it meets.
 
-    ``loose`` are arrowheads and joints on borders that have no line; ``owners`` maps cells to their boxes; ``problems``
-    are those of the paragraph.
+    ``owners`` maps cells to their boxes; ``problems`` are those of the paragraph.
     """
 
     def __init__(self, sheet: Canvas, within: range, boxes: Iterable[Box]) -> None:
@@ -46,7 +45,6 @@ class Wires:
         self.owners = {cell: box for box in boxes for cell in box.cells()}
         self.links: dict[Stroke, dict[Direction, Stroke]] = {}
         self.touches: dict[Stroke, list[Touch]] = {}
-        self.loose: list[GridCell] = []
         self.problems: list[tuple[GridCell, Problem]] = []
         self.chars = dict(self._strokes())
         self.crossed = cache(self._crossed)
@@ -127,18 +125,17 @@ class Wires:
                     links[to] = there
 
     def _meet(self, box: Box, border: GridCell, out: Direction) -> None:
-        """Record the line at *border*, or a loose arrowhead or joint there."""
+        """Record the line at *border*; an arrowhead or a joint there without a line is a problem."""
         mark, outside = self.sheet.at(border), beyond(border, out)
         char, back = self.char(outside), OPPOSITE[out]
         leads = reaches(char, back)
         if (HEADS.get(mark) == back and leads) or HEADS.get(char) == back:
             self._touch(outside, out, Touch(box, border, head=True))
-        elif mark in HEADS:
-            self.loose.append(border)
-        elif leads and (char in STRAIGHT or char in HEADS or reaches(mark, out)):
+        elif mark not in HEADS and leads and (char in STRAIGHT or char in HEADS or reaches(mark, out)):
             self._touch(outside, out, Touch(box, border, head=False))
-        elif reaches(mark, out):
-            self.loose.append(border)
+        elif mark in HEADS or reaches(mark, out):
+            what = f"the {'arrowhead' if mark in HEADS else 'joint'} '{mark}' on the border of a box has no line"
+            self.add_problem(border, "FSM404", what, "draw its line to it")
 
     def _touch(self, cell: GridCell, out: Direction, touch: Touch) -> None:
         self.touches.setdefault(self.node(cell, OPPOSITE[out]), []).append(touch)
