@@ -68,18 +68,11 @@ class _Token(NamedTuple):
     at: int
 
 
-class _Edge(NamedTuple):
-    sources: tuple[str, ...]
-    targets: tuple[str, ...]
-    steps: tuple[ArrowLabel, ...]
-    place: Location
-
-
 class _Graph:
     """The graph that begins at index *start* of *text*, whose lines begin at the indices *starts*.
 
-    ``nodes`` has the attributes of each, ``met`` all nodes as often as they are named, with their places; ``end``
-    is the index behind the graph.
+    ``nodes`` has the attributes of each, ``met`` all nodes as often as they are named, with their places; ``edges`` are
+    source, target, labels and place; ``end`` is the index behind the graph.
     """
 
     def __init__(self, text: str, start: int, path: str, starts: list[int]) -> None:
@@ -87,7 +80,7 @@ class _Graph:
         self.end = len(text)
         self.nodes: dict[str, dict[str, str]] = {}
         self.met: list[tuple[str, int]] = []
-        self.edges: list[_Edge] = []
+        self.edges: list[tuple[str, str, tuple[ArrowLabel, ...], Location]] = []
         self.size = self.depth = 0
         self.default: dict[str, dict[str, str]] = {"node": {}, "edge": {}, "graph": {}}
         self.tokens = self._tokens()
@@ -201,7 +194,8 @@ class _Graph:
         label = _lines((self.default["edge"] | attributes).get("label", ""))
         for (sources, targets), place in zip(itertools.pairwise(ends), places, strict=True):
             self._count(len(sources) * len(targets))
-            self.edges.append(_Edge(sources, targets, only_step(label, place), place))
+            steps = only_step(label, place)
+            self.edges += [(source, target, steps, place) for source, target in itertools.product(sources, targets)]
 
     def _count(self, more: int) -> None:
         self.size += more
@@ -241,8 +235,11 @@ class _Graph:
         return found
 
     def _drawing(self, line: int) -> Drawing:
-        lines = {name: _text(name, attributes) for name, attributes in self.nodes.items()}
-        targets = {name for edge in self.edges for name in edge.targets}
+        lines = {
+            name: [] if node.get("shape") == "point" else _lines(node.get("label", r"\N").replace(r"\N", name))
+            for name, node in self.nodes.items()
+        }
+        targets = {target for _, target, _, _ in self.edges}
         texts = {name: (*text, NOWHERE if name in targets else "")[0] for name, text in lines.items()}
         states: dict[str, Location] = {}
         for name, at in self.met:
@@ -254,14 +251,8 @@ class _Graph:
             last=self._place(self.token.at).line,
             states=states,
             arrows=tuple(
-                Arrow(
-                    source=texts[source] if lines[source] else None,
-                    target=texts[target],
-                    steps=edge.steps,
-                    place=edge.place,
-                )
-                for edge in self.edges
-                for source, target in itertools.product(edge.sources, edge.targets)
+                Arrow(source=texts[source] if lines[source] else None, target=texts[target], steps=steps, place=place)
+                for source, target, steps, place in self.edges
             ),
             below={texts[name]: tuple(text[1:]) for name, text in lines.items() if text},
         )
@@ -279,10 +270,6 @@ def _closed(text: str, start: int) -> int:
         if not depth:
             return found.end()
     return 0
-
-
-def _text(name: str, attributes: dict[str, str]) -> list[str]:
-    return [] if attributes.get("shape") == "point" else _lines(attributes.get("label", r"\N").replace(r"\N", name))
 
 
 def _lines(label: str) -> list[str]:
