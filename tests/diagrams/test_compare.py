@@ -16,10 +16,9 @@ from thorough import TIMES, amount
 
 from fsm.diagrams.abstraction import drawn_names
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why, choose, compare
-from fsm.diagrams.draw.ascii import drawn
+from fsm.diagrams.draw.ascii import Outline, drawn, outline
 from fsm.diagrams.draw.dot import dot
 from fsm.diagrams.draw.mermaid import mermaid
-from fsm.diagrams.draw.outline import Outline, outline
 from fsm.diagrams.draw.picture import picture
 from fsm.diagrams.read import Drawing, parse
 from fsm.errors import InputError

@@ -4,15 +4,20 @@ The states stand below each other.  Arrows from one state to the next are lines 
 every other arrow has a row of its own at each of its boxes and a column on the right.  Events without a source are
 trunks with branches on the far right.  States that no line connects stand side by side. :mod:`fsm.diagrams.read` reads
 these drawings.
+
+What is drawn is exactly what :mod:`fsm.diagrams.compare` expects of a full drawing: states under their drawn names, and
+arrows with their labels.  More would bury the lifecycle under the table.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from fsm.diagrams.draw.outline import Outline, OutlineArrow, outline
-from fsm.machine import Machine
+from fsm.diagrams.abstraction import Abstraction, Act
+from fsm.diagrams.abstraction.drawn_names import THEN, LabelMeanings, Meaning, parts, plain, proposed
+from fsm.machine import Event, Machine
 from fsm.machine.traversal import closure
 
 _APART: Final = 12
@@ -26,6 +31,85 @@ _LOOP: Final = 6
 
 _STEP: Final = 3
 """Columns from one vertical line to the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutlineArrow:
+    """An arrow from one state to another, with its labels, and all of them joined."""
+
+    source: str
+    target: str
+    labels: tuple[str, ...]
+    joined: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trunk:
+    """Arrows without a source that have the same labels."""
+
+    targets: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """States in the machine's order, and the arrows between them."""
+
+    initial: str
+    states: tuple[str, ...]
+    lines: tuple[OutlineArrow, ...]
+    trunks: tuple[Trunk, ...]
+
+
+def outline(machine: Machine) -> Outline:
+    """The outline of *machine*.
+
+    >>> from fsm.library import load
+    >>> outline(load("container-status")).trunks
+    (Trunk(targets=('CREATED', 'UNKNOWN', 'RUNNING', 'EXITED'), labels=('Load',)),)
+    """
+    interrupting = [event.name for event in machine.events.values() if event.interrupts]
+    abstraction = Abstraction(machine, proposed(machine), interrupting)
+    known = LabelMeanings(machine).meanings
+    moves: dict[tuple[str, str], dict[str, None]] = {}
+    trunks: dict[str, dict[str, None]] = {}
+    for key, acts in abstraction.must.items():
+        shown = [act for act in acts if not abstraction.omitted(act, key.event)]
+        for label in _labels(known, machine.events[key.event], shown):
+            if not key.source:
+                trunks.setdefault(label, {})[key.target] = None
+            else:
+                moves.setdefault((key.source, key.target), {})[label] = None
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for label, targets in trunks.items():
+        alike.setdefault(tuple(targets), []).append(label)
+    return Outline(
+        initial=abstraction.shown[machine.initial],
+        states=tuple(dict.fromkeys(abstraction.shown[state] for state in machine.states)),
+        lines=tuple(line for ends, labels in moves.items() for line in _lines(known, ends, list(labels))),
+        trunks=tuple(Trunk(targets=targets, labels=tuple(labels)) for targets, labels in alike.items()),
+    )
+
+
+def _lines(known: Container[str], ends: tuple[str, str], labels: list[str]) -> Iterator[OutlineArrow]:
+    """One arrow for all labels that can share it, and one for each that cannot."""
+    shared = [label for label in labels if parts(label) == [label] and THEN not in label]
+    for group in ([shared] if shared else []) + [[label] for label in labels if label not in shared]:
+        joined = "/".join(group)
+        if len(group) > 1 and joined in known:
+            joined = ", ".join(group)
+        yield OutlineArrow(source=ends[0], target=ends[1], labels=tuple(group), joined=joined)
+
+
+def _labels(known: Mapping[str, Meaning], event: Event, acts: list[Act]) -> list[str]:
+    """The labels of a move: its event, or each outcome that has a label of its own."""
+    general = next(iter(plain([*event.aliases, event.rpc])), event.name)
+    found: dict[str, None] = {}
+    for act in acts:
+        aliases = [alias for way in event.outcomes() if way.name == act.outcome for alias in plain(way.aliases)]
+        own = [alias for alias in aliases if known[alias] == (event.name, act.outcome)]
+        found[(own or [f"{event.name}: {act.outcome}"])[0] if act.named else general] = None
+    return list(found)
 
 
 def ascii_drawing(machine: Machine) -> str:
@@ -84,7 +168,10 @@ class _Page:
         """Draw everything: vertical lines first, since horizontal ones are drawn around them."""
         following = dict(zip(self.states, self.states[1:], strict=False))
         own = [line for line in self.shown.lines if line.target in self.states]
-        loops = _merged([line for line in own if line.source == line.target])
+        loops: dict[str, tuple[str, ...]] = {}
+        for line in own:
+            if line.source == line.target:
+                loops[line.source] = loops.get(line.source, ()) + line.labels
         moves = [line for line in own if line.source != line.target]
         straight: dict[str, OutlineArrow] = {}
         for line in moves:
@@ -98,8 +185,8 @@ class _Page:
             self._descend(0, self.top[self.shown.initial])
         for line in straight.values():
             self._descend(self.bottom[line.source], self.top[line.target], line.labels)
-        for line in loops:
-            self._loop(line)
+        for state, labels in loops.items():
+            self._loop(state, labels)
         self._trunks(self._around(straight, around))
         self._levels()
 
@@ -115,7 +202,9 @@ class _Page:
         for row in range(first, last + 1):
             self.cells[row, column] = "|"
 
-    def _rows(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow], loops: list[OutlineArrow]) -> None:
+    def _rows(
+        self, straight: dict[str, OutlineArrow], around: list[OutlineArrow], loops: dict[str, tuple[str, ...]]
+    ) -> None:
         trunks = [trunk for trunk in self.shown.trunks if set(trunk.targets) & set(self.states)]
         row = 0
         if trunks or self.shown.initial in self.states:
@@ -123,9 +212,8 @@ class _Page:
         for state in self.states:
             meets = sum((line.source == state) + (line.target == state) for line in around)
             meets += sum(state in trunk.targets for trunk in trunks)
-            turns = [_span(line) for line in loops if line.source == state]
             self.top[state] = row
-            self.bottom[state] = row + max([1, 2 * meets - 1, *turns]) + 1
+            self.bottom[state] = row + max(1, 2 * meets - 1, _span(loops[state]) if state in loops else 0) + 1
             row = self.bottom[state] + (len(straight[state].labels) + 3 if state in straight else 2)
 
     def _box(self, state: str) -> None:
@@ -149,16 +237,16 @@ class _Page:
         for number, label in enumerate(labels):
             self._put(first + 2 + number, self._middle + 2, label)
 
-    def _loop(self, line: OutlineArrow) -> None:
-        first = self.top[line.source] + 1
-        last = first + _span(line) - 1
+    def _loop(self, state: str, labels: tuple[str, ...]) -> None:
+        first = self.top[state] + 1
+        last = first + _span(labels) - 1
         self._down(-_LOOP, first + 1, last - 1)
         for row, border in ((first, "+"), (last, ">")):
             self._across(row, 1 - _LOOP, -1)
             self._put(row, -_LOOP, "+")
             self._put(row, 0, border)
-        start = first + (last - first + 1 - len(line.labels)) // 2
-        for number, label in enumerate(line.labels):
+        start = first + (last - first + 1 - len(labels)) // 2
+        for number, label in enumerate(labels):
             self._put(start + number, -_LOOP - 1 - len(label), label)
 
     def _around(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow]) -> int:
@@ -167,21 +255,16 @@ class _Page:
         inner += [self._middle + 2 + len(label) for line in straight.values() for label in line.labels]
         start = max([self.width, *inner]) + _STEP
         rows = {line: (self._right(line.source), self._right(line.target)) for line in around}
-        taken: list[list[tuple[int, int]]] = []
+        beside = start
         for line in sorted(around, key=lambda line: abs(rows[line][0] - rows[line][1])):
             first, last = sorted(rows[line])
-            free = (
-                number
-                for number, spans in enumerate(taken)
-                if all(last + 1 < top or bottom + 1 < first for top, bottom in spans)
-            )
-            number = next(free, len(taken))
-            taken[number:] = taken[number:] or [[]]
-            taken[number].append((first, last))
-            column = start + _STEP * number
+            column = start
+            while any((row, column) in self.cells for row in range(first - 1, last + 2)):
+                column += _STEP
             self._down(column, first, last)
+            beside = max(beside, column + _STEP)
             self.turns += [(rows[line][0], column, line.joined), (rows[line][1], column, "")]
-        return start + _STEP * len(taken)
+        return beside
 
     def _trunks(self, column: int) -> None:
         """Draw the arrows without a source, beyond all other columns."""
@@ -203,14 +286,6 @@ class _Page:
             self._put(row, column, "+")
 
 
-def _merged(loops: list[OutlineArrow]) -> list[OutlineArrow]:
-    """One loop for each state, with all labels of its loops."""
-    labels: dict[str, tuple[str, ...]] = {}
-    for line in loops:
-        labels[line.source] = labels.get(line.source, ()) + line.labels
-    return [OutlineArrow(source=state, target=state, labels=each, joined="") for state, each in labels.items()]
-
-
-def _span(line: OutlineArrow) -> int:
-    """Rows that a loop takes."""
-    return max(_HEAD, len(line.labels))
+def _span(labels: tuple[str, ...]) -> int:
+    """Rows that a loop with these *labels* takes."""
+    return max(_HEAD, len(labels))

@@ -78,12 +78,10 @@ def footer(picture: Picture) -> list[str]:
 def identifiers(picture: Picture) -> dict[str, str]:
     """A unique name of letters, digits and underscores for each node, and for each source that is no node."""
     names: dict[str, str] = {}
-    wanted = [
-        *((node.name, node.name) for node in picture.nodes),
-        *((origin(edge), f"any_{edge.target}") for edge in picture.edges if edge.source == ANY),
-        *((origin(edge), f"before_{edge.target}") for edge in picture.edges if edge.source == ELSEWHERE),
-    ]
-    for name, wish in wanted:
+    wanted = {node.name: node.name for node in picture.nodes}
+    for source, word in ((ANY, "any"), (ELSEWHERE, "before")):
+        wanted |= {origin(edge): f"{word}_{edge.target}" for edge in picture.edges if edge.source == source}
+    for name, wish in wanted.items():
         plain = re.sub(r"[^A-Za-z0-9_]", "_", wish)
         while _RESERVED.fullmatch(plain) or plain in names.values():
             plain += "_"
