@@ -48,7 +48,7 @@ ADDED: Final = "initial"
 def read(root: YamlNode, name: str) -> Draft:
     """The draft that the configuration *root* defines; called *name* if it has no name."""
     root.check_keys(MACHINE, of="the configuration")
-    places = {place.name: place for place in _places(root)}
+    places = _places(root)
     initial = _initial(root, places)
     arrows = [*_arrows(root, places), *_ordered(root, places, initial)]
     return Draft(
@@ -71,24 +71,24 @@ def _notes(root: YamlNode) -> Iterator[str]:
             yield f"{word} calls {', '.join(called)}."
 
 
-def _places(root: YamlNode) -> Iterator[DraftState]:
+def _places(root: YamlNode) -> dict[str, DraftState]:
+    """The states by name."""
     states = root.items_at("states")
     if not states:
         root.problems.add("FSM509", root.line, "has no states", "add: states: [...]")
-        return
     ignores = bool(root.flag_at(IGNORES))
-    seen: set[str] = set()
+    places: dict[str, DraftState] = {}
     for node in states:
         name_of = node.entries.get("name") if isinstance(node.value, dict) else node
         if name_of is None:
             root.problems.add("FSM509", node.line, "state has no name", "add: name")
             continue
         name = name_of.as_text(of="the name of a state")
-        if name in seen:
+        if name in places:
             root.problems.add("FSM513", node.line, f"state '{name}' occurs twice", "keep one of them")
         elif name:
-            seen.add(name)
-            yield _place(name, node, ignores=ignores)
+            places[name] = _place(name, node, ignores=ignores)
+    return places
 
 
 def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:

@@ -12,9 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from fsm.interop.promela.follows import follows_product
-from fsm.interop.promela.leads_to import LeadsToProduct
-from fsm.interop.promela.products import IdempotenceProduct, Product, SequenceProduct
+from fsm.interop.promela import products
 from fsm.interop.promela.steps import reached, steps
 from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames, size
 from fsm.machine import Machine
@@ -36,7 +34,7 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
     """
     claim = stated.claim if stated else None
     words = PromelaNames(machine, [each.means for each in claims.conditions_of(claim)] if claim else ())
-    product = _product(claim, words) if claim else Product(words=words)
+    product = _product(claim, words) if claim else products.Product(words=words)
     lines = [
         *_comment(_head(machine, stated, product, file or f"{machine.name}.pml")),
         "",
@@ -56,7 +54,7 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
     return "\n".join(lines) + "\n"
 
 
-def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: bool) -> Iterator[str]:
+def _options(machine: Machine, words: PromelaNames, product: products.Product, *, codes: bool) -> Iterator[str]:
     """Every step in every way the product takes it; with *codes* a step for each reply that the claim distinguishes."""
     event = ""
     for step in steps(machine, words.codes if codes else None):
@@ -74,24 +72,23 @@ def _printable(text: str) -> str:
     return "".join(each if each.isalnum() or each in " /_.,:-" else "?" for each in text)
 
 
-def _product(claim: claims.Claim, words: PromelaNames) -> Product:
+def _product(claim: claims.Claim, words: PromelaNames) -> products.Product:
     match claim:
         case claims.Idempotent():
-            return IdempotenceProduct(words=words, claim=claim)
+            return products.IdempotenceProduct(words=words, claim=claim)
         case claims.Always(conditions=conditions, when=when):
             breaches: list[Condition] = [Not(of=each.means) for each in conditions]
             if when:
                 breaches = [All(of=(when.means, each)) for each in breaches]
-            return SequenceProduct(words=words, sequences=tuple((each,) for each in breaches))
-        case claims.Never(sequences=sequences, until=until):
+            return products.SequenceProduct(words=words, sequences=tuple((each,) for each in breaches))
+        case claims.Never(sequences=sequences) | claims.Reachable(sequences=sequences):
             means = tuple(tuple(each.means for each in sequence) for sequence in sequences)
-            return SequenceProduct(words=words, sequences=means, until=until.means if until else None)
-        case claims.Reachable(sequences=sequences):
-            return SequenceProduct(words=words, sequences=tuple(tuple(each.means for each in one) for one in sequences))
+            until = claim.until if isinstance(claim, claims.Never) else None
+            return products.SequenceProduct(words=words, sequences=means, until=until.means if until else None)
         case claims.LeadsTo():
-            return LeadsToProduct(words=words, claim=claim, taken=tuple(steps(words.machine, words.codes)))
+            return products.LeadsToProduct(words=words, claim=claim, taken=tuple(steps(words.machine, words.codes)))
         case claims.Follows(other=other):
-            return follows_product(words, other.partly_under(words.machine.profile))
+            return products.follows_product(words, other.partly_under(words.machine.profile))
         case claims.Refines(other=other):
             hint = "see 'fsm check', whose answer tests compare with one by brute force"
             raise CannotExportError(f"refinement of {other.name} has no form in Promela: {hint}")
@@ -102,7 +99,7 @@ def _product(claim: claims.Claim, words: PromelaNames) -> Product:
             assert_never(claim)
 
 
-def _head(machine: Machine, stated: claims.Property | None, product: Product, file: str) -> Iterator[str]:
+def _head(machine: Machine, stated: claims.Property | None, product: products.Product, file: str) -> Iterator[str]:
     """What the file is, the commands to run, and the expected result."""
     yield f"{machine.name}: {machine.title}"
     if stated is None:

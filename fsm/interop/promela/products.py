@@ -4,14 +4,20 @@ Each of the machine's steps remains one step of SPIN's, so that both count the s
 states and find counterexamples of the same length.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from functools import reduce
+from operator import or_
+from typing import ClassVar, Final, NamedTuple
 
 from fsm.interop.promela.steps import ExportedStep, busy, silent
-from fsm.interop.promela.vocabulary import INSTANT, NOWHERE, PromelaNames, size
+from fsm.interop.promela.vocabulary import INSTANT, NOWHERE, CannotExportError, PromelaNames, size
+from fsm.machine import Event, Machine, outcomes
 from fsm.machine.conditions import Condition
-from fsm.property.claims import Idempotent
+from fsm.property.claims import Fair, Idempotent, LeadsTo
+
+MOST: Final = 30
+"""Largest number of things that have a bit each."""
 
 
 class Option(NamedTuple):
@@ -144,3 +150,147 @@ class IdempotenceProduct(Product):
         for state in silent(self.words.machine, self.claim.event):
             yield f":: d_step {{ stage == 2 && state == {self.words.states[state]} -> stage = BROKEN }}"
         yield ":: stage == BROKEN -> assert(false)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeadsToProduct(Product):
+    """The machine, whether the target is due, and the rounds of fairness: infinite runs, decided by acceptance cycles.
+
+    In a run that breaks the claim the target is due for ever from some instant on.  SPIN guesses that instant
+    (``committed``), and from then on takes only steps without the target; each fairness condition is then waited for in
+    ``turn``, one after the other, and each round ends at an accepting label.
+
+    The turn of a weakly fair event is over when it is taken or is disabled.  The turn of a strongly fair one is over
+    when it is taken, or was guessed to be disabled for ever (``spared``), after which no step may enable it.  A run that
+    stops is one whose rounds continue without steps.
+    """
+
+    claim: LeadsTo
+    taken: tuple[ExportedStep, ...]
+    lasting: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if len(self.claim.fair) > MOST:
+            raise CannotExportError(f"more than {MOST} things are fair: state the property with fewer")
+
+    def declarations(self) -> Iterator[str]:
+        words = self.words
+        yield f"#define SOURCE({INSTANT}) {words.expression(self.claim.source.means)}"
+        yield f"#define TARGET({INSTANT}) {words.expression(self.claim.target.means)}"
+        yield f"#define DUE(due, {INSTANT}) ((due || SOURCE({INSTANT})) && !(TARGET({INSTANT})))"
+        spoilt = []
+        for number, fair in enumerate(self.claim.fair):
+            where = [step.source for step in self.taken if _is(fair, step)]
+            yield f"#define POSSIBLE_{number}(is) {words.any_of(where, 'is')} /* {_title(fair)} */"
+            spoilt += [f"((spared & {1 << number}) && POSSIBLE_{number}(is))"] if fair.strongly else []
+        yield f"#define SPOILT(is) ({' || '.join(spoilt) or 'false'})"
+        yield f"bool due = DUE(0, {words.first()});"
+        yield from ("#ifdef SAFETY", "#define committed false", "#else", "bool committed = false;", "#endif")
+        yield f"{size(len(self.claim.fair))} turn = 0;"
+        yield "int spared = 0;"
+
+    def options(self, step: ExportedStep) -> Iterator[Option]:
+        instants = self.words.instants(step)
+        kept = [*(f"!(TARGET({instant}))" for instant in instants), f"!(SPOILT({self.words.states[step.way.to]}))"]
+        turns = [
+            f"turn = (committed && turn == {number} -> {number + 1} : turn)"
+            for number, fair in enumerate(self.claim.fair)
+            if _is(fair, step)
+        ]
+        due = (f"due = DUE(due, {instant})" for instant in instants)
+        yield self._option(step, *due, *turns, guard=f"(!committed || ({' && '.join(kept)}))")
+
+    def others(self) -> Iterator[str]:
+        """The guesses, the turns that pass without a step, and the end of each round."""
+        yield "#ifndef SAFETY"
+        yield ":: d_step { due && !committed -> committed = true }"
+        for number, fair in enumerate(self.claim.fair):
+            bit, next_ = 1 << number, f"turn = {number + 1}"
+            if fair.strongly:
+                possible = f"POSSIBLE_{number}(state)"
+                yield f":: d_step {{ committed && !(spared & {bit}) && !({possible}) -> spared = spared | {bit} }}"
+                yield f":: d_step {{ committed && turn == {number} && (spared & {bit}) -> {next_} }}"
+            else:
+                yield f":: d_step {{ committed && turn == {number} && !(POSSIBLE_{number}(state)) -> {next_} }}"
+        yield from (f":: committed && turn == {len(self.claim.fair)} ->", "accept_round:", "   turn = 0", "#endif")
+
+
+def _is(fair: Fair, step: ExportedStep) -> bool:
+    return (fair.event, fair.ends) == (step.event, step.ends) and fair.outcome in {"", step.way.name}
+
+
+def _title(fair: Fair) -> str:
+    how = "strongly" if fair.strongly else "weakly"
+    return f"{fair.event}{' ends' if fair.ends else ''}{'/' if fair.outcome else ''}{fair.outcome}: {how} fair"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowsProduct(Product):
+    """The machine with ``belief``, a variable with a bit for each state that the other may be in: a subset construction.
+
+    It is independent of :mod:`fsm.monitor`, and does not support calls of the other that take time.
+
+    ``initial`` is its initial value.  ``after`` has the states to which each output, and each signal that both have,
+    leads from each state, by its name in Promela.  All are sets of states as bits, closed under hidden events.
+    """
+
+    initial: int
+    after: Mapping[str, tuple[int, ...]]
+
+    def declarations(self) -> Iterator[str]:
+        for name, masks in self.after.items():
+            parts = [f"((belief & {1 << bit}) -> {mask} : 0)" for bit, mask in enumerate(masks) if mask]
+            yield f"#define AFTER_{name} ({' | '.join(parts) or '0'})"
+        yield f"int belief = {self.initial};"
+
+    def options(self, step: ExportedStep) -> Iterator[Option]:
+        happens = [] if step.ends else [self.words.events[step.event]]
+        names = (*happens, *(self.words.outputs[output] for output in step.way.emits))
+        yield self._option(step, *(f"belief = AFTER_{name}" for name in names if name in self.after))
+
+    def others(self) -> Iterator[str]:
+        yield ":: belief == 0 -> assert(false)"
+
+
+def follows_product(words: PromelaNames, other: Machine) -> FollowsProduct:
+    """The product of the machine of *words* with the states that *other* may be in, given its outputs."""
+    if len(other.states) > MOST:
+        what = f"'{other.name}' has more than {MOST} states, and each needs a bit"
+        raise CannotExportError(f"{what}: follow a smaller machine")
+    names = {name: event for event in other.events.values() for name in (event.name, event.rpc) if name}
+    known = {output: names[output] for output in words.outputs if output in names}
+    for output, event in known.items():
+        if event.ends:
+            what = f"'{output}' is a call of '{other.name}' that takes time"
+            raise CannotExportError(f"{what}: follow a machine of signals")
+    signals = [name for name, event in words.machine.events.items() if event.kind == "signal"]
+    shared = {name: event for name, event in other.events.items() if event.kind == "signal" and name in signals}
+    bits = {state: 1 << bit for bit, state in enumerate(other.states)}
+    closed = {state: sum(bits[to] for to in _reached(other, state)) for state in other.states}
+
+    def leads(event: Event) -> tuple[int, ...]:
+        return tuple(reduce(or_, (closed[to] for to in _after(other, event, state)), 0) for state in other.states)
+
+    after = {words.outputs[output]: leads(event) for output, event in known.items()}
+    after |= {words.events[name]: leads(event) for name, event in shared.items()}
+    return FollowsProduct(words=words, initial=closed[other.initial], after=after)
+
+
+def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
+    """The states that *event* may lead to from *state*; a call without a known reply may also have had no effect."""
+    ways = outcomes(event.cells[state], state, event.kind)
+    if ways is None:
+        return frozenset(other.states)
+    found = frozenset(way.to for way in ways)
+    return found | {state} if event.kind == "call" else found
+
+
+def _reached(other: Machine, state: str) -> set[str]:
+    """The states that *other* may reach from *state* by hidden events."""
+    hidden = [event for event in other.events.values() if event.kind == "hidden"]
+    found: set[str] = set()
+    fresh = {state}
+    while fresh:
+        found |= fresh
+        fresh = {to for here in fresh for event in hidden for to in _after(other, event, here)} - found
+    return found
