@@ -6,17 +6,17 @@ collected, and nothing but this module is imported.
 """
 
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 FOLDERS: Final = ("models", "properties")
-SETTINGS: Final = pytest.StashKey["Mapping[str, Any] | None"]()
-
 ALL: Final = "*"
 """Stands for every model that is not named."""
+
+AGAINST: Final = pytest.StashKey["dict[str, str] | None"]()
+"""The system under test of each model, by the name of the model or :data:`ALL`; ``None`` where nothing asks for fsm."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,14 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the settings of this repository."""
-    config.stash[SETTINGS] = settings(config)
-    against(config)  # which refuses what it does not know
+    config.stash[AGAINST] = _against(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """The tests of a model or property file."""
-    asked = parent.config.stash[SETTINGS]
-    if asked is None or file_path.suffix != ".toml" or file_path.parent.name not in FOLDERS:
+    if parent.config.stash[AGAINST] is None or file_path.suffix != ".toml" or file_path.parent.name not in FOLDERS:
         return None
     from fsm.pytest_plugin import collection  # noqa: PLC0415  (only these repositories wait for the engines)
 
@@ -54,23 +52,20 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return found
 
 
-def settings(config: pytest.Config) -> Mapping[str, Any] | None:
-    """The table ``[tool.fsm]``, empty where only an option asks; ``None`` without either."""
-    asked = config.getoption("fsm") or config.getoption("fsm_against")
+def _against(config: pytest.Config) -> dict[str, str] | None:
+    """What the table ``[tool.fsm]`` and the options state; ``None`` without either."""
     file = config.rootpath / "pyproject.toml"
     try:
         with file.open("rb") as opened:
-            found = tomllib.load(opened).get("tool", {}).get("fsm")
+            table = tomllib.load(opened).get("tool", {}).get("fsm")
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        found = None
-    if found is not None and not isinstance(found, dict):
+        table = None
+    if table is None:
+        if not (config.getoption("fsm") or config.getoption("fsm_against")):
+            return None
+        table = {}
+    if not isinstance(table, dict):
         raise pytest.UsageError(f"{file}: [tool.fsm] is a table, with 'against' in it")
-    return found if found is not None or not asked else {}
-
-
-def against(config: pytest.Config) -> dict[str, str]:
-    """The system under test of each model, by the name of the model or :data:`ALL`."""
-    table = config.stash[SETTINGS] or {}
     unknown = set(table) - {"against"}
     if unknown:
         message = f"[tool.fsm] has an unknown key {', '.join(sorted(unknown))}; the only one is 'against'"

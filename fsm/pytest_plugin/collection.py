@@ -21,7 +21,7 @@ from fsm.machine.table import tabulate
 from fsm.property.claims import NO_PROFILE, Requires
 from fsm.property.evidence import Examined
 from fsm.property_monitor import untestable
-from fsm.pytest_plugin import ALL, against
+from fsm.pytest_plugin import AGAINST, ALL
 from fsm.report import ExitCode, check_report, conformance_report, failures
 
 if TYPE_CHECKING:
@@ -31,12 +31,8 @@ if TYPE_CHECKING:
 
 def _sut(config: pytest.Config, model: str) -> str:
     """What is to be tested against *model*; empty if nothing is."""
-    named = against(config)
+    named = config.stash[AGAINST] or {}
     return named.get(model, named.get(ALL, ""))
-
-
-class _FailedError(Exception):
-    """A test of ours failed, and this is why: words that pytest is to print as they are."""
 
 
 class SpecificationItem(pytest.Item):
@@ -47,14 +43,12 @@ class SpecificationItem(pytest.Item):
         self.answer = answer
 
     def runtest(self) -> None:
-        if report := self.answer():
-            raise _FailedError(report)
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  (as pytest has it)
-        """What went wrong: our own words, without a traceback."""
-        if isinstance(excinfo.value, _FailedError | InputError):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, *args, **kwargs)
+        try:
+            report = self.answer()
+        except InputError as error:
+            report = str(error)
+        if report:
+            pytest.fail(report, pytrace=False)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         return self.path, None, self.name
