@@ -22,6 +22,7 @@ from fsm.report import machine_report
 
 _WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
     "dot": dot,
+    "json": machine_report.json,
     "scxml": scxml,
     "transitions": transitions,
     "python-statemachine": python_statemachine,
@@ -34,7 +35,7 @@ _WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
     "--to",
     "-t",
     "form",
-    type=click.Choice(["promela", "dot", "json", "scxml", "transitions", "python-statemachine"]),
+    type=click.Choice(["promela", *_WRITERS]),
     required=True,
     help="The language: of the model checker SPIN, of Graphviz, plain data, state charts of the W3C, "
     "or of a Python library of that name.",
@@ -68,7 +69,7 @@ def command(name: str, form: str, profile: str | None, wanted: str | None, outpu
     machine = under(machine, profile)
     file = output.name if output else f"{machine.name}.pml"
     try:
-        text = _text(form, machine, stated, file)
+        text = promela(machine, stated, file=file) if form == "promela" else _WRITERS[form](machine)
     except CannotExportError as error:
         raise click.UsageError(str(error)) from error
     put(text, output)
@@ -84,13 +85,3 @@ def _asked(name: str, form: str, wanted: str | None) -> tuple[Machine, Property 
     named = {each.name: each for each in found.properties}
     require([wanted], named, of="properties", hint="--property")
     return found.machine, named[wanted]
-
-
-def _text(form: str, machine: Machine, stated: Property | None, file: str) -> str:
-    match form:
-        case "promela":
-            return promela(machine, stated, file=file)
-        case "json":
-            return machine_report.json(machine, events=frozenset(machine.events), states=frozenset(machine.states))
-        case _:
-            return _WRITERS[form](machine)

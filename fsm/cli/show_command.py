@@ -8,7 +8,7 @@ from fsm.library import is_system, load, load_system
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
 from fsm.product.flatten import flatten
-from fsm.report import machine_report, outcome_report, system_report
+from fsm.report import machine_report
 
 
 @click.command("show")
@@ -38,14 +38,14 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
     require([] if state is None else [state], machine.states, of="states", hint="--state")
     states = set(machine.states) if state is None else {state}
     if outcomes:
-        listed = outcome_report.json if form == "json" else outcome_report.text
-        click.echo(listed(tabulate(machine), events, states), nl=False)
-        return 0
-    if form == "json":
-        click.echo(machine_report.json(machine, events=events, states=states), nl=False)
-        return 0
-    graph = None if event or state else explore(tabulate(machine))
-    click.echo(machine_report.text(machine, graph, layout(), events=events, states=states), nl=False)
+        listed = machine_report.outcomes_json if form == "json" else machine_report.outcomes_text
+        shown = listed(tabulate(machine), events, states)
+    elif form == "json":
+        shown = machine_report.json(machine, events=events, states=states)
+    else:
+        graph = None if event or state else explore(tabulate(machine))
+        shown = machine_report.text(machine, graph, layout(), events=events, states=states)
+    click.echo(shown, nl=False)
     return 0
 
 
@@ -53,5 +53,5 @@ def _system(name: str, event: str | None, profile: str | None) -> int:
     shown = under(load_system(name), profile)
     known = [word for joint in shown.events.values() for word in (joint.family, joint.rpc) if word]
     require([] if event is None else [event], known, of="events", hint="--event")
-    click.echo(system_report.text(shown, layout(), event=event), nl=False)
+    click.echo(machine_report.system_text(shown, layout(), event=event), nl=False)
     return 0

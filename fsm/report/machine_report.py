@@ -1,6 +1,8 @@
-"""A machine for people: its states, and for each event what it does in each state and why."""
+"""A model for people: of a machine its states, and what each event does in them and why; of a system its parts.
 
-import textwrap
+Also the outcomes that a test may arrange: those of events that have several in a state.
+"""
+
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, assert_never
@@ -8,6 +10,7 @@ from typing import Final, assert_never
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Machine, Moves, Outcome, Override, Refuses, Silent
 from fsm.machine.graph import Graph
 from fsm.machine.table import Table
+from fsm.product.system import JointEvent, Part, PartStep, System
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
 from fsm.report.words import plural
@@ -81,10 +84,8 @@ def _event(event: Event, states: Collection[str], layout: Layout, used: dict[Cla
     for name, cell in cells:
         used.setdefault(cell.clause)
         first = f"  {name:<{longest}}  "
-        what = f"{says(cell, event)}  [{cell.clause.name}]"
-        rows = textwrap.wrap(what, max(layout.width - len(first), 20), break_long_words=False, break_on_hyphens=False)
-        yield first + layout.style(rows[0], _COLOURS[type(cell)])
-        yield from (" " * len(first) + layout.style(row, _COLOURS[type(cell)]) for row in rows[1:])
+        for row in layout.kept(f"{says(cell, event)}  [{cell.clause.name}]", first, " " * len(first)):
+            yield row[: len(first)] + layout.style(row[len(first) :], _COLOURS[type(cell)])
 
 
 def says(cell: Cell, event: Event) -> str:
@@ -117,12 +118,13 @@ def _replies(codes: tuple[str, ...]) -> str:
     return " or ".join("any error" if code == "error" else code for code in codes)
 
 
-def json(machine: Machine, *, events: Collection[str], states: Collection[str]) -> str:
-    """The same as one JSON document, ending in a newline.
+def json(machine: Machine, *, events: Collection[str] | None = None, states: Collection[str] | None = None) -> str:
+    """The same as one JSON document, ending in a newline, by default with all events and states.
 
-    With all events and states it holds all that the machine does, but for the
-    lines and the path of the file that it was read from.
+    Then it holds all that the machine does, but for the lines and the path of the file that it was read from.
     """
+    events = machine.events if events is None else events
+    states = machine.states if states is None else states
     return dumped(
         {
             **record(replace(machine, requires={}), "path", "profile"),
@@ -180,3 +182,74 @@ def _cell_data(cell: Cell) -> dict[str, Json]:
             return {"codes": list(codes)}
         case _:
             return {}
+
+
+def system_text(system: System, layout: Layout, *, event: str | None) -> str:
+    """*system*, or of its joint events only *event*, ending in a newline; of copies the first is shown."""
+    lines = [layout.style(system.name, "bold") + f": {system.title}", *layout.kept(system.about)]
+    if event is None:
+        profiles = f" Profiles: {', '.join(system.profiles)}." if system.profiles else ""
+        lines += [*layout.kept(f"Source: {system.source}.{profiles}"), "", "parts"]
+        longest = max(map(len, system.parts))
+        for part in system.parts.values():
+            lines += layout.kept(f"{part.name:<{longest}}  {_part(part)}", "  ", " " * (longest + 4))
+    families: dict[str, JointEvent] = {}
+    for joint in system.events.values():
+        families.setdefault(joint.family, joint)
+    for joint in families.values():
+        if event in {None, joint.family, joint.rpc}:
+            lines += ["", *_joint(joint, layout)]
+    return "\n".join(lines) + "\n"
+
+
+def _part(part: Part) -> str:
+    copies = f", {plural(len(part.copies), 'copy')}" if len(part.copies) > 1 else ""
+    return f"{part.machine.name}{copies}, begins {part.initial}. {part.about}".rstrip()
+
+
+def _joint(joint: JointEvent, layout: Layout) -> Iterator[str]:
+    wire = f" ({joint.rpc})" if joint.rpc else ""
+    yield from layout.kept(f"{joint.kind} {joint.name}{wire}: {joint.about}", "", "    ")
+    clause = joint.clause
+    yield from layout.kept(f"{clause.level}: {clause.says} [{clause.source}]", "  ", "    ")
+    for way in joint.ways:
+        steps = ", ".join(map(_step, way.steps)) or "nothing"
+        yield from layout.kept(f"{way.name}: {steps}", "  ", "      ", marked=way.name, how="green")
+
+
+def _step(step: PartStep) -> str:
+    if not step.event:
+        return f"reset {step.copy.name}"
+    outcomes = f"/{','.join(sorted(step.outcomes))}" if step.outcomes else ""
+    perhaps = " if its condition holds" if step.when is not None else ""
+    return f"{step.copy.name}.{step.event}{'.ends' if step.ends else ''}{outcomes}{perhaps}"
+
+
+def outcomes_text(table: Table, events: Collection[str], states: Collection[str]) -> str:
+    """A line for each outcome of *events*, with the *states* in which it is one of several."""
+    found = _choices(table, events, states).items()
+    heads = [f"{stage} {event}={outcome}".strip() for (event, stage, outcome), _ in found]
+    width = max(map(len, heads), default=0)
+    return "".join(f"{head:<{width}}  in {', '.join(where)}\n" for head, (_, where) in zip(heads, found, strict=True))
+
+
+def outcomes_json(table: Table, events: Collection[str], states: Collection[str]) -> str:
+    """The same as one JSON document, ending in a newline."""
+    return dumped(
+        [
+            {"event": event, "stage": stage, "outcome": outcome, "states": [*where]}
+            for (event, stage, outcome), where in _choices(table, events, states).items()
+        ]
+    )
+
+
+def _choices(table: Table, events: Collection[str], states: Collection[str]) -> dict[tuple[str, str, str], list[str]]:
+    """The states by event, stage and outcome."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for row in table.rows:
+        stage = "end" if row.ends else "begin" if row.index in table.end else ""
+        for number, state in enumerate(table.states):
+            ways = table.step(number, row.index) or ()
+            for way in ways if row.event.name in events and state in states and len(ways) > 1 else ():
+                found.setdefault((row.event.name, stage, way.name), []).append(state)
+    return found

@@ -12,7 +12,7 @@ from machines import DOOR, edited, machine_of
 from fsm.conformance.plan import Plan
 from fsm.library import is_system, load, names
 from fsm.machine.table import tabulate
-from fsm.report import outcome_report
+from fsm.report import machine_report
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
@@ -32,7 +32,7 @@ def arranged(machine: Machine) -> set[tuple[str, str, str]]:
 
 def listed(machine: Machine) -> set[tuple[str, str, str]]:
     """What ``fsm show --outcomes --format json`` lists of it."""
-    found = json.loads(outcome_report.json(tabulate(machine), machine.events, machine.states))
+    found = json.loads(machine_report.outcomes_json(tabulate(machine), machine.events, machine.states))
     return {(each["event"], each["stage"], each["outcome"]) for each in found}
 
 
