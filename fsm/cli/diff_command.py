@@ -22,7 +22,6 @@ from fsm.library import load, names
 from fsm.machine import Machine
 from fsm.machine.table import tabulate
 from fsm.report import diff_report, equivalence_report
-from fsm.report.coloured import dot
 
 _LINE: Final = re.compile(r"(?P<path>.+):(?P<line>[0-9]+)")
 FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot", "svg": "svg", "png": "png"}
@@ -80,7 +79,7 @@ def command(
         case "text":
             put(diff_report.text(found, layout(coloured=output is None), remarks), output)
         case "dot":
-            put(dot(found), output)
+            put(diff_report.dot(found), output)
         case _:
             put(_made(found, form), output)
     return diff_report.answer(found).value
@@ -159,7 +158,7 @@ def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparis
 
 def _made(found: Comparison, form: str) -> bytes:
     try:
-        return image(dot(found), form)
+        return image(diff_report.dot(found), form)
     except DotFailedError as error:
         raise click.ClickException(str(error)) from error
     except NoDotError:
