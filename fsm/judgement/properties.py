@@ -221,7 +221,7 @@ class PropertyWatch:
         findings: list[verdict.Finding] = []
         of_fields = self._folder.findings()
         for of, watches, unwatched in self._watches:
-            clause = Clause(name=of.name, says=of.says, level=of.level, source=of.source, link=of.link)
+            clause = of.clause
             found = [each for each in of_fields if each.first[0].clause.name == of.name]
             if broken := [self._violation(clause, each) for watch in watches for each in watch.breaches]:
                 count = sum(watch.count for watch in watches)

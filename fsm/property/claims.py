@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeGuard, TypeVar, assert_never
 
-from fsm.machine import Level, Machine
+from fsm.machine import Clause, Level, Machine
 from fsm.machine.conditions import In, Sequence, WrittenCondition
 from fsm.machine.fields import Requirement
 from fsm.product.system import System
@@ -172,6 +172,11 @@ class Property:
     catches: tuple[str, ...] = ()
     fails: Mapping[str, KnownFailure] = field(default_factory=dict)
     line: int = 0
+
+    @property
+    def clause(self) -> Clause:
+        """What it says, with its source."""
+        return Clause(name=self.name, says=self.says, level=self.level, source=self.source, link=self.link)
 
     def expected(self, profile: str | None) -> KnownFailure | None:
         """The known failure under *profile*; ``None`` is the machine without one."""

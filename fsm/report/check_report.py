@@ -2,50 +2,38 @@
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from itertools import groupby
 from typing import Final, assert_never
 
 from fsm.property import evidence
 from fsm.property.claims import Counts
 from fsm.report import ExitCode, worst
-from fsm.report.json_report import Json, dumped, record, stated_data
-from fsm.report.layout import COLOURS, PLAIN, Layout
+from fsm.report.json_report import Json, dumped, record
+from fsm.report.layout import PLAIN, Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import either, plural, tally
 from fsm.verdict import Unknown
 
 
 class PropertyStatus(Enum):
-    """What the checker, or a test, concludes about one property, in a word."""
+    """What the checker, or a test, concludes about one property: a word, what it comes to, and its colour.
 
-    HOLDS = "holds"
-    KNOWN = "known"
-    FAILS = "FAILS"
-    MENDED = "MENDED"
-    SURPRISE = "surprise"
-    VACUOUS = "vacuous"
-    UNKNOWN = "unknown"
-    UNDECIDED = "undecided"
-    UNEXERCISED = "not exercised"
-    UNWATCHABLE = "not watched"
+    It comes to ``None`` if nothing put the property to the test.
+    """
 
-    @property
-    def answer(self) -> ExitCode | None:
-        """What it comes to; ``None`` if nothing put the property to the test."""
-        match self:
-            case PropertyStatus.HOLDS | PropertyStatus.KNOWN | PropertyStatus.SURPRISE:
-                return ExitCode.HOLDS
-            case PropertyStatus.FAILS | PropertyStatus.MENDED:
-                return ExitCode.FAILS
-            case PropertyStatus.VACUOUS | PropertyStatus.UNKNOWN:
-                return ExitCode.UNKNOWN
-            case PropertyStatus.UNDECIDED | PropertyStatus.UNEXERCISED | PropertyStatus.UNWATCHABLE:
-                return None
+    HOLDS = "holds", ExitCode.HOLDS, "green"
+    KNOWN = "known", ExitCode.HOLDS, "blue"
+    FAILS = "FAILS", ExitCode.FAILS, "red"
+    MENDED = "MENDED", ExitCode.FAILS, "red"
+    SURPRISE = "surprise", ExitCode.HOLDS, "yellow"
+    VACUOUS = "vacuous", ExitCode.UNKNOWN, "yellow"
+    UNKNOWN = "unknown", ExitCode.UNKNOWN, "yellow"
+    UNDECIDED = "undecided", None, "yellow"
+    UNEXERCISED = "not exercised", None, "yellow"
+    UNWATCHABLE = "not watched", None, "yellow"
 
-    @property
-    def colour(self) -> str:
-        if self is PropertyStatus.KNOWN:
-            return "blue"
-        return "yellow" if self is PropertyStatus.SURPRISE else COLOURS[self.answer or ExitCode.UNKNOWN]
+    def __init__(self, word: str, answer: ExitCode | None, colour: str) -> None:
+        self.word, self.answer, self.colour = word, answer, colour
 
 
 _LABEL: Final = 9
@@ -82,25 +70,21 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
 
 class _Writer:
     def __init__(self, layout: Layout, *, runs: bool) -> None:
-        self.layout, self.style, self.runs = layout, layout.style, runs
+        self.layout, self.runs = layout, runs
 
     def lines(self, examined: Sequence[evidence.Examined]) -> Iterator[str]:
-        machine = ""
-        alike: dict[str, tuple[object, ...]] = {}
-        for each in examined:
-            if each.machine.name != machine:
-                if machine:
-                    yield ""
-                machine, alike = each.machine.name, {}
-                yield self.style(machine, "bold") + f": {each.machine.title}"
-            yield from self._examined(each, alike)
-        yield ""
+        for (name, title), those in groupby(examined, lambda each: (each.machine.name, each.machine.title)):
+            yield self.layout.style(name, "bold") + f": {title}"
+            alike: dict[str, tuple[object, ...]] = {}
+            for each in those:
+                yield from self._examined(each, alike)
+            yield ""
         yield from self._summary(examined)
 
     def _examined(self, each: evidence.Examined, alike: dict[str, tuple[object, ...]]) -> Iterator[str]:
         """The properties under one profile: those with the same conclusion as above are left out."""
         name = each.profile or "without a profile"
-        yield f"  {self.style(name, 'bold')}: {_counts(each.counts)}"
+        yield f"  {self.layout.style(name, 'bold')}: {_counts(each.counts)}"
         if each.expected is not None and each.resized:
             yield from self._item(PropertyStatus.FAILS, f"expect has {_counts(each.expected)}")
         for event, state, leads in each.washed_out:
@@ -161,14 +145,14 @@ class _Writer:
                 assert_never(against)
 
     def _item(self, word: PropertyStatus, what: str) -> list[str]:
-        label = f"{word.value} ".ljust(_LABEL)
-        return self.layout.filled(what, f"    {label}", _INDENT, marked=label, how=word.colour)
+        label = f"{word.word} ".ljust(_LABEL)
+        return self.layout.wrapped(what, f"    {label}", _INDENT, marked=label, how=word.colour)
 
     def _more(self, what: str) -> list[str]:
-        return self.layout.filled(what, _INDENT, _INDENT)
+        return self.layout.wrapped(what, _INDENT, _INDENT)
 
     def _summary(self, examined: Sequence[evidence.Examined]) -> Iterator[str]:
-        parts = tally([status(one).value for each in examined for one in each.checked])
+        parts = tally([status(one).word for each in examined for one in each.checked])
         if resized := sum(each.resized for each in examined):
             parts.append(f"{plural(resized, 'machine')} of another size")
         yield f"{self.layout.verdict(answer(examined))}: {', '.join(parts)}"
@@ -199,8 +183,8 @@ def _examined_data(each: evidence.Examined) -> Json:
 def _checked_data(checked: evidence.Checked) -> Json:
     known = checked.expected
     return {
-        **stated_data(checked.of),
-        "status": status(checked).value.lower(),
+        **record(checked.of.clause),
+        "status": status(checked).word.lower(),
         "searched": record(checked.searched),
         "known": None if known is None else record(known),
         **_conclusion_data(checked),

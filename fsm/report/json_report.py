@@ -14,7 +14,6 @@ from fsm.report import why, words
 
 if TYPE_CHECKING:
     from fsm.judgement import Judged
-    from fsm.property.claims import Property
     from fsm.report import Report
     from fsm.trace import Observation
     from fsm.verdict import Assumed, Deviated, Finding, Judgement, Stretch, Violation
@@ -174,15 +173,4 @@ def _tolerated(each: Deviated) -> Json:
         "deviation": record(each.first.deviation, "event", "clause"),
         "or": [record(other, "event", "clause") for other in each.first.others],
         "clause": record(each.first.deviation.clause),
-    }
-
-
-def stated_data(stated: Property) -> dict[str, Json]:
-    """What *stated* says, and where it comes from."""
-    return {
-        "name": stated.name,
-        "says": stated.says,
-        "level": stated.level,
-        "source": stated.source,
-        "link": stated.link or None,
     }

@@ -10,7 +10,7 @@ from fsm.machine import LEVELS, Level
 from fsm.report import ExitCode, words, worst
 from fsm.report.check_report import PropertyStatus
 from fsm.report.failures import evidence, trace_data
-from fsm.report.json_report import Json, dumped, record, stated_data
+from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
 
 _LABEL: Final = 15
@@ -49,17 +49,17 @@ class PropertyTestReport:
                 lines += evidence(each.failure, layout)
         come = self.answer()
         why = ", since nothing was put to the test" if come is ExitCode.UNKNOWN else ""
-        tally = words.tally([self.status(each).value for each in self.results])
+        tally = words.tally([self.status(each).word for each in self.results])
         lines += ["", *layout.wrapped(", ".join(tally)), f"  verdict: {layout.verdict(come)}{why}"]
         return "\n".join(lines) + "\n"
 
     def _item(self, result: PropertyTestResult, layout: Layout) -> Iterator[str]:
         """*result* without evidence."""
         status, of, why = self.status(result), result.of, _why(result)
-        lead = f"  {status.value:<{_LABEL}}"
+        lead = f"  {status.word:<{_LABEL}}"
         says = f": {of.says}" if result.failure is not None else f": {why}" if why else ""
         what = f"{of.name} ({of.level}){says}"
-        yield from layout.filled(what, lead, " " * len(lead), marked=status.value, how=status.colour)
+        yield from layout.wrapped(what, lead, " " * len(lead), marked=status.word, how=status.colour)
         known = of.expected(self.profile)
         if status is PropertyStatus.KNOWN and known is not None:
             yield from layout.row("known", known.about)
@@ -80,8 +80,8 @@ class PropertyTestReport:
     def _data(self, result: PropertyTestResult) -> Json:
         known = result.of.expected(self.profile)
         return {
-            **stated_data(result.of),
-            "status": self.status(result).value.lower(),
+            **record(result.of.clause),
+            "status": self.status(result).word.lower(),
             "why": _why(result) or None,
             "known": None if known is None else record(known, "length"),
             "test": None if result.failure is None else trace_data(result.failure),
