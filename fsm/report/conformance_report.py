@@ -77,10 +77,10 @@ class _Writer:
             what = left.event if left.stage == "do" else f"{left.stage} {left.event}"
             what += f" in {', '.join(left.states)}" if left.states else ""
             what += f" ({left.why})" if left.why else ""
-            yield from self.layout.wrapped(f"not supported by the SUT: {what}", indent="    ")
+            yield from self.layout.wrapped(f"not supported by the SUT: {what}", "    ")
         unarranged = ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged)
         if unarranged:
-            yield from self.layout.wrapped(f"could not be arranged: {unarranged}", indent="    ")
+            yield from self.layout.wrapped(f"could not be arranged: {unarranged}", "    ")
         came = answer(tested, self.least)
         why = ", since nothing could be tested" if came is ExitCode.UNKNOWN else ""
         yield f"  verdict: {self.layout.verdict(came)}{why}"
@@ -100,7 +100,7 @@ class _Writer:
         for row, state in cells:
             states.setdefault(table.rows[row].name, []).append(table.states[state])
         each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
-        lines = self.layout.wrapped(f"{label}: {'; '.join(each)}", indent="    ")
+        lines = self.layout.wrapped(f"{label}: {'; '.join(each)}", "    ")
         yield from lines[:_MISSED]
         if len(lines) > _MISSED:
             yield f"      … {words.plural(len(cells), 'cell')} in all"

@@ -54,5 +54,5 @@ def describe(found: Describable, *, width: int = 100) -> str:
 
 
 def _violation(violation: Violation, layout: Layout) -> Iterator[str]:
-    yield from layout.wrapped(words.what(violation), indent="")
+    yield from layout.wrapped(words.what(violation), "")
     yield from layout.reasons(violation, edits=False)

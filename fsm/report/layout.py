@@ -53,14 +53,13 @@ class Layout:
         """*value* behind its *label*, if there is any."""
         if value:
             lead = f"    {label:<{LABEL}}"
-            yield from self.filled(value, lead, " " * len(lead))
+            yield from self.wrapped(value, lead, " " * len(lead))
 
-    def wrapped(self, value: str, *, indent: str = "  ", marked: str = "", how: str = "") -> list[str]:
-        """*value* in lines that are indented, more after the first."""
-        return self.filled(value, indent, f"{indent}    ", marked=marked, how=how)
-
-    def filled(self, value: str, first: str, rest: str, *, marked: str = "", how: str = "") -> list[str]:
-        """*value* in lines that begin with *first* and then with *rest*."""
+    def wrapped(
+        self, value: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
+    ) -> list[str]:
+        """*value* in lines that begin with *first* and then with *rest*, by default indented by four columns more."""
+        rest = f"{first}    " if rest is None else rest
         return self.kept(visible(" ".join(value.split())), first, rest, marked=marked, how=how)
 
     def kept(

@@ -88,11 +88,10 @@ def _survivors(mutated: Mutated, layout: Layout) -> Iterator[str]:
         where, _, change = each.mutant.name.partition(": ")
         cells.setdefault(each.mutant.line, {}).setdefault(where, []).append(change)
     for line, changes in cells.items():
-        lead = f"  {layout.style('survives', 'red')}  "
+        lead = "  survives  "
         for where, those in changes.items():
-            first, *rest = layout.kept(f"{where}: {', '.join(those)}", " " * 12)
-            yield lead + first.strip()
-            yield from rest
+            what = f"{where}: {', '.join(those)}"
+            yield from layout.kept(what, lead, " " * 12, marked=lead.strip(), how="red")
             lead = " " * 12
         place = _place(mutated.specification.machine.path, line)
         yield from layout.kept(f"{place}: no property breaks", " " * 12)

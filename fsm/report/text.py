@@ -127,11 +127,11 @@ class _Writer:
         counts.append(words.plural(judgement.entities, judgement.machine.entity))
         counts.append(words.plural(judgement.observations, "observation"))
         counts += [f"{name} ({count:,})" for name, count in judgement.notes.items()]
-        yield from self.layout.wrapped(", ".join(counts), indent="    ")
+        yield from self.layout.wrapped(", ".join(counts), "    ")
         if judgement.assumed:
             count = words.plural(len(judgement.assumed), judgement.assumed[0].observation.event)
             when = "; ".join(map(words.between, judgement.assumed))
-            yield from self.layout.wrapped(f"explained by assuming {count}: {when}", indent="    ")
+            yield from self.layout.wrapped(f"explained by assuming {count}: {when}", "    ")
         yield from self._properties(judgement)
         yield from self._cells(judgement)
         yield from self._fields(judgement)
@@ -141,14 +141,14 @@ class _Writer:
         if not judgement.properties:
             return
         tally = words.tally([each.status for each in judgement.properties])
-        yield from self.layout.wrapped(f"properties: {', '.join(tally)}", indent="    ")
+        yield from self.layout.wrapped(f"properties: {', '.join(tally)}", "    ")
         names: dict[str, list[str]] = {}
         for each in judgement.properties:
             if each.status == "not watched":
                 names.setdefault(each.why, []).append(each.clause.name)
         for reason, those in names.items():
             listed = ", ".join(those) if self.coverage else len(those)
-            yield from self.layout.wrapped(f"{reason}: {listed}", indent="      ")
+            yield from self.layout.wrapped(f"{reason}: {listed}", "      ")
 
     def _cells(self, judgement: Judgement) -> Iterator[str]:
         """How many cells of the table were met, and which; or every one, with how often."""
@@ -157,22 +157,22 @@ class _Writer:
         summary = f"met {met} of {words.plural(len(cells), 'cell')}"
         rows = {event: [(state, cells[event, state]) for name, state in cells if name == event] for event, _ in cells}
         if self.coverage:
-            yield from self.layout.wrapped(summary, indent="    ")
+            yield from self.layout.wrapped(summary, "    ")
             for event, row in rows.items():
                 often = [f"{count:,} in {state}" for state, count in row if count]
                 never = [state for state, count in row if not count]
                 rest = [f"never in {', '.join(never)}"] if never else []
-                yield from self.layout.wrapped(f"{event}: {'; '.join(often + rest)}", indent="      ")
+                yield from self.layout.wrapped(f"{event}: {'; '.join(often + rest)}", "      ")
             return
         states = {event: ", ".join(state for state, count in row if count) for event, row in rows.items()}
         seen = [f"{event} in {names}" for event, names in states.items() if names]
         for kept in range(len(seen), 0, -1):
             more = [f"{len(seen) - kept} more, see --coverage"] if kept < len(seen) else []
-            lines = self.layout.wrapped(f"{summary}: {'; '.join(seen[:kept] + more)}", indent="    ")
+            lines = self.layout.wrapped(f"{summary}: {'; '.join(seen[:kept] + more)}", "    ")
             if len(lines) <= _CELL_LINES:
                 yield from lines
                 return
-        yield from self.layout.wrapped(summary, indent="    ")
+        yield from self.layout.wrapped(summary, "    ")
 
     def _fields(self, judgement: Judgement) -> Iterator[str]:
         """How many clauses on fields were put to the test, and which; or how often each was."""
@@ -181,7 +181,7 @@ class _Writer:
             number = sum(1 for count in tested.values() if count)
             listed = [f"{name} {count:,}" if self.coverage else name for name, count in tested.items()]
             total = words.plural(len(judgement.covered.fields), "clause")
-            yield from self.layout.wrapped(f"tested {number} of {total} on fields: {', '.join(listed)}", indent="    ")
+            yield from self.layout.wrapped(f"tested {number} of {total} on fields: {', '.join(listed)}", "    ")
 
     def _advice(self, judged: Judged) -> str:
         """The profile that would tolerate all of the violations, if there is one."""
