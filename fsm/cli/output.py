@@ -1,13 +1,12 @@
 """Files that commands write: whole, or not at all."""
 
 import os
+import secrets
+import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import click
-
-ORDINARY = 0o666
 
 
 def put(written: str | bytes, path: Path | None, *, folders: bool = False) -> None:
@@ -36,19 +35,13 @@ def write(path: Path, content: str | bytes) -> None:
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
-    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(number, "wb") as file:
+        with beside.open("xb") as file:
+            if path.exists():
+                shutil.copymode(path, beside)
             file.write(data)
-            os.fchmod(file.fileno(), path.stat().st_mode if path.exists() else ORDINARY & ~_umask())
-        Path(name).replace(path)
+        beside.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    """The rights that new files do not get; it can only be asked by setting it."""
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
