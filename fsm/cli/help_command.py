@@ -2,8 +2,7 @@
 
 import click
 
-from fsm.cli import COMMANDS, completion, group
-from fsm.cli.options import unknown
+from fsm.cli import completion, group
 
 
 @click.command("help")
@@ -15,13 +14,6 @@ def command(ctx: click.Context, name: str | None) -> int:
     \b
     fsm help judge
     """
-    root = ctx.find_root()
-    if name is None:
-        click.echo(root.get_help())
-        return 0
-    found = group.get_command(root, name)
-    if found is None:
-        raise unknown(name, COMMANDS, of="commands", hint="COMMAND")
-    with click.Context(found, info_name=name, parent=root) as inner:
-        click.echo(found.get_help(inner))
-    return 0
+    asked = ["--help"] if name is None else [name, "--help"]
+    answer: int = group.main(asked, prog_name=ctx.find_root().info_name, standalone_mode=False)
+    return answer

@@ -121,8 +121,7 @@ def command(
         report = PropertyTestReport(results=results, machine=machine.name, sut=sut, profile=profile, least=least)
         click.echo(report.json() if form == "json" else report.text(layout()), nl=False)
         return report.answer().value
-    command = f"fsm test {shlex.quote(model)} --against {shlex.quote(sut)}"
-    command += f" --profile {shlex.quote(profile)}" if profile else ""
+    command = shlex.join(["fsm", "test", model, "--against", sut, *(["--profile", profile] if profile else [])])
     if again is not None:
         tested = replay(machine, factory, _steps(again, machine.under(tolerated)), profile=tolerated, name=sut)
     else:
