@@ -8,9 +8,10 @@ verdicts (:mod:`fsm.verdict`).
 import codecs
 import difflib
 import errno
+import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,11 @@ def visible(text: str) -> str:
     >>> print(visible("evil\x1b[2J"))
     evil\x1b[2J
     """
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return "".join(each if each.isprintable() else _escape(each) for each in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def obeyed(text: str) -> str:
@@ -88,6 +93,16 @@ def obeyed(text: str) -> str:
     """
     found = _OBEYED.search(text)
     return found[0] if found else ""
+
+
+def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
+    r"""*text* with each character that :func:`obeyed` finds as its *escape*.
+
+    >>> print(harmless("a line\nand \x1b[2J"))
+    a line
+    and \x1b[2J
+    """
+    return _OBEYED.sub(lambda found: escape(found[0]), text)
 
 
 def printable(text: str) -> str:
@@ -132,6 +147,11 @@ def stdin() -> BinaryIO:
     if sys.stdin is None:
         raise OSError(errno.EBADF, "standard input is closed")
     return sys.stdin.buffer
+
+
+def is_file(path: Path | str) -> bool:
+    """Whether there is a file at *path*; there is none of a name that is too long, for which ``pathlib`` raises."""
+    return os.path.isfile(path)  # noqa: PTH113
 
 
 def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = False) -> bytes:

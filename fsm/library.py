@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from fsm.errors import InputError, nearest, refused
+from fsm.errors import InputError, is_file, nearest, refused
 from fsm.language.build import build
 from fsm.language.build.specification import specify
 from fsm.language.build.systems import build_system
@@ -134,7 +134,7 @@ def roles() -> dict[str, Role]:
 
 def is_system(name: str) -> bool:
     """Whether *name* is that of a system, or the path of a system file that is there."""
-    if is_path(name) and Path(name).is_file():
+    if is_path(name) and is_file(name):
         return _form_of(content(name), path=name) is WrittenSystem
     return name in systems()
 
@@ -156,7 +156,7 @@ def _part(path: Path, machine: str) -> Machine:
     if is_path(machine):
         return load(str(path.parent / machine))
     near = [folder / f"{machine}.toml" for folder in (path.absolute().parent, path.absolute().parent.parent)]
-    return load(next((str(each) for each in near if each.is_file()), machine))
+    return load(next((str(each) for each in near if is_file(each)), machine))
 
 
 def composition(system: System) -> File[WrittenSystem]:
@@ -221,7 +221,7 @@ def _beside(path: Path, name: str) -> Machine | System:
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
     near = folder / name if is_path(name) else models / f"{name}.toml"
-    found = str(near) if near.is_file() or is_path(name) else name
+    found = str(near) if is_file(near) or is_path(name) else name
     return load_system(found) if is_system(found) else load(found)
 
 

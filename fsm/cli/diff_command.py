@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -128,9 +129,9 @@ def _side(name: str, profile: str) -> _Side:
         machine = under(load(name), profile or None)
         return _Side(f"{machine.name} as {profile}" if profile else machine.name, machine)
     path, line = name, 0
-    if not Path(name).exists() and (at := _LINE.fullmatch(name)):
+    if not os.path.exists(name) and (at := _LINE.fullmatch(name)):  # noqa: PTH110  (pathlib raises for names that are too long)
         path, line = at["path"], int(at["line"])
-    if path != "-" and not Path(path).exists():
+    if path != "-" and not os.path.exists(path):  # noqa: PTH110
         hint = f"{nearest(name, names(), of='models')}; or give the path of a file with a drawing"
         raise refused(name, "FSM401", "is neither a model nor a file", hint)
     found = find(path)

@@ -11,7 +11,7 @@ import click
 
 from fsm.cli import completion
 from fsm.cli.options import layout, profile_option, progress, property_option
-from fsm.errors import InputError
+from fsm.errors import InputError, is_file
 from fsm.judgement import judge
 from fsm.machine import LEVELS
 from fsm.report import Report
@@ -163,5 +163,5 @@ def command(
 
 def _size(traces: tuple[str, ...]) -> int:
     """The bytes of all files; 0 if there are too few for a bar."""
-    size = sum(os.path.getsize(trace) for trace in traces if os.path.isfile(trace))  # noqa: PTH113, PTH202  (pathlib raises for names that are too long)
+    size = sum(os.path.getsize(trace) for trace in traces if is_file(trace))  # noqa: PTH202
     return size if size >= 1 << 22 else 0

@@ -7,7 +7,7 @@ from typing import Final
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from fsm.conformance.executor import Cover, Execution, FailedError, Failure
 from fsm.conformance.oracle import Oracle
@@ -58,6 +58,7 @@ def walker(
     """
     plan = oracle.plan
     aims = plan.edges
+    any_aim = st.integers(0, max(len(aims) - 1, 0))
     walk = Execution(oracle, sut, cover, watch)
 
     class Conformance(RuleBasedStateMachine):
@@ -78,7 +79,8 @@ def walker(
             except FailedError as failed:
                 raise failing(failed.failure) from None
 
-        @rule(first=st.integers(0, len(aims) - 1))
+        @precondition(lambda _: bool(aims))
+        @rule(first=any_aim)
         def aim(self, first: int) -> None:
             """Go to a step that this test has not aimed at, counted from the *first*, and take it."""
             numbers = (number % len(aims) for number in range(first, first + len(aims)))
@@ -87,7 +89,7 @@ def walker(
             with self.judged():
                 self.walk.aim(aims[number])
 
-        @rule(first=st.integers(0, len(aims) - 1))
+        @rule(first=any_aim)
         def wander(self, first: int) -> None:
             here = self.walk.point
             edges = plan.leaving(here) if here is not None else ()

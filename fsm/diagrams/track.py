@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from fsm.diagrams.draw.picture import EdgeLabel, Marks
-from fsm.errors import InputError, contents, nearest, refused
+from fsm.errors import InputError, contents, nearest, refused, visible
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations
@@ -131,9 +131,9 @@ class _Track:
         return EdgeLabel(
             event=event.name if event else "",
             kind=event.kind if event else "signal",
-            outcome=f"shows {seen.shows}" if seen.shows else seen.reply if seen.reply == "ok" else "",
-            error=seen.reply if seen.reply != "ok" else "",
-            emits=seen.emits or ((seen.output,) if seen.output else ()),
+            outcome=f"shows {visible(seen.shows)}" if seen.shows else seen.reply if seen.reply == "ok" else "",
+            error=visible(seen.reply) if seen.reply != "ok" else "",
+            emits=tuple(map(visible, seen.emits or ((seen.output,) if seen.output else ()))),
         )
 
     def _mark(self, row: int, sources: set[int], targets: set[int], seen: Observation) -> None:

@@ -166,7 +166,8 @@ def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) 
             others = tuple(lines[index] for index in later.indices)
             moved = {unit.indices[0]: timed_as(others, own), later.indices[0]: timed_as(own, others)}
             changes = dict.fromkeys((*unit.indices, *later.indices), ()) | moved
-            if moved[unit.indices[0]] != own:  # as two requests of the same call may be
+            # Two requests of the same call may be the same; and where one has no time, neither can be moved.
+            if moved[unit.indices[0]] != own and moved[later.indices[0]] != others:
                 yield _edit("lines moved", f"{unit.event} and {later.event}", changes)
         alike = (
             each.identity for each in reversed(units[:number]) if each.pod == unit.pod and _ID.fullmatch(each.identity)
@@ -178,15 +179,18 @@ def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) 
 
 
 def _at_the_time_of_call(lines: _Lines, of: _Lines) -> _Lines:
-    """What was shown was read when the call had ended."""
-    start, end = (_number(name).findall(of[0])[0] for name in (b"start", b"end"))
+    """What was shown was read when the call had ended; lines without such times stay where they are."""
+    starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
+    if not starts or not ends:
+        return of
+    start, end = starts[0], ends[0]
     first = _number(b"start").sub(start, _number(b"end").sub(end, lines[0]))
     return (first, *(_number(b"start").sub(end, line) for line in lines[1:]))
 
 
 def _at_the_time_of(lines: _Lines, of: _Lines) -> _Lines:
     times = _TIME.findall(of[0])
-    return tuple(_TIME.sub(lambda _: times[0], line) for line in lines)
+    return tuple(_TIME.sub(lambda _: times[0], line) for line in lines) if times else of
 
 
 def _number(name: bytes) -> re.Pattern[bytes]:

@@ -99,7 +99,7 @@ def recognised(head: bytes) -> bool:
         return False
     match reader(value):
         case operations.jepsen:
-            return value["type"] in operations.TYPES and "f" in value
+            return isinstance(value["type"], str) and value["type"] in operations.TYPES and "f" in value
         case operations.ours:
             return "process" in value
         case found:

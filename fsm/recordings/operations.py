@@ -204,7 +204,7 @@ def _answer(value: Data) -> tuple[str, str]:
     """The reply in *value*, and what was shown; text alone is a reply until the machine is known to show it."""
     if isinstance(value, dict):
         error = _one(value, "error", "err")
-        reply = _one(value, "reply", "code") if error in {None, ""} else error
+        reply = _one(value, "reply", "code") if error in (None, "") else error
         shows = _one(value, "shows", "state")
         text = "ok" if reply is None else _scalar(reply, "reply")
         return text, "" if shows is None else _scalar(shows, "state")

@@ -1,5 +1,6 @@
 """The report as GitHub workflow commands: annotations on the lines of the recording."""
 
+from fsm.errors import harmless
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import message
 
@@ -44,7 +45,7 @@ def _data(text: str) -> str:
     >>> _data("100%\\nsure")
     '100%25%0Asure'
     """
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return harmless(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
 
 
 def _property(text: str) -> str:

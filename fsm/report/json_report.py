@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import to_builtins
 
+from fsm.errors import harmless
 from fsm.report import why, words
 
 if TYPE_CHECKING:
@@ -37,12 +38,13 @@ def json(report: Report) -> str:
 def dumped(document: Json) -> str:
     r"""*document*, two blanks a level, ending in a newline.
 
-    A file name need not be UTF-8; the report always is:
+    A file name need not be UTF-8; the report always is, and has no character that a terminal would obey:
 
-    >>> dumped("\udcff.log")
-    '"?.log"\n'
+    >>> print(dumped("\udcff.log\u202e"), end="")
+    "?.log\u202e"
     """
-    return dumps(document, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode() + "\n"
+    written = dumps(document, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode()
+    return harmless(written, lambda character: f"\\u{ord(character):04x}") + "\n"
 
 
 def record(found: object, *without: str) -> dict[str, Json]:

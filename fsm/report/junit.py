@@ -6,6 +6,7 @@ from typing import Final
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from fsm.errors import harmless
 from fsm.machine import Clause
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import message
@@ -103,9 +104,9 @@ def _finding(finding: Finding, judgement: Judgement) -> str:
 
 
 def clean(text: str) -> str:
-    r"""*text* without the characters that XML cannot hold.
+    r"""*text* without the characters that XML cannot hold, or a terminal would obey.
 
-    >>> clean("a\x00b")
-    'a\ufffdb'
+    >>> print(clean("a\x00\ufffeb"))
+    a\x00\ufffdb
     """
-    return _FORBIDDEN.sub("\ufffd", text)
+    return _FORBIDDEN.sub("\ufffd", harmless(text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import gzip
 import json
 import random
 import re
@@ -11,10 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from judged import CALLS, EVENTS, LOGS, content, every_violation, judged, violations
-from thorough import TIMES, amount
+from thorough import TIMES
 
 from fsm.errors import InputError
 from fsm.judgement import judge
@@ -23,26 +20,11 @@ from fsm.recordings import pod_calls
 from fsm.recordings.line_reader import LONGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from judged import Found
 
 __all__ = ["every_violation"]
-
-FOLDER = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    max_examples=amount(20, night=1_200),
-)
-"""One folder serves all examples of a test: each writes its own file anew."""
-
-KINDS = (
-    "1.6.20-random.log.gz",
-    "2.1.9-jsonlog.log.gz",
-    "1.7.24-killed-containers.calls.jsonl.gz",
-    "2.1.9-nri.nri.jsonl.gz",
-)
-
 
 # -- cut anywhere ------------------------------------------------------------
 
@@ -134,99 +116,7 @@ def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path
         assert [] == false_accusations(name, folder, 0, last), last
 
 
-# -- damaged in any way ------------------------------------------------------
-
-
-@cache
-def pieces(name: str) -> tuple[bytes, ...]:
-    """Parts of a recording, of some forty lines each."""
-    lines = content(name).splitlines(keepends=True)
-    return tuple(b"".join(lines[first : first + 40]) for first in range(0, len(lines), 40))
-
-
-def flipped(data: bytes, chosen: random.Random) -> bytes:
-    """Some bytes are others."""
-    damaged = bytearray(data)
-    for _ in range(chosen.randrange(1, 30)):
-        damaged[chosen.randrange(len(damaged))] = chosen.randrange(256)
-    return bytes(damaged)
-
-
-def mixed(data: bytes, chosen: random.Random) -> bytes:
-    """Lines stand in another order; some are there twice, and some not at all."""
-    lines = data.splitlines(keepends=True)
-    kept = chosen.sample(lines, k=chosen.randrange(1, len(lines) + 1))
-    return b"".join([*kept, *chosen.choices(lines, k=3)])
-
-
-def displaced(data: bytes, chosen: random.Random) -> bytes:
-    """A part stands elsewhere."""
-    first, second, third = sorted(chosen.randrange(len(data)) for _ in range(3))
-    return data[:first] + data[second:third] + data[first:second] + data[third:]
-
-
-def inserted(data: bytes, chosen: random.Random) -> bytes:
-    """Bytes stand in between that mean something somewhere."""
-    strange = [
-        b"\x00",
-        b"\xff\xfe",
-        b"\r",
-        b"\n",
-        b'"',
-        b"\\",
-        b"{",
-        b"}",
-        b"[",
-        b"null",
-        b"\x1f\x8b",
-        b"\xc3",
-        b"9" * 400,
-    ]
-    for _ in range(chosen.randrange(1, 10)):
-        at = chosen.randrange(len(data))
-        data = data[:at] + chosen.choice(strange) * chosen.randrange(1, 4) + data[at:]
-    return data
-
-
-def retyped(data: bytes, chosen: random.Random) -> bytes:
-    """Values of JSON are of other types."""
-    others: list[object] = [None, True, -1, 10**30, 1.5, "", "x", [], [{}], {"a": {}}, [300, -1], "9" * 5_000]
-    lines = data.splitlines()
-    for _ in range(20):
-        at = chosen.randrange(len(lines))
-        try:
-            value = json.loads(lines[at])
-        except ValueError:
-            continue
-        if isinstance(value, dict) and value:
-            value[chosen.choice(sorted(value))] = chosen.choice(others)
-            lines[at] = json.dumps(value).encode()
-    return b"\n".join(lines)
-
-
-def squeezed(data: bytes, chosen: random.Random) -> bytes:
-    """What was compressed is not quite it any more."""
-    return flipped(gzip.compress(data), chosen)
-
-
-def broken_off(data: bytes, chosen: random.Random) -> bytes:
-    """What was compressed ends too early."""
-    packed = gzip.compress(data)
-    return packed[: chosen.randrange(len(packed))]
-
-
-@pytest.mark.parametrize("damage", [flipped, mixed, displaced, inserted, retyped, squeezed, broken_off])
-@pytest.mark.parametrize("name", KINDS)
-@FOLDER
-@given(seed=st.integers(min_value=0, max_value=1 << 32))
-def test_damage_is_never_an_exception(
-    seed: int, name: str, damage: Callable[[bytes, random.Random], bytes], folder: Path
-) -> None:
-    """Whatever happened to a recording, there is an answer, or a mistake with its place."""
-    chosen = random.Random(seed)
-    data = damage(chosen.choice(pieces(name)), chosen)
-
-    assert answered(data, folder)
+# -- what nobody writes: tests/cli/test_hostile_input.py damages what is written --
 
 
 def answered(data: bytes, folder: Path) -> bool:

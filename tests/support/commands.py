@@ -39,8 +39,10 @@ def fsm(
     argv = [FSM, *map(os.fsdecode, arguments)]
     with (
         _text(tempfile.TemporaryFile()) as given,
-        _text(tempfile.TemporaryFile()) as out,
-        _text(tempfile.TemporaryFile(), errors="backslashreplace") as err,
+        tempfile.NamedTemporaryFile() as out_file,
+        tempfile.NamedTemporaryFile() as err_file,
+        _text(out_file.file) as out,
+        _text(err_file.file, errors="backslashreplace") as err,
         contextlib.chdir(cwd or Path.cwd()),
         left_as_it_was(cwd),
     ):
@@ -51,19 +53,16 @@ def fsm(
             mock.patch.dict(os.environ, PLAIN | dict(env or {}), clear=True),
         ):
             code = _exit_code()
-        written = [_written(out), _written(err)]
+        out.flush()
+        err.flush()
+        # By name: what is discarded goes elsewhere by its descriptor.
+        written = [Path(each.name).read_bytes().decode() for each in (out_file, err_file)]
     return subprocess.CompletedProcess(argv, code, *written)
 
 
 def _text(file: IO[bytes], errors: str = "strict") -> io.TextIOWrapper:
     """*file* as Python has standard streams."""
     return io.TextIOWrapper(file, encoding="utf-8", errors=errors, newline="")
-
-
-def _written(stream: io.TextIOWrapper) -> str:
-    """All that was written to *stream*."""
-    stream.seek(0)
-    return stream.read()
 
 
 def _exit_code() -> int:

@@ -64,6 +64,8 @@ class _Rest:
     def mended(self, error: ErrorDetails) -> bool:
         """Leave out what does not fit, or put a stand-in for what is missing; whether anything is left."""
         at, _ = place(error, self.document)
+        if not at:  # all that it stood in is left out
+            return False
         self._touched |= {*at[1:2]} or {*at}
         self._lost |= {*_words(at[1:2])} if at[0] == "part" else set()
         missing = error["type"] == "missing"

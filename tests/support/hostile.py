@@ -1,0 +1,485 @@
+"""Damaged inputs of every reader, given to the commands that read them: a table of readers, and one way to try them.
+
+``python tests/support/hostile.py READER COUNT [FIRST]`` tries *COUNT* of them, numbered from *FIRST* on, and keeps those
+that a command does not answer as it should in ``hostile-READER-NUMBER`` in the current folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import random
+import re
+import signal
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from unittest.mock import patch
+
+import yaml
+from commands import RECORDINGS, fsm
+from damage import TO_BYTES, changed, reworded
+from drawn import CONTAINER, POD
+from toml_text import toml_text
+
+from fsm.language.schema import schema
+from fsm.library import home
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+
+TESTS = Path(__file__).resolve().parent.parent
+LONGEST = 5.0
+"""Seconds of its own time after which a command hangs."""
+LARGEST = 100_000
+"""Characters of a message."""
+ANSWERS = {0, 1, 2, 3}
+WRONG = 2
+"""The exit code of a command whose input cannot be used."""
+OBEYED = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+UNREAD = {"FSM002", "FSM003", "FSM004", "FSM005", "FSM401", "FSM502", "FSM503", "FSM504", "FSM505"}
+"""What is wrong with a file that its parser refuses."""
+MORE = 1
+"""Further commands for an input that the first one takes."""
+SCHEMA = cache(schema)
+"""Made once: it takes longer than all else that is said of a model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seed:
+    """An input of a reader before it is damaged: the file *name*, of the *form*, with the files *beside* it."""
+
+    name: str
+    data: bytes
+    form: str = "text"
+    beside: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """What reads files of a kind: undamaged ones, the command that reads such a file, and those for what it takes.
+
+    In a command ``{}`` is the path of the file and ``{name}`` its name without the suffix.  ``quick`` is the number of
+    damaged inputs that a run for every change tries.
+    """
+
+    seeds: Callable[[], list[Seed]]
+    first: str
+    then: tuple[str, ...] = ()
+    quick: int = 60
+
+
+class Tried(NamedTuple):
+    """What became of a damaged input: the code of its first problem, if it was refused, and what was answered wrongly."""
+
+    seed: Seed
+    damaged: bytes
+    refused: str
+    offence: str
+
+
+# -- undamaged inputs ----------------------------------------------------------
+
+SMALL = ("lock-pair", "plugin-view", "sandbox-record", "sync-reader", "event-monitor", "nri-pod", "service-run")
+SYSTEMS = ("nri-setup", "late-updates", "shared-ids", "plugin-sync", "plugin-updates")
+
+
+def shipped(path: str) -> dict[str, bytes]:
+    """The file at *path* in the folder of models and properties."""
+    return {path: (home() / path).read_bytes()}
+
+
+def written(*command: str) -> bytes:
+    """What a command writes."""
+    ran = fsm(*command)
+    assert ran.returncode in {0, 1}, ran.stderr
+    return ran.stdout.encode()
+
+
+def models() -> list[Seed]:
+    found = []
+    for name in SMALL:
+        beside = shipped(f"properties/{name}.toml") | {"trace": written("simulate", name)}
+        found += [Seed(name=path, data=data, form="toml", beside=beside)
+                  for path, data in shipped(f"models/{name}.toml").items()]  # fmt: skip
+    large = [Seed(name=f"models/{name}.toml", data=data, form="toml", beside={"trace": written("simulate", name)})
+             for name in ("cri-pod", "container-status") for data in shipped(f"models/{name}.toml").values()]  # fmt: skip
+    return [*found, *large]
+
+
+def properties() -> list[Seed]:
+    return [
+        Seed(name=path, data=data, form="toml")
+        for name in (*SMALL, *(f"systems/{each}" for each in SYSTEMS))
+        for path, data in shipped(f"properties/{name}.toml").items()
+    ]
+
+
+def systems() -> list[Seed]:
+    return [
+        Seed(name=path, data=data, form="toml", beside=shipped(f"properties/systems/{name}.toml"))
+        for name in SYSTEMS
+        for path, data in shipped(f"models/systems/{name}.toml").items()
+    ]
+
+
+def traces() -> list[Seed]:
+    names = (*SMALL, "cri-pod", "container-status", "cri-container")
+    return [
+        Seed(name="trace", data=written("simulate", name, "--entities", "2", "--overlap", "2"), form="lines")
+        for name in names
+    ]
+
+
+def recorded(name: str) -> bytes:
+    """A recording of this repository, uncompressed."""
+    data = (RECORDINGS / name).read_bytes()
+    return gzip.decompress(data) if name.endswith(".gz") else data
+
+
+def parts(name: str, form: str, *, of: int = 40) -> list[Seed]:
+    """A recording in parts of so many lines."""
+    lines = recorded(name).splitlines(keepends=True)[: 20 * of]
+    return [Seed(name="recording", data=b"".join(lines[at : at + of]), form=form) for at in range(0, len(lines), of)]
+
+
+def logs() -> list[Seed]:
+    return [
+        *parts("containerd-1.7.24.log", "logfmt"),
+        *parts("2.1.9-restart-kill9.log.gz", "logfmt"),
+        *parts("2.1.9-jsonlog.log.gz", "lines"),
+    ]
+
+
+def calls() -> list[Seed]:
+    return [*parts("cri-calls-2.1.9.jsonl", "lines"), *parts("1.7.24-killed-containers.calls.jsonl.gz", "lines")]
+
+
+def events() -> list[Seed]:
+    return [*parts("nri-events-2.1.9.jsonl", "lines"), *parts("1.7.24-forgotten.nri.jsonl.gz", "lines")]
+
+
+def combined() -> list[Seed]:
+    """The files *events*, *calls* and *log* of one run, each of them damaged."""
+    run = {
+        name: recorded(f"2.1.9-forgotten.{suffix}.gz")
+        for name, suffix in (("events", "nri.jsonl"), ("calls", "calls.jsonl"), ("log", "log"))
+    }
+    return [
+        Seed(name=name, data=data, form="logfmt" if name == "log" else "lines", beside=run)
+        for name, data in run.items()
+    ]
+
+
+def histories() -> list[Seed]:
+    forms = {".edn": "text", ".json": "json", ".jsonl": "lines"}
+    return [
+        Seed(name="history", data=path.read_bytes(), form=forms[path.suffix])
+        for path in sorted((TESTS / "linearizability" / "histories").iterdir())
+    ]
+
+
+def checkpoints() -> list[Seed]:
+    data = {path: path.read_bytes() for path in sorted(RECORDINGS.glob("checkpoints/*/*.json"))}
+    good = next(iter(data.values()))
+    return [Seed(name="containers/c1/status", data=each, form="json", beside={"containers/c2/status": good})
+            for each in data.values()]  # fmt: skip
+
+
+def drawings() -> list[Seed]:
+    paths = [TESTS.parent / "diagrams" / f"{name}{suffix}" for name in ("cri-pod", "sync-reader", "plugin-view")
+             for suffix in (".dot", ".mmd", ".puml", ".md")]  # fmt: skip
+    texts = [*(path.read_bytes() for path in paths), CONTAINER.encode(), POD.encode()]
+    texts += [written("draw", name, "-f", "ascii") for name in ("service-run", "sync-reader", "event-monitor")]
+    return [Seed(name="drawing", data=each) for each in texts]
+
+
+def imports() -> list[Seed]:
+    found = []
+    for name in ("lock-pair", "plugin-view", "sandbox-record", "cri-pod"):
+        found.append(Seed(name=f"{name}.xml", data=written("export", name, "-t", "scxml")))
+        for tool in ("transitions", "python-statemachine"):
+            data = written("export", name, "-t", tool)
+            found.append(Seed(name=f"{name}.json", data=data, form="json"))
+            found.append(Seed(name=f"{name}.yaml", data=yaml.safe_dump(json.loads(data)).encode()))
+    return found
+
+
+def reports() -> list[Seed]:
+    known = {"cri-pod": "not-ready-for-good", "nri-pod": "stopped-before-removed"}
+    return [Seed(name="report", data=written("check", name, "-P", each, "--format", "json"), form="json")
+            for name, each in known.items()]  # fmt: skip
+
+
+def answers() -> list[Seed]:
+    """What a process answers that is tested."""
+    found = []
+    for name in ("lock-pair", "plugin-view", "event-monitor"):
+        with tempfile.TemporaryDirectory() as folder:
+            lines = Path(folder, "lines")
+            play = f"{sys.executable} {TESTS / 'suts' / 'simulated.py'} {name} | tee -a {lines}"
+            written("test", name, "-a", f"exec:bash -c '{play}'", "-n", "0")
+            found.append(Seed(name=name, data=lines.read_bytes(), form="lines"))
+    return found
+
+
+JUDGED = ("judge {} --format json", "judge {} --format sarif", "judge {} --format junit", "judge {} --format github",
+          "judge {} --all --coverage", "judge {} --fresh --restarts none --fail-on observed")  # fmt: skip
+SHOWN = ("draw container-status -f dot --highlight {}", "draw container-status -f markdown --coverage {}",
+         "draw cri-container -f mermaid --highlight {}", "draw cri-pod -f plantuml --coverage {}",
+         "mutate --recording {} --limit 2", "mutate --recording {} --limit 2 --format json")  # fmt: skip
+
+READERS = {
+    "models": Reader(
+        seeds=models,
+        first="show {}",
+        then=(
+            *("show {} --format json", "show {} --outcomes", "draw {} -f dot -s all", "draw {} -f mermaid -s all"),
+            *("draw {} -f plantuml -s outcomes", "draw {} -f markdown", "draw {} -f ascii", "export {} -t promela"),
+            *("export {} -t dot", "export {} -t scxml", "export {} -t transitions", "export {} -t python-statemachine"),
+            *(
+                "simulate {} --entities 2 --overlap 2",
+                "check {} --limit 300 --runs",
+                "check {} --limit 300 --format json",
+            ),
+            *("diff {} {name}", "diff {} {name} -f dot", "diff {} {name} -f json", "diff --behaviour {name} {}"),
+            *(
+                "diff --behaviour {} {name} -f json",
+                "test {} -a model:{} -n 1 --steps 5",
+                "judge trace -m {} --coverage",
+            ),
+            *("draw {} -f dot --highlight trace", "test {name} -a model:{} -n 1 --steps 5 --format json"),
+        ),
+    ),
+    "properties": Reader(
+        seeds=properties,
+        first="check {} --limit 100",
+        then=("check {} --limit 300 --runs", "check {} --limit 300 --format json"),
+    ),
+    "systems": Reader(
+        seeds=systems,
+        first="show {}",
+        then=(
+            *("check {} --limit 100 --runs", "check {} --limit 300 --format json", "show {} --outcomes"),
+            *("show {} --outcomes --format json", "test {} -a model:{} -n 1 --steps 5"),
+        ),
+    ),
+    "traces": Reader(seeds=traces, first="judge {}", then=(*JUDGED, *SHOWN, "judge {} -m lock-pair --properties")),
+    "logs": Reader(seeds=logs, first="judge {}", then=(*JUDGED, *SHOWN)),
+    "calls": Reader(seeds=calls, first="judge {}", then=(*JUDGED, *SHOWN)),
+    "events": Reader(seeds=events, first="judge {}", then=(*JUDGED, *SHOWN)),
+    "combined": Reader(
+        seeds=combined,
+        quick=25,
+        first="judge events --with calls",
+        then=(
+            "judge events --with log",
+            "judge events --with log --format json",
+            "judge events --with calls --all",
+            "mutate --recording events --with calls --limit 2",
+        ),
+    ),
+    "histories": Reader(
+        seeds=histories,
+        first="judge {} -m container-status",
+        then=tuple(f"{each} -m cri-container" for each in JUDGED) + SHOWN,
+    ),
+    "checkpoints": Reader(
+        seeds=checkpoints,
+        first="judge .",
+        then=(*(each.replace("{}", ".") for each in (*JUDGED, *SHOWN[:4])), "judge {}"),
+    ),
+    "drawings": Reader(
+        seeds=drawings,
+        quick=15,
+        first="diff {} cri-pod",
+        then=(
+            "diff {} {}",
+            "diff sync-reader {} -f json",
+            "diff plugin-view {} -f dot --complete",
+            "diff {}:3 cri-pod",
+        ),
+    ),
+    "imports": Reader(
+        seeds=imports,
+        first="import {} -o made.toml",
+        then=(
+            "show made.toml",
+            "draw made.toml -f dot",
+            "import {} --outcomes",
+            "export made.toml -t scxml",
+            "import {} --from transitions",
+            "import {} --from python-statemachine",
+            "import {} --from scxml",
+        ),
+    ),
+    "reports": Reader(
+        seeds=reports,
+        first="draw cri-pod -f dot --highlight {}",
+        then=("draw nri-pod -f mermaid --highlight {}", "draw nri-pod -f markdown --highlight {}"),
+    ),
+    "answers": Reader(
+        seeds=answers,
+        first="test {name} -n 0 -a exec:bash\\ -c\\ 'cat\\ {};cat\\ >/dev/null'",
+        quick=5,
+    ),
+}
+
+
+# -- damage to one of them -----------------------------------------------------
+
+_FIELD = re.compile(r'([\w.-]+)=("(?:[^"\\]|\\.)*"|\S*)')
+
+
+@cache
+def document(data: bytes, form: str) -> object:
+    """*data* as a document of mappings, lists and values."""
+    text = data.decode()
+    match form:
+        case "toml":
+            return tomllib.loads(text)
+        case "json":
+            return json.loads(text)
+        case "lines":
+            return [json.loads(line) for line in text.splitlines()]
+    return [dict(_FIELD.findall(line)) for line in text.splitlines()]
+
+
+def encoded(value: object, form: str) -> bytes:
+    """A *document* in its form; what a change made of it may have another."""
+    match form:
+        case "toml" if isinstance(value, dict):
+            text = toml_text(value)
+        case "lines" if isinstance(value, list):
+            text = "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in value)
+        case "logfmt" if isinstance(value, list):
+            text = "".join(f"{_logged(each)}\n" for each in value)
+        case _:
+            text = json.dumps(value)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _logged(line: object) -> str:
+    fields = line.items() if isinstance(line, dict) else [("msg", line)]
+    return " ".join(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in fields)
+
+
+def damaged(seed: Seed, chosen: random.Random) -> bytes:
+    """The file of *seed*, damaged: most often as what it says, else as text or as bytes."""
+    kind = chosen.randrange(12)
+    if kind == 0:
+        return chosen.choice(TO_BYTES)(seed.data, chosen)
+    if kind == 1 or seed.form == "text":
+        return reworded(seed.data.decode(), chosen).encode("utf-8", "surrogatepass")
+    return encoded(changed(document(seed.data, seed.form), chosen), seed.form)
+
+
+# -- what commands answer ------------------------------------------------------
+
+
+class HangError(BaseException):
+    """A command takes too long; nothing that it does catches this."""
+
+
+@contextlib.contextmanager
+def bounded() -> Iterator[None]:
+    """What takes longer than it may is interrupted; only its own time counts."""
+
+    def hangs(_number: int, _frame: object) -> None:
+        raise HangError
+
+    before = signal.signal(signal.SIGPROF, hangs)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def offence(ran: subprocess.CompletedProcess[str]) -> str:
+    """What is wrong with an answer; empty if nothing is."""
+    if ran.returncode not in ANSWERS:
+        return f"exit code {ran.returncode}: {ran.stderr[-2_000:]}"
+    if found := OBEYED.search(ran.stdout + ran.stderr):
+        return f"U+{ord(found[0]):04X} is printed: {found.string[max(0, found.start() - 40) : found.end() + 40]!r}"
+    return f"{len(ran.stderr)} characters of message" if len(ran.stderr) > LARGEST else ""
+
+
+def answered(reader: Reader, name: str, folder: Path, chosen: random.Random | None = None) -> tuple[str, str]:
+    """The code of the problem for which a file is refused, and the offence; with *chosen* only some of the commands."""
+    more = chosen.sample(reader.then, min(MORE, len(reader.then))) if chosen else reader.then
+    refused = ""
+    for number, each in enumerate((reader.first, *more)):
+        command = each.replace("{}", name).replace("{name}", Path(name).stem)
+        words = [word.replace("\\ ", " ") for word in re.split(r"(?<!\\) ", command)]
+        try:
+            with bounded(), patch("fsm.language.read.schema", SCHEMA):
+                ran = fsm("--debug", *words, cwd=folder)
+        except HangError:
+            return refused, f"{command}: hangs"
+        if wrong := offence(ran):
+            return refused, f"{command}: {wrong}"
+        if number == 0 and ran.returncode == WRONG:
+            code = re.search(r"\[(FSM\d+)\]$", ran.stderr, re.MULTILINE)
+            refused = code[1] if code else "usage"
+            if chosen:
+                break
+    return refused, ""
+
+
+@cache
+def seeds(name: str) -> list[Seed]:
+    """The undamaged inputs of a reader."""
+    return READERS[name].seeds()
+
+
+def tried(name: str, number: int, folder: Path) -> Tried:
+    """The damaged input of the reader *name* that has this *number*, written into *folder* and read."""
+    chosen = random.Random(f"{name} {number}")
+    seed = chosen.choice(seeds(name))
+    data = damaged(seed, chosen)
+    place(folder, seed.beside | {seed.name: data})
+    refused, wrong = answered(READERS[name], seed.name, folder, chosen)
+    return Tried(seed, data, refused, wrong)
+
+
+def place(folder: Path, files: dict[str, bytes]) -> None:
+    """Write the *files* into *folder*."""
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def campaign(name: str, count: int, first: int) -> None:
+    """Try *count* inputs, keep the offenders, one of each kind, and print what became of all."""
+    codes: Counter[str] = Counter()
+    offences: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(first, first + count):
+            result = tried(name, number, Path(folder))
+            codes[result.refused or "taken"] += 1
+            if result.offence:
+                kind = re.sub(r"[0-9]+", "0", " ".join(result.offence.split()[-12:]))
+                offences[kind] += 1
+                if offences[kind] == 1:
+                    Path(f"hostile-{name}-{number}").write_bytes(result.damaged)
+                    sys.stdout.write(f"{name} {number} {result.seed.name}: {result.offence}\n\n")
+                    sys.stdout.flush()
+    past = 1 - sum(times for code, times in codes.items() if code in UNREAD) / count
+    sys.stdout.write(
+        f"{name}: {count:,} from {first}: {sum(offences.values())} offences; {past:.0%} past the parser, "
+        f"{codes['taken'] / count:.0%} taken; {dict(codes.most_common())}\n"
+    )
+
+
+if __name__ == "__main__":
+    campaign(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0)
