@@ -1,8 +1,8 @@
 """Races: several threads call one SUT at once, and the history must be linearizable.
 
 Hypothesis draws a *programme*: what is done before, what each thread does, and what is done after them.  It runs on real
-threads, several times, since the outcome depends on the schedule, and every second time with pauses between lines of
-the SUT's code, where races hide.  :mod:`fsm.linearizability` decides each history.  Outcomes are not arranged.
+threads, several times, since the outcome depends on the schedule: two times of three they take turns at lines of the
+SUT's code (:mod:`fsm.conformance.turns`).  :mod:`fsm.linearizability` decides each history.  Outcomes are not arranged.
 
 Hypothesis does not shrink what it finds flaky, as races are.  So parts are left out of the programme here as long as the
 rest is *seen* to fail, and the history of that failure is reported.
@@ -15,11 +15,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
-from types import FrameType
-from typing import TYPE_CHECKING, Final
+from itertools import combinations_with_replacement, count
+from typing import Final, TypeAlias
 
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -28,26 +27,23 @@ from hypothesis.strategies import SearchStrategy
 
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.conformance.stateful import SETTINGS
+from fsm.conformance.turns import Turns
 from fsm.errors import InputError, Problem
 from fsm.linearizability import Linearizability, Linearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Cannot, Machine
-from fsm.machine.calls.belief import dynamics
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Emitting, Serial, UnsupportedError
 
-if TYPE_CHECKING:
-    from _typeshed import TraceFunction
+Ways: TypeAlias = dict[tuple[str, ...], set[str]]
+"""Events by which a state is reached, with those that can move it from there."""
 
 SWITCH: Final = 1e-5
 """The interpreter's switch interval, in seconds, while a programme runs."""
 
 TRIES: Final = 5
-"""Factor by which a programme that may be a smaller race is run more often than others."""
-
-YIELDS: Final = 0.1
-"""Probability that a thread pauses at a line of the SUT's code, in every second run."""
+"""Factor by which a programme of two events, or one that may be a smaller race, is run more often than others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +93,9 @@ def concurrently(
     are all calls, and the signals that do not interrupt and can happen in every state, since the state that a thread
     will find is not known.  Events that the SUT does not support are left out.
 
-    There are *examples* programmes, each run *repeats* times, from the seed *chance*; threads that have not returned
-    after *patience* seconds are taken to hang.
+    There are *examples* programmes, each run *repeats* times, from the seed *chance*.  Up to half of these runs are of
+    pairs: two events at once that can both move the entity.  Threads that have not returned after *patience* seconds
+    are taken to hang.
 
     >>> from fsm.library import load
     >>> from fsm.conformance.simulated import Simulated
@@ -120,15 +117,24 @@ def concurrently(
     refuse_serial(sut)
     runs = _Runs(machine=machine, sut=sut, patience=patience)
 
+    ways = _ways_in(machine, chosen)
+    pairs = [
+        Programme(before=before, threads=((one,), (other,)))
+        for before, moving in ways.items()
+        for one, other in combinations_with_replacement(sorted(moving), 2)
+    ]
+    often = min(repeats * TRIES, examples * repeats // 2 // max(1, len(pairs)))
+
     @seed(chance)
-    @settings(SETTINGS, max_examples=examples, phases=(Phase.generate,))
-    @given(programme=_programmes(machine, chosen, threads, each))
+    @settings(SETTINGS, max_examples=examples - often * len(pairs) // repeats, phases=(Phase.generate,))
+    @given(programme=_programmes(ways, chosen, threads, each))
     def test(programme: Programme) -> None:
         if runs.races(programme, repeats):
             raise _RaceError
 
-    with suppress(_RaceError, Flaky):
-        test()
+    if not any(runs.races(pair, often) for pair in pairs):
+        with suppress(_RaceError, Flaky):
+            test()
     runs.shrink(repeats * TRIES)
     if not runs.stuck:
         sut.close()
@@ -152,28 +158,32 @@ def _anywhere(machine: Machine) -> Iterator[str]:
             yield event.name
 
 
-def _programmes(machine: Machine, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:
-    """Programmes, small ones first; half of their events can move the entity."""
-    moves = dynamics(tabulate(machine))
-    moving = [event for event in events if moves.moves(moves.row(event))]
+def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:
+    """Programmes that begin by one of *ways*, small ones first; half of their events can move the entity."""
+    moving = sorted(set().union(*ways.values()))
     event = st.sampled_from(events)
     done = (st.sampled_from(moving) | event) if moving else event
     return st.builds(
         Programme,
-        before=st.sampled_from(_ways_in(machine, events)),
+        before=st.sampled_from(list(ways)),
         threads=st.lists(st.lists(done, min_size=1, max_size=each).map(tuple), min_size=2, max_size=threads).map(tuple),
         after=st.lists(done, max_size=1).map(tuple),
     )
 
 
-def _ways_in(machine: Machine, events: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _ways_in(machine: Machine, events: tuple[str, ...]) -> Ways:
     """A shortest run of *events* to each state that they can reach with the right outcomes; short runs first."""
     plan = Plan(table=tabulate(machine), overlaps=False)
-    search: BreadthFirst[Point, Edge] = BreadthFirst(
-        [plan.start], lambda point: (edge for edge in plan.onward(point) if edge.step.event in events)
-    )
-    paths = map(search.path_to, search.exhausted().depth)
-    return list(dict.fromkeys(tuple(edge.step.event for edge in path) for path in paths))
+
+    def onward(point: Point) -> list[Edge]:
+        return [edge for edge in plan.onward(point) if edge.step.event in events]
+
+    search: BreadthFirst[Point, Edge] = BreadthFirst([plan.start], onward)
+    ways: Ways = {}
+    for point in search.exhausted().depth:
+        path = tuple(edge.step.event for edge in search.path_to(point))
+        ways.setdefault(path, set()).update(edge.step.event for edge in onward(point) if edge.to != point)
+    return ways
 
 
 class _RaceError(Exception):
@@ -182,13 +192,14 @@ class _RaceError(Exception):
 
 @dataclass(kw_only=True)
 class _Runs:
-    """Programmes on one SUT; ``race`` is the last race seen, ``stuck`` whether threads still hang in the SUT."""
+    """Programmes on one SUT: the last ``race``, whether threads hang in it, and whether it has lines to take turns at."""
 
     machine: Machine
     sut: SUT
     patience: float
     race: Race | None = None
     stuck: bool = False
+    lines: bool = True
 
     def races(self, programme: Programme, repeats: int) -> bool:
         """Whether one of up to *repeats* runs of *programme* shows a race."""
@@ -197,7 +208,7 @@ class _Runs:
     def _races(self, programme: Programme, number: int) -> bool:
         if self.stuck:
             return True
-        run = _Run(runs=self, programme=programme, yields=number % 2 == 0)
+        run = _Run(runs=self, programme=programme, turns=self.lines and (number + 1) % 3 != 0)
         run.all(random.Random(number))  # noqa: S311 - a repeatable choice, not a secret
         answer = None if run.broken else linearize(self.machine, run.history())
         if isinstance(answer, Linearizable):
@@ -219,11 +230,10 @@ class _Run:
 
     runs: _Runs
     programme: Programme
-    yields: bool
+    turns: bool
     broken: list[str] = field(default_factory=list)
     _operations: dict[int, Operation] = field(default_factory=dict)
     _outputs: tuple[str, ...] | None = None
-    _tracing: threading.Lock = field(default_factory=threading.Lock)
     _numbers: Iterator[int] = field(default_factory=count)
 
     def history(self) -> History:
@@ -265,8 +275,9 @@ class _Run:
     def _at_once(self, chance: random.Random) -> None:
         threads = self.programme.threads
         barrier = threading.Barrier(len(threads))
+        turns = Turns(len(threads), chance) if self.turns and threads else None
         running = [
-            threading.Thread(target=self._thread, args=(number, events, chance.random(), barrier), daemon=True)
+            threading.Thread(target=self._thread, args=(number, events, turns, barrier), daemon=True)
             for number, events in enumerate(threads, 1)
         ]
         with _switching():
@@ -275,17 +286,16 @@ class _Run:
             until = time.monotonic() + self.runs.patience
             for each in running:
                 each.join(max(0, until - time.monotonic()))
+        self.runs.lines &= turns is None or turns.lines > 0
         hanging = [f"thread {number}" for number, each in enumerate(running, 1) if each.is_alive()]
         if hanging:
             self.runs.stuck = True
             self.broken.append(f"{' and '.join(hanging)} did not return within {self.runs.patience:g} s")
 
-    def _thread(self, number: int, events: tuple[str, ...], start: float, barrier: threading.Barrier) -> None:
+    def _thread(self, number: int, events: tuple[str, ...], turns: Turns | None, barrier: threading.Barrier) -> None:
         barrier.wait()
-        if sys.gettrace() is None and self.yields:  # no coverage tool or debugger traces
-            with self._tracing:  # Python refuses two at once
-                sys.settrace(_yielding(random.Random(start)))  # noqa: S311 - a repeatable choice, not a secret
-        self._done(events, number)
+        with turns.taken(number) if turns else nullcontext():
+            self._done(events, number)
 
     def _done(self, events: tuple[str, ...], thread: int = 0) -> None:
         """Do *events*, one after the other, until the SUT breaks."""
@@ -313,17 +323,6 @@ class _Run:
         if call and not reply:
             self.broken.append(f"{where} has no reply: a call replies ok or an error code")
         return not call or bool(reply)
-
-
-def _yielding(chance: random.Random) -> TraceFunction:
-    """A trace function that pauses at some lines, so that other threads run."""
-
-    def trace(_frame: FrameType, what: str, _arg: object) -> TraceFunction:
-        if what == "line" and chance.random() < YIELDS:
-            time.sleep(1e-6)
-        return trace
-
-    return trace
 
 
 @contextmanager

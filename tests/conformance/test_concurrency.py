@@ -70,6 +70,40 @@ class Locked(Simulated):
             return super().do(event)
 
 
+class Adjacent(Locked):
+    """A container that checks on one line whether a call may move it, and moves on the next, with nothing in between.
+
+    It does so without a lock in the call *unlocked*, or with a lock that only starts take.
+    """
+
+    def __init__(self, unlocked: str = "") -> None:
+        super().__init__(load("container-status"))
+        self.locks: dict[str, AbstractContextManager[object]] = {"create": self.lock, "start": self.lock}
+        if unlocked:
+            call, _, how = unlocked.partition(" ")
+            self.locks[call] = threading.Lock() if how else nullcontext()
+
+    def do(self, event: str) -> str:
+        return (event in self.locks and getattr(self, event)()) or super().do(event)
+
+    def create(self) -> str:
+        absent, created = map(self._table.states.index, ("absent", "created"))
+        with self.locks["create"]:
+            if self._state == absent:
+                self._state = created
+                return "ok"
+        return ""
+
+    def start(self) -> str:
+        created, running = map(self._table.states.index, ("created", "running"))
+        with self.locks["start"]:
+            found = self._state
+            if found == created:
+                self._state = found + running - created
+                return "ok"
+        return ""
+
+
 class Staged(Simulated):
     """The same, but others may come in between the stages of a call that takes time."""
 
@@ -127,6 +161,22 @@ def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bo
     assert found.programme == Programme(threads=(("add",), ("add",)))
     assert isinstance(found.verdict, NotLinearizable)
     assert linearize(counter(), found.history) == found.verdict
+
+
+@pytest.mark.parametrize("unlocked", ["create", "start", "start alone"])
+@pytest.mark.parametrize("chance", range(10))
+def test_a_check_on_the_line_before_is_caught(chance: int, unlocked: str) -> None:
+    """Whatever the seed; also if only one of two calls is at fault, which both may do at once."""
+    found = concurrently(load("container-status"), lambda: Adjacent(unlocked), threads=2, chance=chance)
+
+    assert found is not None
+    assert isinstance(found.verdict, NotLinearizable)
+    assert unlocked.partition(" ")[0] in sum(found.programme.threads, ())
+
+
+@pytest.mark.parametrize("chance", range(10))
+def test_a_check_on_the_line_before_with_a_lock_passes(chance: int) -> None:
+    assert concurrently(load("container-status"), Adjacent, threads=2, chance=chance, examples=10 * TIMES) is None
 
 
 def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:

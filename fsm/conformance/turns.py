@@ -1,0 +1,95 @@
+"""Threads that take turns at lines of the tested code, so that others act between two lines that stand together."""
+
+import random
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import sep
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+import hypothesis
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
+
+SHARES: Final = (1.0, 0.7, 0.5, 0.35, 0.25)
+"""Shares of the lines at which turns end: with many, threads that do the same stay side by side."""
+
+BLOCKED: Final = 1e-3
+"""Seconds without a new line after which the running thread is taken to be blocked."""
+
+LONGEST: Final = 1000
+"""Lines after which a turn ends in any case, since a thread may wait in a loop for what another one does."""
+
+_FOLDERS: Final = (sysconfig.get_path("stdlib"), *(str(Path(file).parent) for file in (hypothesis.__file__, __file__)))
+_UNTESTED: Final = ("<", *(folder + sep for folder in _FOLDERS))
+"""How the names of files begin that are not tested: what has no file, Python, Hypothesis and the kit."""
+
+
+class Turns:
+    """Turns of threads with the numbers from one to *threads*: one runs until its turn ends, it ends, or it is blocked.
+
+    A turn ends where a thread first comes to one of some lines, the same for all threads; *chance* chooses them.
+    """
+
+    def __init__(self, threads: int, chance: random.Random) -> None:
+        self.lines = 0
+        self._share, self._chance = chance.choice(SHARES), chance
+        self._waiting: list[int | None] = [*chance.sample(range(1, threads + 1), threads)]
+        self._running = self._waiting.pop(0)
+        self._ends: dict[tuple[str, int], bool] = {}
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def taken(self, thread: int) -> Iterator[None]:
+        """Let *thread*, the current one, take turns; a debugger or coverage tool traces it again afterwards."""
+        before = sys.gettrace()
+        with self._changed:  # Python refuses two at once
+            sys.settrace(self._tracing(thread))
+        try:
+            self._wait(thread)
+            yield
+        finally:
+            with self._changed:
+                sys.settrace(before)
+                if self._running == thread:
+                    self._next()
+
+    def _tracing(self, thread: int) -> "TraceFunction":
+        met: set[tuple[str, int]] = set()
+
+        def trace(frame: FrameType, what: str, _arg: object) -> "TraceFunction | None":
+            place = (frame.f_code.co_filename, frame.f_lineno)
+            if what == "call" and place[0].startswith(_UNTESTED):
+                return None
+            if what == "line":
+                self.lines += 1
+                ends = self._ends.setdefault(place, self._chance.random() < self._share) and place not in met
+                met.add(place)
+                self._wait(thread, ends=ends or self.lines % LONGEST == 0)
+            return trace
+
+        return trace
+
+    def _wait(self, thread: int, *, ends: bool = False) -> None:
+        """Wait until it is the turn of *thread*, whose present one *ends*."""
+        if self._running == thread and not ends:
+            return
+        with self._changed:
+            if self._running == thread:
+                self._waiting.append(thread)
+                self._next()
+            while self._running != thread:
+                if thread not in self._waiting:  # it was blocked, or lost its turn before it woke
+                    self._waiting.append(thread)
+                lines = self.lines
+                if not self._changed.wait(BLOCKED) and self.lines == lines and self._waiting[:1] == [thread]:
+                    self._next()
+
+    def _next(self) -> None:
+        self._running = self._waiting.pop(0) if self._waiting else None
+        self._changed.notify_all()

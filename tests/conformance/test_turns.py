@@ -1,0 +1,103 @@
+"""Threads that take turns: by lines, repeatably, and never waiting for one that cannot go on."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fsm.conformance.turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONG = 30.0
+"""Seconds in which what must happen has happened."""
+
+
+def by_turns(chance: int, *work: Callable[[], object]) -> bool:
+    """Do all of *work* at once, by turns; whether all of it ends."""
+    turns, start = Turns(len(work), random.Random(chance)), threading.Barrier(len(work))
+
+    def run(number: int, does: Callable[[], object]) -> None:
+        start.wait()
+        with turns.taken(number):
+            does()
+
+    threads = [threading.Thread(target=run, args=each, daemon=True) for each in enumerate(work, 1)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(LONG)
+    return not any(each.is_alive() for each in threads)
+
+
+def order(chance: int) -> str:
+    """The order in which two threads do three things each."""
+    done = []
+
+    def work(name: str) -> None:
+        done.append(name)
+        done.append(name)
+        done.append(name)
+
+    assert by_turns(chance, lambda: work("a"), lambda: work("b"))
+    return "".join(done)
+
+
+def test_turns_differ_by_their_chance_and_can_be_repeated() -> None:
+    found = [order(chance) for chance in range(20)]
+
+    assert {"ababab", "bababa"} < set(found)
+    assert len(set(found)) > 4
+    assert sum(order(chance) == each for chance, each in enumerate(found)) > 10, "threads may be taken to be blocked"
+
+
+@pytest.mark.parametrize("chance", range(5))
+def test_who_waits_for_another_one_in_a_loop_lets_it_run(chance: int) -> None:
+    done = threading.Event()
+
+    def wait() -> None:
+        while not done.is_set():
+            pass
+
+    assert by_turns(chance, wait, done.set, wait)
+
+
+@pytest.mark.parametrize("chance", range(5))
+def test_who_is_blocked_lets_others_run(chance: int) -> None:
+    """Here by a lock that the other one has at the end of its turn, and by what nobody sees."""
+    lock, done = threading.Lock(), threading.Event()
+    count: list[int] = []
+
+    def work() -> None:
+        for _ in range(3):
+            with lock:
+                count.append(len(count))
+        done.set()
+
+    assert by_turns(chance, work, work, done.wait)
+    assert [*range(6)] == count
+
+
+def test_a_debugger_or_coverage_tool_traces_again_afterwards() -> None:
+    seen = []
+
+    def tool(_frame: object, _what: str, _arg: object) -> None:
+        """Trace no lines."""
+
+    def work() -> None:
+        sys.settrace(tool)
+        with Turns(1, random.Random(0)).taken(1):
+            seen.append(sys.gettrace())
+        seen.append(sys.gettrace())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert tool not in seen[:1]
+    assert [tool] == seen[1:]
