@@ -25,11 +25,11 @@ METHODS = ("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stag
 """The methods of a SUT, and of the protocols that are optional, that may take too long."""
 
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
-    "container-events": ("fsm.reference.events.queue_sut", "EventsSUT"),
+    "container-events": ("fsm.reference.events.sut", "EventsSUT"),
     "container-status": ("fsm.reference.container.sut", "ContainerSUT"),
     "cri-service": ("fsm.reference.criservice.sut", "CRIServiceSUT"),
-    "event-backoff": ("fsm.reference.events.backoff_sut", "BackoffSUT"),
-    "event-monitor": ("fsm.reference.criservice.monitor_sut", "MonitorSUT"),
+    "event-backoff": ("fsm.reference.events.sut", "BackoffSUT"),
+    "event-monitor": ("fsm.reference.criservice.parts_sut", "MonitorSUT"),
     "nri-api": ("fsm.reference.nri.api_sut", "NriApiSUT"),
     "nri-container": ("fsm.reference.nri.sut", "NriContainerSUT"),
     "nri-plugin": ("fsm.reference.nri.plugin_sut", "NriPluginSUT"),
@@ -38,7 +38,7 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "pod-sandbox": ("fsm.reference.pods.sut", "PodsSUT"),
     "runtime-handlers": ("fsm.reference.runtime_handlers.sut", "RuntimeHandlersSUT"),
     "sandbox-controller": ("fsm.reference.sandbox.sut", "PodSandboxSUT"),
-    "service-construction": ("fsm.reference.criservice.construction_sut", "ConstructionSUT"),
+    "service-construction": ("fsm.reference.criservice.parts_sut", "ConstructionSUT"),
 }
 """The module and the class of the SUT that adapts the reference implementation, by machine."""
 

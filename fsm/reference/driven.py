@@ -30,6 +30,10 @@ class CallError(ReplyError):
         self.code = code
 
 
+class WorldError(Exception):
+    """The surroundings did not do what was asked, or did not answer."""
+
+
 class Driven:
     """What a machine drives: its state is that of its ``position``."""
 

@@ -9,7 +9,7 @@ from os import O_RDWR, O_WRONLY, PathLike
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from fsm.reference.container.world import WorldError
+from fsm.reference.driven import WorldError
 
 Damage: TypeAlias = Callable[[bytes], bytes | None]
 

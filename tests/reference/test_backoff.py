@@ -13,7 +13,7 @@ from fsm.library import load
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.clock import Clock, TurnedClock
 from fsm.reference.events.backoff import FIRST, Backlog, Backoff, HandlerError
-from fsm.reference.events.backoff_sut import BackoffSUT
+from fsm.reference.events.sut import BackoffSUT
 from fsm.reference.events.upstream import UpstreamBackoff
 
 if TYPE_CHECKING:

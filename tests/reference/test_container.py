@@ -16,10 +16,9 @@ from fsm.library import load as machine
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.checkpoint import decode, encode
 from fsm.reference.container.container import Container
-from fsm.reference.container.faults import FAULTS, SimulatedWorld
 from fsm.reference.container.record import LinuxResources, Resources, Status
-from fsm.reference.container.sut import ContainerSUT
-from fsm.reference.container.world import Exit, Task
+from fsm.reference.container.sut import FAULTS, ContainerSUT
+from fsm.reference.container.world import Exit, SimulatedWorld, Task
 from fsm.reference.driven import CallError
 from fsm.reference.fault_injection import Faults
 

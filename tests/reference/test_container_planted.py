@@ -16,17 +16,15 @@ from fsm.reference.container.container import Container
 from fsm.reference.container.record import Status
 from fsm.reference.container.storage import StatusStorage
 from fsm.reference.container.sut import ContainerSUT
-from fsm.reference.container.world import WorldError
-from fsm.reference.driven import CallError
+from fsm.reference.driven import CallError, WorldError
 from fsm.verdict import Cause
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from fsm.reference.container.faults import SimulatedWorld
     from fsm.reference.container.record import Resources
-    from fsm.reference.container.world import Exit
+    from fsm.reference.container.world import Exit, SimulatedWorld
 
 
 class StopOfAbsentFails(Container):

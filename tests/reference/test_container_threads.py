@@ -16,7 +16,7 @@ from fsm.reference.container.sut import ContainerSUT
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fsm.reference.container.faults import SimulatedWorld
+    from fsm.reference.container.world import SimulatedWorld
 
 
 class Unlocked(Container):

@@ -21,15 +21,22 @@ from fsm.library import load, load_system
 from fsm.machine.driver import CannotHappenError
 from fsm.product.flatten import flatten
 from fsm.reference.clock import TurnedClock
-from fsm.reference.criservice.components import MACHINE, Component, Queue, Registration, StreamingServer, until
+from fsm.reference.criservice.components import (
+    MACHINE,
+    Component,
+    EventMonitor,
+    Queue,
+    Registration,
+    StreamingServer,
+    SubscriptionError,
+    Syncer,
+    Watches,
+    until,
+)
 from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
-from fsm.reference.criservice.construction_sut import ConstructionSUT
-from fsm.reference.criservice.event_monitor import EventMonitor, SubscriptionError
-from fsm.reference.criservice.faults import Feed
-from fsm.reference.criservice.monitor_sut import MonitorSUT
+from fsm.reference.criservice.parts_sut import ConstructionSUT, Feed, MonitorSUT
 from fsm.reference.criservice.service import CloseError, CRIService, Parts, RunError, exit_process
 from fsm.reference.criservice.sut import CRIServiceSUT
-from fsm.reference.criservice.syncer import Syncer, Watches
 from fsm.reference.criservice.upstream import UpstreamConstruction, UpstreamService, UpstreamSyncer
 from fsm.reference.driven import driver
 from fsm.reference.events.backoff import HandlerError
@@ -67,7 +74,7 @@ class Place:
             server=StreamingServer,
             monitor=lambda: EventMonitor(lambda: self.feed, self.handle, TurnedClock(hurried=True)),
             watch=lambda path: Syncer(self.watches, path, lambda: self.loaded.append(path.name)),
-            registration=lambda: Registration(self.nri, self.domains, Domain()),
+            registration=lambda: Registration(self.nri, Domain()),
             controller=lambda: bool if self.has_controller else None,
             introspect=lambda: None,
         )
@@ -117,7 +124,7 @@ async def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
         before = service.is_initialized()
         running = await served(service)
 
-        place.feed.put("exit")
+        place.feed.put_nowait("exit")
         (tmp_path / "b" / "10-net.conf").write_text("{}")
         assert service.parts.server.socket is not None
         stream, writer = await asyncio.open_connection(*service.parts.server.socket.getsockname())
@@ -146,7 +153,7 @@ async def test_run_returns_the_reason_with_all_other_errors(tmp_path: Path) -> N
         service = CRIService(place.parts(), pause=pause)
         running = await served(service)
         (tmp_path / "a").rmdir()
-        place.feed.put(OSError("no stream"))
+        place.feed.put_nowait(OSError("no stream"))
 
         with pytest.raises(RunError, match="no stream") as raised:
             await running
@@ -160,7 +167,7 @@ async def test_run_does_not_wait_forever_for_a_handler(tmp_path: Path) -> None:
         service = CRIService(place.parts(), clock=TurnedClock(hurried=True))
         running = await served(service)
         place.unblocked.clear()
-        place.feed.put("exit")
+        place.feed.put_nowait("exit")
         await soon(lambda: service.parts.monitor.busy)
         service.close()
 
@@ -174,7 +181,7 @@ async def test_run_does_not_wait_forever_for_a_handler(tmp_path: Path) -> None:
         written.parts.registration.nri = NRI(domains=place.domains)
         running = await served(written)
         place.unblocked.clear()
-        place.feed.put("exit")
+        place.feed.put_nowait("exit")
         await soon(lambda: written.parts.monitor.busy)
         written.close()
         for _ in range(50):
@@ -208,7 +215,7 @@ async def test_an_error_that_is_not_read(tmp_path: Path, kind: type[CRIService],
         service = kind(place.parts())
         with pytest.raises(RunError):
             await service.run(lambda: None)
-        place.feed.put(OSError("no stream"))
+        place.feed.put_nowait(OSError("no stream"))
         for _ in range(10):
             await asyncio.sleep(0)
         assert waits == service.parts.monitor.has_task
@@ -329,7 +336,7 @@ async def test_a_registration_that_is_stopped_in_progress_stops_nri(tmp_path: Pa
 
     async with placed(tmp_path) as place:
         place.unblocked.clear()
-        registration = Slow(place.nri, place.domains, Domain())
+        registration = Slow(place.nri, Domain())
         joining = asyncio.create_task(registration.register())
         await asyncio.sleep(0)
         registration.stop()
@@ -352,7 +359,7 @@ async def test_a_monitor_retries_and_finishes_the_current_event(tmp_path: Path) 
         monitor.subscribe()
         monitor.start()
         place.unblocked.clear()
-        place.feed.put("exit")
+        place.feed.put_nowait("exit")
         await soon(lambda: len(tries) == 2)
         monitor.stop()
         assert ("stopping", True) == (monitor.state, monitor.has_task)
@@ -375,7 +382,7 @@ async def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
         monitor = EventMonitor(lambda: place.feed, place.handle)
         monitor.subscribe()
         monitor.start()
-        place.feed.put(StopAsyncIteration())
+        place.feed.put_nowait(StopAsyncIteration())
         await until(monitor.changed, lambda: monitor.state == "failed")
         assert isinstance(monitor.take_error(), SubscriptionError)
 

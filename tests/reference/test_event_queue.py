@@ -13,7 +13,7 @@ from fsm.library import load
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.clock import TurnedClock
 from fsm.reference.events.queue import CAPACITY, DISCARD_AFTER, EventQueue, QueueShutError, Subscription
-from fsm.reference.events.queue_sut import EventsSUT
+from fsm.reference.events.sut import EventsSUT
 from fsm.reference.events.upstream import UpstreamEventQueue
 
 if TYPE_CHECKING:

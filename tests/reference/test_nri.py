@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from fsm.conformance.suite import Tested
     from fsm.reference.nri.config import Config
     from fsm.reference.nri.domain import Domains
-    from fsm.reference.nri.merge import MergedAnswers
     from fsm.reference.nri.messages import Fields, Pod, Request
-    from fsm.reference.nri.plugins import Relayed
+    from fsm.reference.nri.plugins import MergedAnswers, Relayed
     from fsm.verdict import Verdict
 
 SUTS: dict[tuple[str, str], type[NriContainerSUT | NriPodSUT]] = {

@@ -26,8 +26,8 @@ from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fsm.reference.nri.merge import MergedAnswers
     from fsm.reference.nri.messages import Container, Fields, Pod
+    from fsm.reference.nri.plugins import MergedAnswers
 
 UNARRANGED = {
     "": {"block=unknown", "new-default=disabled", "relay-pod-update=unknown", "start=unsynchronised"},
@@ -181,7 +181,7 @@ class UpdatesAfterStop(NRI):
 
     def update_containers(self, updates: Any, plugin: Any = None) -> None:  # noqa: ANN401  # updates
         if self.state == "stopped":
-            self._domains.update_containers(updates)
+            self.domains.update_containers(updates)
         else:
             super().update_containers(updates, plugin)
 

@@ -18,14 +18,12 @@ from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
 from fsm.library import load
 from fsm.reference.container.container import Container
-from fsm.reference.container.faults import SimulatedWorld
-from fsm.reference.container.world import Exit, WorldError
-from fsm.reference.driven import CallError, first_offered, is_noop
+from fsm.reference.container.world import Exit, SimulatedWorld
+from fsm.reference.driven import CallError, WorldError, first_offered, is_noop
 from fsm.reference.harness import turns
-from fsm.reference.pods.containers import Containers
+from fsm.reference.pods.metadata import Pod, PodStatus
 from fsm.reference.pods.network import Leases
-from fsm.reference.pods.pod import Pod, PodStatus
-from fsm.reference.pods.service import Pods
+from fsm.reference.pods.service import Containers, Pods
 from fsm.reference.pods.stages import Stage
 from fsm.reference.pods.sut import NAME, PodsSUT
 from fsm.reference.sandbox.controller import Controller

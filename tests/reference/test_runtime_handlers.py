@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from fsm.reference.runtime_handlers.introspection import Options, Service
+    from fsm.reference.runtime_handlers.introspection import Options
 
 IDMAP = {"idmap": {"enabled": True}}
 RUNSC = "io.containerd.runsc.v1"
@@ -70,11 +70,22 @@ class Commands:
 
 
 def introspect_runtime_handlers(
-    runtimes: Mapping[str, Runtime], default: str, service: Service, *, kernel_has_rro: bool, profile: str = ""
+    runtimes: Mapping[str, Runtime],
+    default: str,
+    service: Answers | Commands,
+    *,
+    kernel_has_rro: bool,
+    profile: str = "",
 ) -> list[RuntimeHandler]:
     """The handlers that Status lists for *runtimes* by name, the *default* one twice; raises :class:`PanicError`."""
     handlers: list[RuntimeHandler] = []
-    every = partial(Introspection, service=service, kernel_has_rro=kernel_has_rro, profile=profile, handlers=handlers)
+    every = partial(
+        Introspection,
+        plugin_info=service.plugin_info,
+        kernel_has_rro=kernel_has_rro,
+        profile=profile,
+        handlers=handlers,
+    )
     for name, runtime in runtimes.items():
         every(name=name, runtime=runtime, default=name == default).run()
     return handlers
@@ -199,7 +210,12 @@ def test_upstream_crashes() -> None:
 
 def test_no_stage_follows_a_crash() -> None:
     it = Introspection(
-        name="it", runtime=Runtime(), service=answering({}), kernel_has_rro=True, profile="upstream", default=True
+        name="it",
+        runtime=Runtime(),
+        plugin_info=answering({}).plugin_info,
+        kernel_has_rro=True,
+        profile="upstream",
+        default=True,
     )
     with pytest.raises(PanicError):
         it.run()

@@ -19,8 +19,8 @@ from fsm.conformance.suite import conform, replay
 from fsm.library import load
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.clock import TurnedClock
-from fsm.reference.container.world import Exit, WorldError
-from fsm.reference.driven import CallError, driver
+from fsm.reference.container.world import Exit
+from fsm.reference.driven import CallError, WorldError, driver
 from fsm.reference.harness import turns
 from fsm.reference.sandbox.controller import MACHINE, Controller, Sandbox
 from fsm.reference.sandbox.processes import Processes

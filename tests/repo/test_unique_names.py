@@ -22,7 +22,6 @@ MODULES = {
     "container": "one container: its reference, in the room of the same name",
     "dot": "the language of Graphviz, read or written",
     "events": "events: of a machine as its text has them, and the reference of container events",
-    "faults": "what goes wrong on purpose in a reference under test",
     "histories": "histories of concurrent operations: as read, and as judged",
     "mermaid": "Mermaid diagrams, read or written",
     "read": "text of one format to data",

@@ -12,8 +12,7 @@ from typing import Final
 
 from fsm.machine.driver import Position
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_offered, is_noop
-from fsm.reference.pods.metadata import Metadata, MetadataError, MetadataStore
-from fsm.reference.pods.pod import Pod, PodStatus
+from fsm.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
 from fsm.reference.pods.stages import FAILURES, MakeError, Stage, unmake
 from fsm.reference.pods.sut import PodsSUT

@@ -5,11 +5,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from fsm.reference.container.faults import SimulatedWorld
 from fsm.reference.container.record import Resources, Status
-from fsm.reference.container.recovery import LOST_CODE
 from fsm.reference.container.storage import StatusStorage, store
-from fsm.reference.container.world import Exit, LateError, NoRecordError, NoTaskError, WorldError
+from fsm.reference.container.world import LOST_CODE, Exit, LateError, NoRecordError, NoTaskError, SimulatedWorld
+from fsm.reference.driven import WorldError
 
 Effect: TypeAlias = Callable[[set[str]], str]
 

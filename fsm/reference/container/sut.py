@@ -1,20 +1,39 @@
 """The reference container under test: in a real folder, and a simulated world in which every outcome can be arranged."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from itertools import cycle
-from typing import Any
+from typing import Any, Final
 
 from fsm.machine.table import tabulate
 from fsm.reference.container.container import MACHINE, Container
-from fsm.reference.container.faults import CHECKPOINT_DAMAGE, FAULTS, KILLED, SimulatedWorld
 from fsm.reference.container.record import FLAGS, LinuxResources, Record, Resources
 from fsm.reference.container.storage import NAME
-from fsm.reference.container.world import Exit, Task
+from fsm.reference.container.world import KILLED, Exit, SimulatedWorld, Task
 from fsm.reference.driven import ABSENT, driver, offered
-from fsm.reference.fault_injection import CrashedError, Faults, damage
-from fsm.reference.harness import ReferenceSUT, scratch_folder
+from fsm.reference.fault_injection import DAMAGE, CrashedError, Damage, Faults, damage
+from fsm.reference.harness import ReferenceSUT
+
+FAULTS: Final[Mapping[tuple[str, str], str]] = {
+    ("create", "failed"): "make",
+    **dict.fromkeys([("start", "no-info"), ("remove", "no-info")], "look"),
+    ("start", "failed"): "run",
+    ("start", "not-recorded"): "disk",
+    ("stop", "gone-already"): "no task",
+    **dict.fromkeys([("stop", "cut-short"), ("stop", "failed"), ("remove", "not-killed")], "kill"),
+    **dict.fromkeys([("stop", "stopped-late"), ("remove", "killed-only")], "late"),
+    ("stop", "no-record"): "no record",
+    ("remove", "no-record"): "gone",
+    ("remove", "failed"): "forget",
+}
+"""The fault that makes an event end in an outcome; other calls fail by ``use``, and other outcomes need none."""
+
+CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
+    *DAMAGE,
+    lambda data: data.replace(b'"v1"', b'"v2"'),
+    lambda data: b"\0" * len(data),
+)
 
 
 class ContainerSUT(ReferenceSUT[Container]):
@@ -39,7 +58,7 @@ class ContainerSUT(ReferenceSUT[Container]):
 
     def reset(self) -> None:
         super().reset()
-        home = self._scope.enter_context(scratch_folder())
+        home = self._new_folder()
         self._root = home / "container"
         self.world = SimulatedWorld(self._root, Faults(home))
         self.container = self._kind(self._root, self.world)

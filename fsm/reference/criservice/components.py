@@ -1,17 +1,27 @@
 """The components that the CRI service starts and stops, each driven by the machine ``service-component``."""
 
+from __future__ import annotations
+
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
+from asyncinotify import Inotify, Mask, Watch
+
+from fsm.reference.clock import Clock
 from fsm.reference.driven import Driven, driver
+from fsm.reference.events.backoff import Backoff
 from fsm.reference.events.queue import EventQueue
 from fsm.reference.nri.api import NRI
-from fsm.reference.nri.domain import Domain, Domains
+from fsm.reference.nri.domain import Domain
 
 MACHINE: Final = "service-component"
+
+GONE: Final = Mask.DELETE_SELF | Mask.MOVE_SELF
+CHANGED: Final = Mask.CLOSE_WRITE | Mask.MOVE | Mask.DELETE
 
 
 class Component(Driven):
@@ -126,13 +136,79 @@ class Component(Driven):
             await self._taken.wait()
 
 
+class SubscriptionError(Exception):
+    """The stream of events has ended."""
+
+
+class EventMonitor(Component):
+    """Handles the events of the stream that *subscribe* returns, each with the key of its object.
+
+    *handler* raises :class:`~fsm.reference.events.backoff.HandlerError` for those to be retried.
+    """
+
+    def __init__(
+        self,
+        subscribe: Callable[[], AsyncIterator[tuple[str, str]]],
+        handler: Callable[[str], Awaitable[object]],
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__()
+        self.backoff: Backoff[str] = Backoff(self._handle, clock)
+        self._handler = handler
+        self._subscribe = subscribe
+        self._stream: AsyncIterator[tuple[str, str]] | None = None
+        self._stopping = asyncio.Event()
+        self._at_handler = asyncio.Lock()
+
+    @property
+    def busy(self) -> bool:
+        return self._at_handler.locked()
+
+    def subscribe(self) -> None:
+        """Subscribe; events wait in the stream until the monitor is started."""
+        self._stream = self._subscribe()
+
+    async def work(self) -> None:
+        """Handle events as they arrive, and retry deferred ones; only those if it has not subscribed."""
+        ticking = asyncio.create_task(self.backoff.run())
+        stopping = asyncio.create_task(self._stopping.wait())
+        coming: asyncio.Future[tuple[str, str]] | None = None
+        try:
+            while not self._stopping.is_set():
+                coming = asyncio.ensure_future(self._next())
+                await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                async with self._at_handler:  # a retry may be there
+                    pass
+                if coming.done():
+                    await self.backoff.handle(*coming.result())
+        except StopAsyncIteration:
+            raise SubscriptionError("the subscription has ended") from None
+        finally:
+            ticking.cancel()
+            stopping.cancel()
+            if coming is not None:
+                coming.cancel()
+
+    def close(self) -> None:
+        self._stopping.set()
+        self.backoff.stop()
+
+    async def _next(self) -> tuple[str, str]:
+        while self._stream is None:
+            await asyncio.Event().wait()
+        return await anext(self._stream)
+
+    async def _handle(self, event: str) -> None:
+        async with self._at_handler:
+            await self._handler(event)
+
+
 class Registration(Component):
     """The registration of the service as a *domain* of NRI, and the plugins that start with it."""
 
-    def __init__(self, nri: NRI, domains: Domains, domain: Domain) -> None:
+    def __init__(self, nri: NRI, domain: Domain) -> None:
         super().__init__()
         self.nri = nri
-        self._domains = domains
         self._domain = domain
 
     async def register(self) -> None:
@@ -151,12 +227,96 @@ class Registration(Component):
             self.error = None
 
     async def join(self) -> None:
-        self._domains.register(self._domain)
+        self.nri.domains.register(self._domain)
         await asyncio.to_thread(self.nri.start)
 
     def close(self) -> None:
         if self.state == "on":
             self.nri.stop()
+
+
+class Watches:
+    """The watches of one *loop*; all share one inotify instance, of which a user may have only 128."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._inotify = Inotify(sync_timeout=0)
+        self._watchers: dict[int, list[Watcher]] = {}
+        self._loop = loop
+        self._loop.add_reader(self._inotify.fd, self._read)
+
+    def watch(self, path: Path) -> Watcher:
+        """A watcher of the folder *path*, which is created if necessary; raises :class:`OSError` if it cannot be."""
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        watch = self._inotify.add_watch(path, GONE | CHANGED | Mask.ONLYDIR)
+        watcher = Watcher(lambda: self._remove(watch, watcher))
+        self._watchers.setdefault(watch.wd, []).append(watcher)
+        return watcher
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self._watchers.values()))
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._inotify.fd)
+        self._inotify.close()
+
+    def _read(self) -> None:
+        for event in self._inotify:
+            for watcher in tuple(self._watchers.get(event.watch.wd, ())) if event.watch else ():
+                watcher.put_nowait(event.mask)
+
+    def _remove(self, watch: Watch, watcher: Watcher) -> None:
+        """Remove *watcher*, and the kernel's *watch* with the last watcher of the folder."""
+        watchers = self._watchers[watch.wd]
+        watchers.remove(watcher)
+        if not watchers:
+            del self._watchers[watch.wd]
+            with suppress(OSError):  # the kernel removes the watch of a deleted folder itself
+                self._inotify.rm_watch(watch)
+
+
+class Watcher(asyncio.Queue[Mask | None]):
+    """The events of one folder; ``None`` when it is closed."""
+
+    def __init__(self, on_close: Callable[[], None]) -> None:
+        super().__init__()
+        self.closed = False
+        self._on_close = on_close
+
+    def close(self) -> None:
+        """Stop watching; has no effect the second time."""
+        if not self.closed:
+            self.closed = True
+            self._on_close()
+            self.put_nowait(None)
+
+
+class Syncer(Component):
+    """Calls *load* whenever a file in the folder *path* is written, moved or deleted, also before it is started."""
+
+    buffered = True
+    ends_by_itself = True
+
+    def __init__(self, watches: Watches, path: Path, load: Callable[[], None]) -> None:
+        super().__init__()
+        self.path = path
+        self.watcher = watches.watch(path)
+        self._load = load
+
+    async def work(self) -> None:
+        """Load after each change; fail when the folder is deleted or renamed, or the watcher is closed from outside."""
+        while not self.watcher.closed and (mask := await self.watcher.get()) is not None:
+            if mask & GONE:
+                raise OSError(f"cni conf dir {self.path} is removed, stop watching")
+            self._load()
+        if self.state == "on":
+            self.lose_watcher()
+
+    def lose_watcher(self) -> None:
+        raise OSError(f"cni conf dir {self.path} is watched no longer")
+
+    def close(self) -> None:
+        self.watcher.close()
 
 
 class StreamingServer(Component):
@@ -185,13 +345,13 @@ class StreamingServer(Component):
 
 
 class Queue(Component):
-    """The queue of container events, which runs from the beginning; without one, what is discarded is dropped."""
+    """The queue of container events, which runs from the beginning; what is discarded is dropped."""
 
     ends_by_itself = True
 
-    def __init__(self, queue: EventQueue[str] | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__("on")
-        self.queue = queue or EventQueue(bool)
+        self.queue: EventQueue[str] = EventQueue(bool)
         self._task = asyncio.create_task(self.queue.run())
 
     def close(self) -> None:

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-from fsm.reference.criservice.components import Component, Queue, Registration, StreamingServer
-from fsm.reference.criservice.event_monitor import EventMonitor
+from fsm.reference.criservice.components import Component, EventMonitor, Queue, Registration, StreamingServer, Syncer
 from fsm.reference.criservice.service import CRIService, Parts, exit_process
-from fsm.reference.criservice.syncer import Syncer
 from fsm.reference.driven import driver
 
 T = TypeVar("T")

@@ -10,9 +10,15 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from fsm.reference.clock import Clock
-from fsm.reference.criservice.components import Component, Queue, Registration, StreamingServer, until
-from fsm.reference.criservice.event_monitor import EventMonitor
-from fsm.reference.criservice.syncer import Syncer
+from fsm.reference.criservice.components import (
+    Component,
+    EventMonitor,
+    Queue,
+    Registration,
+    StreamingServer,
+    Syncer,
+    until,
+)
 from fsm.reference.driven import driver
 from fsm.reference.nri.messages import Container, Pod
 

@@ -12,22 +12,18 @@ from typing import Final, NoReturn
 
 from fsm.library import load_system
 from fsm.reference.clock import TurnedClock
-from fsm.reference.criservice import faults
-from fsm.reference.criservice.components import Component, Queue
-from fsm.reference.criservice.event_monitor import EventMonitor
+from fsm.reference.criservice.components import Component, EventMonitor, Queue, Registration, StreamingServer
+from fsm.reference.criservice.parts_sut import Feed, ProcessExitError, ServiceSUT
 from fsm.reference.criservice.service import DRAIN_TIMEOUT, CloseError, CRIService, Parts, RunError
 from fsm.reference.criservice.upstream import UnrecoverableError, UpstreamService
 from fsm.reference.nri.api import NRI
-from fsm.reference.nri.domain import Domain, Domains
+from fsm.reference.nri.domain import Domain
 from fsm.reference.nri.messages import Container, ContainerState, Pod
 from fsm.sut import BrokenError, UnsupportedError
 
 FOLDERS: Final = 2
 TURNS: Final = 500
 """Turns of the event loop after which nothing more is going to happen."""
-
-RETURNED: Final = {"returned.registration": "returned.nri"}
-"""The model's names of outputs that differ."""
 
 WITH_TASK: Final = frozenset({"on", "stopping", "failed"})
 """The states in which a component has a task."""
@@ -37,7 +33,46 @@ POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id="pod", state=ContainerState.RUNNING)
 
 
-class CRIServiceSUT(faults.ServiceSUT[CRIService]):
+class Gate:
+    """A gate at which Run waits; ``at`` is the phase before which it does."""
+
+    def __init__(self) -> None:
+        self.at = ""
+        self._opened = asyncio.Event()
+
+    async def pause(self, phase: str) -> None:
+        self.at = phase
+        await self._opened.wait()
+        self._opened.clear()
+
+    def open(self, phase: str) -> None:
+        if self.at != phase:
+            raise BrokenError(f"Run does not come to its phase {phase!r}")
+        self.at = ""
+        self._opened.set()
+
+
+class StubbornServer(StreamingServer):
+    """A server that cannot be closed while it ``refuses``, once."""
+
+    refuses = False
+
+    def close(self) -> None:
+        if self.refuses:
+            self.refuses = False
+            raise OSError("use of closed network connection")
+        super().close()
+
+
+class ImmediateRegistration(Registration):
+    """A registration without plugins, which needs no thread."""
+
+    async def join(self) -> None:
+        self.nri.domains.register(self._domain)
+        self.nri.start()
+
+
+class CRIServiceSUT(ServiceSUT[CRIService]):
     """A :class:`~fsm.reference.criservice.service.CRIService` under test; without the profile ``mended``, containerd's.
 
     >>> sut = CRIServiceSUT("mended")
@@ -56,31 +91,26 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
         self._in_use = self._lasting.enter_context(socket.create_server(("127.0.0.1", 0)))
 
     async def _begin(self) -> None:
-        self._gate, self._feed, self._handled = faults.Gate(), faults.Feed(), asyncio.Event()
+        self._gate, self._feed, self._handled = Gate(), Feed(), asyncio.Event()
         self._clock = TurnedClock()
-        self._recovery: asyncio.Future[None] | None = None
+        self._recovery: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._running: asyncio.Task[None] | None = None
         self._outcome, self._lingers = "", False
         self._listens = True
-        self._fault = ""
-        domains, folders = Domains(), [self._home / str(each) for each in range(FOLDERS)]
-        self.server = faults.StubbornServer()
+        folders = [self._home / str(each) for each in range(FOLDERS)]
+        self.server = StubbornServer()
         parts = Parts(
-            monitor=EventMonitor(lambda: self._feed, self._handle),
+            monitor=EventMonitor(lambda: self._feed, lambda _: self._handled.wait()),
             syncers=tuple(self._kind.syncer(self._watches, folder, lambda: None) for folder in folders),
             server=self.server,
-            registration=faults.ImmediateRegistration(NRI(domains=domains, listen=self._listen), domains, Domain()),
+            registration=ImmediateRegistration(NRI(listen=self._listen), Domain()),
             queue=Queue(),
         )
+        self._made += parts
         self.service = self._kind(parts, self._recover, clock=self._clock, pause=self._gate.pause, fatal=self._fatal)
-
-    def _components(self) -> Parts:
-        return self.service.parts
 
     def shows(self) -> str:
         """The state of Run and of each component, which must be true of the world."""
-        if self._fault:
-            raise BrokenError(self._fault)
         parts, states = self.service.parts, {}
         for name, part, expected, exists in (
             ("monitor", parts.monitor, {"on", "stopping", "failed"}, parts.monitor.has_task),
@@ -114,7 +144,7 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
 
     async def _do(self, event: str) -> str:
         if self._lingers:
-            self._feed.put("slow")
+            self._feed.put_nowait("slow")
             await self._until(lambda: self.service.parts.monitor.busy, "the monitor does not handle an event")
         self.server.refuses = self._outcome.endswith("not-closed")
         reply = await self._happen(event)
@@ -135,7 +165,7 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
                     return "UNKNOWN"
                 return "ok"
             case "container-exits":
-                with suppress(faults.ProcessExitError):
+                with suppress(ProcessExitError):
                     self.service.exited(POD, CONTAINER)
             case "monitor-finishes":
                 self._handled.set()
@@ -152,23 +182,23 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
         match event:
             case "recover-fails":
                 error = UnrecoverableError if self._outcome == "exits" else OSError
-                self._recovering.set_exception(error("cannot recover"))
+                self._recovery.set_exception(error("cannot recover"))
             case "launch":
                 if self._outcome == "server-not-started":
                     self.server.address = self._in_use.getsockname()
-                self._recovering.set_result(None)
+                self._recovery.set_result(None)
             case "ready" | "nri-fails":
                 self._listens = event == "ready"
-                self._open_gate("register")
+                self._gate.open("register")
             case "shut-down":
                 chosen = self._outcome.removesuffix("-not-closed")
                 if isinstance(self.service, UpstreamService):
                     self.service.chance = lambda ready: next(each for each in ready if each.startswith(chosen))
-                self._open_gate("shut-down")
+                self._gate.open("shut-down")
             case "run-returns":
                 self._clock.turn(DRAIN_TIMEOUT)
                 await self._until(lambda: self._gate.at == "return", "Run does not come to its end")
-                self._open_gate("return")
+                self._gate.open("return")
             case _:
                 raise UnsupportedError(event)
 
@@ -176,7 +206,7 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
         """Break a component; one of the two folders is removed, the other renamed."""
         parts = self.service.parts
         if event == "monitor-ends":
-            self._feed.put(OSError("the stream is broken"))
+            self._feed.put_nowait(OSError("the stream is broken"))
             return parts.monitor
         if event == "server-ends":
             if self.server.socket is not None:
@@ -199,7 +229,7 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
             self._running = called
             return "ok"
         error = called.exception()
-        return "ok" if error is None else "EXIT" if isinstance(error, faults.ProcessExitError) else "UNKNOWN"
+        return "ok" if error is None else "EXIT" if isinstance(error, ProcessExitError) else "UNKNOWN"
 
     async def _recover(self) -> None:
         """Wait for the event that decides how recovery ends; a second recovery fails."""
@@ -209,10 +239,6 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
             self._recovery = asyncio.get_running_loop().create_future()
             await self._recovery
 
-    async def _handle(self, event: str) -> None:
-        del event
-        await self._handled.wait()
-
     def _listen(self, path: str) -> Callable[[], object]:
         if not self._listens:
             raise OSError(f"cannot listen at {path}")
@@ -220,26 +246,15 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
 
     def _ready(self) -> None:
         if not self.service.is_initialized():
-            self._fault = "it signals that it is ready before it counts as initialised"
+            raise BrokenError("it signals that it is ready before it counts as initialised")
 
     def _fatal(self, error: Exception) -> NoReturn:
         self._outputs.append("exited")
-        raise faults.ProcessExitError from error
+        raise ProcessExitError from error
 
     @property
     def _has_exited(self) -> bool:
         return self.service.position.state == "exited"
-
-    @property
-    def _recovering(self) -> asyncio.Future[None]:
-        if self._recovery is None or self._recovery.done():
-            raise BrokenError("Run does not recover")
-        return self._recovery
-
-    def _open_gate(self, phase: str) -> None:
-        if self._gate.at != phase:
-            raise BrokenError(f"Run does not come to its phase {phase!r}")
-        self._gate.open()
 
     def _waits(self) -> bool:
         """Whether nothing more happens until the next event."""
@@ -247,7 +262,7 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
         if self._running is None or self._running.done() or self._has_exited:
             waits = True
         elif self.service.position.state == "recovering":
-            waits = self._recovery is not None and not self._recovery.done()
+            waits = not self._recovery.done()
         else:
             serves = self.service.position.state == "serving" and all(each.state == "on" for each in parts.required)
             drains = self.service.position.state == "draining" and parts.monitor.state == "stopping"
@@ -263,8 +278,8 @@ class CRIServiceSUT(faults.ServiceSUT[CRIService]):
             error = self._running.exception()
             if error is not None and not isinstance(error, RunError):
                 raise error
-            output = "returned" if error is None else f"returned.{error.what}"
-            self._outputs.append(RETURNED.get(output, output))
+            what = "" if error is None else ".nri" if error.what == "registration" else f".{error.what}"
+            self._outputs.append(f"returned{what}")
         else:
             return
         self._running = None

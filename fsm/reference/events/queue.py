@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final, Generic, TypeVar
 
 from fsm.machine.driver import CannotHappenError, Position
@@ -26,7 +26,7 @@ class QueueShutError(Exception):
     """The queue was shut down."""
 
 
-class Subscription(Driven, Generic[E]):
+class Subscription(Driven, AsyncIterator[E]):
     """A stream of events, for one reader: ``async for event in subscription``.
 
     ``ended`` is whether everything was read after the queue was shut down;
@@ -40,9 +40,6 @@ class Subscription(Driven, Generic[E]):
         self.waiting: deque[E] = deque()
         self.ended = False
         self._changed = asyncio.Event()
-
-    def __aiter__(self) -> Subscription[E]:
-        return self
 
     async def __anext__(self) -> E:
         while self.state == "caught-up":

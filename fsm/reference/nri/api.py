@@ -17,10 +17,9 @@ from fsm.reference.nri.config import Config, default_config
 from fsm.reference.nri.connection import Connection, Plugin, Terms
 from fsm.reference.nri.domain import Domains
 from fsm.reference.nri.lifecycle import RELAYS, EntityStates, Lifecycle
-from fsm.reference.nri.merge import MergedAnswers
 from fsm.reference.nri.messages import NOTHING, Container, Fields, Pod, Request, Update, known
 from fsm.reference.nri.nri_errors import ChangesFailedError, NRIError, RegistrationError
-from fsm.reference.nri.plugins import Plugins, Relayed, relay_outcome
+from fsm.reference.nri.plugins import MergedAnswers, Plugins, Relayed, relay_outcome
 from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 _log = logging.getLogger(__name__)
@@ -68,7 +67,7 @@ class NRI:
         """
         self.config = config or default_config()
         release = self.config.release
-        self._domains: Final = domains or Domains()
+        self.domains: Final = domains or Domains()
         self._pods: Final = EntityStates("nri-pod", release)
         self._containers: Final = EntityStates("nri-container", release)
         self._installed: Final = tuple(plugins)
@@ -160,7 +159,7 @@ class NRI:
         """Make *updates*, as requested by *plugin* if one is given; raises :class:`ChangesFailedError`."""
         with self._life.call("update-containers") as acts:
             if acts:
-                self._plugins.request_updates(plugin, lambda: self._domains.update_containers(updates))
+                self._plugins.request_updates(plugin, lambda: self.domains.update_containers(updates))
 
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
@@ -214,9 +213,9 @@ class NRI:
         relayed = self._plugins.relay(request)
         if relayed.error is None:
             with suppress(ChangesFailedError):
-                self._domains.evict_containers(relayed.merged.evictions)
+                self.domains.evict_containers(relayed.merged.evictions)
             with suppress(ChangesFailedError):
-                self._domains.update_containers(relayed.merged.others)
+                self.domains.update_containers(relayed.merged.others)
         return relayed
 
     def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
@@ -235,14 +234,14 @@ class NRI:
     def _synchronise(self, event: str, connections: Iterable[Connection]) -> str:
         """Send the existing objects to *connections*, and let them join; the outcome of *event*."""
         outcome = self._life.outcomes(event)[0].name
-        pods, containers = self._domains.pods(), self._domains.containers()
+        pods, containers = self.domains.pods(), self.domains.containers()
         if outcome != "unsynchronised":
             self._containers.synchronise(containers)
         for connection in connections:
             skips = outcome == "unsynchronised"
             updates = connection.skip_synchronisation() if skips else connection.synchronise(pods, containers)
             with suppress(ChangesFailedError):
-                self._domains.update_containers(updates)
+                self.domains.update_containers(updates)
             self._plugins.join(connection)
         if event == "start":
             self._open_socket()

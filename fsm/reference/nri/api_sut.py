@@ -10,7 +10,7 @@ from typing import Final
 
 from fsm.reference.clock import TurnedClock
 from fsm.reference.driven import driver
-from fsm.reference.harness import ReferenceSUT, scratch_folder
+from fsm.reference.harness import ReferenceSUT
 from fsm.reference.nri.api import NRI
 from fsm.reference.nri.config import Config, default_config
 from fsm.reference.nri.domain import Domain, Domains
@@ -40,7 +40,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
     def reset(self) -> None:
         super().reset()
         self._release = release(self._profile)
-        self._socket = str(self._scope.enter_context(scratch_folder()) / "nri.sock")
+        self._socket = str(self._new_folder() / "nri.sock")
         self._scope.callback(self._end)
         self._made: list[NRI] = []
         self._outcome = ""

@@ -1,5 +1,6 @@
-"""The metadata of each pod, from which a restart recovers it: one file in a folder for each."""
+"""Pods, and the metadata from which a restart recovers them: one file in a folder for each."""
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -9,6 +10,7 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
+from fsm.machine.driver import Position
 from fsm.reference.container import durable_files
 from fsm.reference.container.world import Exit
 
@@ -32,6 +34,30 @@ class Metadata:
     created_at: int = 0
     exit: Exit | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodStatus(Metadata):
+    """The status of a pod, as a client reads it; ``state`` is what the machine shows."""
+
+    pid: int = 0
+    addresses: tuple[str, ...] = ()
+
+
+class Pod:
+    """A pod in the store, or an absent one; ``watch`` is the task that waits for its exit."""
+
+    def __init__(self, metadata: Metadata, position: Position) -> None:
+        self.id, self.name, self.limits = metadata.id, metadata.name, metadata.limits
+        self.created_at, self.exit = metadata.created_at, metadata.exit
+        self.position = position
+        self.watch: asyncio.Task[None] | None = None
+        self.lock = asyncio.Lock()
+
+    def metadata(self, state: str) -> Metadata:
+        return Metadata(
+            id=self.id, name=self.name, state=state, created_at=self.created_at, exit=self.exit, limits=self.limits
+        )
 
 
 class MetadataStore:

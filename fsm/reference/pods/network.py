@@ -1,12 +1,12 @@
 """The networks of pods: an address for each, leased in a file, as CNI's host-local plugin does."""
 
-import os
 from collections.abc import Iterator
+from contextlib import suppress
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final
 
-from fsm.reference.container.world import WorldError
+from fsm.reference.driven import WorldError
 from fsm.reference.fault_injection import Faults
 
 RANGE: Final = IPv4Network("10.88.0.0/28")
@@ -15,7 +15,7 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 class Leases:
     """Addresses of *network*, each leased by a file in *root* that holds the pod's id.
 
-    Every method may raise :class:`OSError` and :class:`~fsm.reference.container.world.WorldError`, and has a point in
+    Every method may raise :class:`OSError` and :class:`~fsm.reference.driven.WorldError`, and has a point in
     *faults*.
 
     >>> import tempfile
@@ -37,8 +37,16 @@ class Leases:
     def setup(self, pod: str) -> None:
         """Lease the first free address; :meth:`teardown` releases what a failure leaves."""
         self.root.mkdir(parents=True, exist_ok=True)
-        if not any(self._lease(self.root / str(address), pod) for address in self.network.hosts()):
+        # The file of an address appears with its content, or not at all.
+        draft = self.root / f".{pod}"
+        draft.write_text(pod, encoding="utf-8")
+        for address in self.network.hosts():
+            with suppress(FileExistsError):
+                (self.root / str(address)).hardlink_to(draft)
+                break
+        else:
             raise WorldError(f"no address is free in {self.network}")
+        draft.unlink()
         self.faults.point("setup", effect=False)
 
     def teardown(self, pod: str) -> None:
@@ -55,21 +63,6 @@ class Leases:
         self.faults.point("forward", effect=False)
         if not self.addresses(pod):
             raise WorldError(f"{pod} has no network")
-
-    def _lease(self, path: Path, pod: str) -> bool:
-        """Lease the address *path* to *pod*; false if it is leased to another."""
-        if path.exists():
-            return False
-        # The file appears with its content, or not at all.
-        draft = self.root / f".{pod}"
-        draft.write_text(pod, encoding="utf-8")
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            return False
-        finally:
-            draft.unlink()
-        return True
 
     def _of(self, pod: str) -> Iterator[Path]:
         if self.root.is_dir():

@@ -10,13 +10,12 @@ from uuid import uuid4
 
 from fsm.machine.driver import Position
 from fsm.reference.clock import Clock
-from fsm.reference.container.world import Exit, WorldError
-from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_offered, is_noop, raise_reply
+from fsm.reference.container.world import Exit
+from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, first_offered, is_noop, raise_reply
 from fsm.reference.events.backoff import Backoff, HandlerError
-from fsm.reference.pods.containers import Containers
-from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore
+from fsm.reference.fault_injection import Faults
+from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.reference.pods.network import Leases
-from fsm.reference.pods.pod import REMOVED, STOPPED, Pod, PodStatus
 from fsm.reference.pods.stages import FAILURES, MakeError, Stage, make, unmake
 from fsm.reference.sandbox.controller import Controller, SandboxRecord
 from fsm.reference.tasks import Tasks
@@ -24,6 +23,40 @@ from fsm.reference.tasks import Tasks
 MACHINE: Final = "pod-sandbox"
 NOT_READY: Final = "SANDBOX_NOTREADY"
 READY: Final = "SANDBOX_READY"
+
+STOPPED: Final[Mapping[str, tuple[str, ...]]] = {
+    "held": ("not-stopped", "failed", "unmonitored"),
+    "ended": ("half-stopped", "failed", "unmonitored"),
+    "freed": ("stopped",),
+}
+REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
+    "held": ("failed",),
+    "ended": ("half-stopped", "failed"),
+    "freed": ("stopped-only", "failed"),
+    "gone": ("removed",),
+}
+"""The outcomes of a stop and of a removal, by how far they got; the first that the machine offers is meant."""
+
+
+class Containers:
+    """The containers of all pods, of which nothing is kept.
+
+    Every method may raise :class:`~fsm.reference.driven.WorldError`, and has a point in *faults*.
+    """
+
+    def __init__(self, faults: Faults | None = None) -> None:
+        self._faults = Faults() if faults is None else faults
+
+    def create(self, _pod: str) -> None:
+        self._faults.point("create container")
+
+    def stop(self, _pod: str) -> None:
+        """Stop the containers of a pod one after the other, up to the first that cannot be stopped."""
+        self._faults.point("stop containers")
+
+    def remove(self, _pod: str) -> None:
+        """Remove all containers of a pod, in any state; can be repeated."""
+        self._faults.point("remove containers")
 
 
 class Pods:

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from fsm.reference.container.world import WorldError
-from fsm.reference.driven import CallError
+from fsm.reference.driven import CallError, WorldError
 from fsm.reference.tasks import perform
 
 FAILURES: Final = (WorldError, OSError, CallError)

@@ -12,11 +12,10 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.fault_injection import DAMAGE, CrashedError, Damage, Faults, damage, hide, restore
-from fsm.reference.harness import LoopSUT, scratch_folder
-from fsm.reference.pods.containers import Containers
+from fsm.reference.harness import LoopSUT
+from fsm.reference.pods.metadata import Pod
 from fsm.reference.pods.network import Leases
-from fsm.reference.pods.pod import Pod
-from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
+from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Containers, Pods
 from fsm.reference.sandbox.controller import Controller
 from fsm.reference.sandbox.sut import FaultyProcesses
 from fsm.sut import BrokenError, UnsupportedError
@@ -76,7 +75,7 @@ class PodsSUT(LoopSUT[Pods]):
 
     def reset(self) -> None:
         super().reset()
-        self._home = self._scope.enter_context(scratch_folder())
+        self._home = self._new_folder()
         self._runner.get_loop().set_exception_handler(_report)
         self.faults = Faults(self._home)
         self.worlds: dict[str, FaultyProcesses] = {}

@@ -6,7 +6,7 @@ its entry in the list, by way of the features document of its OCI runtime.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel, to_pascal
@@ -121,13 +121,6 @@ class RuntimeHandler:
     features: RuntimeHandlerFeatures | None = None
 
 
-class Service(Protocol):
-    """The introspection service."""
-
-    def plugin_info(self, runtime_path: str, options: Options | None) -> Packed | None:
-        """The ``Extra`` field of the answer, if there is one; raises :class:`IntrospectionError`."""
-
-
 def cri_userns(features: Features) -> str:
     """Whether pods can have user namespaces, as an outcome of the machine; mounts with mapped ids are needed, too.
 
@@ -147,12 +140,11 @@ def cri_userns(features: Features) -> str:
 class Introspection(Driven):
     """One runtime on its way into the list of ``handlers``, under *profile*, such as ``upstream``.
 
-    ``kernel_has_rro`` is whether the kernel has recursive read-only mounts, as Linux has since 5.12. ``failures`` are
+    ``plugin_info`` asks the runtime at a path, with options, for the ``Extra`` field of its answer, if there is one, or
+    raises :class:`IntrospectionError`.  ``kernel_has_rro`` is whether the kernel has recursive read-only mounts, as Linux has since 5.12. ``failures`` are
     the reasons for which nothing is known of a runtime, as containerd logs them.
 
-    >>> class OldShim(Service):
-    ...     def plugin_info(self, runtime_path, options): return None
-    >>> found = Introspection(name="runc", runtime=Runtime(), service=OldShim(), kernel_has_rro=True)
+    >>> found = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda path, options: None, kernel_has_rro=True)
     >>> found.run()
     >>> found.handlers, found.failures
     ([RuntimeHandler(name='runc', features=None)], ['runc: its answer has no features'])
@@ -160,7 +152,7 @@ class Introspection(Driven):
 
     name: str
     runtime: Runtime
-    service: Service
+    plugin_info: Callable[[str, Options | None], Packed | None]
     kernel_has_rro: bool
     default: bool = False
     profile: str = ""
@@ -236,7 +228,7 @@ class Introspection(Driven):
     def _plugin_info(self) -> str:
         assert self.request is not None  # noqa: S101  (this stage follows the request)
         try:
-            self.extra = self.service.plugin_info(*self.request)
+            self.extra = self.plugin_info(*self.request)
         except IntrospectionError as error:
             self._why = str(error)
             return "failed"

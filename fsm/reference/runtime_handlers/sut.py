@@ -59,7 +59,7 @@ class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
         self._fails = False
         runtime = introspection.Runtime(options={})
         self.introspection = self._kind(
-            name=NAME, runtime=runtime, service=self, kernel_has_rro=True, profile=self._profile
+            name=NAME, runtime=runtime, plugin_info=self._plugin_info, kernel_has_rro=True, profile=self._profile
         )
         self._listed = 0
 
@@ -85,7 +85,7 @@ class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
                 found.default = outcome == "default"
         return True
 
-    def plugin_info(self, *_: object) -> Packed | None:
+    def _plugin_info(self, *_: object) -> Packed | None:
         if self._fails:
             raise introspection.IntrospectionError("as arranged")
         return _packed(None)

@@ -8,9 +8,8 @@ from typing import Final, Self
 
 from fsm.machine.driver import Position
 from fsm.reference.clock import Clock
-from fsm.reference.container.recovery import LOST_CODE
-from fsm.reference.container.world import Exit, NoTaskError, WorldError
-from fsm.reference.driven import ABSENT, driver, is_noop, offered, raise_reply
+from fsm.reference.container.world import LOST_CODE, Exit, NoTaskError
+from fsm.reference.driven import ABSENT, WorldError, driver, is_noop, offered, raise_reply
 from fsm.reference.events.backoff import Backoff, HandlerError
 from fsm.reference.sandbox.processes import Processes, WatchError
 from fsm.reference.tasks import Tasks

@@ -10,7 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from fsm.reference.container.world import Exit, NoTaskError, WorldError
+from fsm.reference.container.world import Exit, NoTaskError
+from fsm.reference.driven import WorldError
 from fsm.reference.fault_injection import Faults
 
 PAUSE: Final = ("cat",)
@@ -27,7 +28,7 @@ class WatchError(WorldError):
 class Processes:
     """The world of one sandbox with the directory *root*, on Linux.
 
-    Every method may raise :class:`~fsm.reference.container.world.WorldError`;
+    Every method may raise :class:`~fsm.reference.driven.WorldError`;
     *faults* has a point for each step, by its name.
 
     >>> import tempfile

@@ -12,7 +12,7 @@ from fsm.reference.clock import TurnedClock
 from fsm.reference.container.world import Exit, LateError
 from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.fault_injection import Faults
-from fsm.reference.harness import LoopSUT, scratch_folder, turns
+from fsm.reference.harness import LoopSUT, turns
 from fsm.reference.sandbox.controller import MACHINE, Controller
 from fsm.reference.sandbox.processes import Processes, WatchError
 from fsm.reference.sandbox.upstream import UpstreamController
@@ -98,7 +98,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
 
     def reset(self) -> None:
         super().reset()
-        self._home = self._scope.enter_context(scratch_folder())
+        self._home = self._new_folder()
         self.clock = TurnedClock(hurried=True)
         self.faults = Faults()
         self.worlds: list[FaultyProcesses] = []

@@ -3,9 +3,8 @@
 from contextlib import suppress
 from dataclasses import replace
 
-from fsm.reference.container.recovery import LOST_CODE
-from fsm.reference.container.world import Exit, WorldError
-from fsm.reference.driven import UNKNOWN, CallError, driver, is_noop
+from fsm.reference.container.world import LOST_CODE, Exit
+from fsm.reference.driven import UNKNOWN, CallError, WorldError, driver, is_noop
 from fsm.reference.sandbox.controller import MACHINE, Controller, Sandbox
 from fsm.reference.sandbox.processes import WatchError
 
