@@ -1,6 +1,6 @@
 """What all code that is driven by a machine needs: its driver, a choice among outcomes, and errors as replies."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import cache
 from typing import Final
 
@@ -63,13 +63,12 @@ def offered(position: Position, event: str) -> set[str]:
     return {way.name for way in position.outcomes(event)}
 
 
-def first_offered(position: Position, event: str, wanted: Iterable[str]) -> str:
-    """The first of the outcomes *wanted* that *event* may have at *position*; the empty string if it may have none.
+def first_of(names: Collection[str], *wanted: str) -> str:
+    """The first of the outcomes *wanted* that is one of *names*; the empty string if none is.
 
-    >>> first_offered(driver("container-status").position(), "create", ("started", "failed"))
+    >>> first_of(offered(driver("container-status").position(), "create"), "started", "failed")
     'failed'
     """
-    names = offered(position, event)
     return next((each for each in wanted if each in names), "")
 
 

@@ -33,9 +33,17 @@ from fsm.reference.criservice.components import (
     Watches,
     until,
 )
-from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
 from fsm.reference.criservice.parts_sut import ConstructionSUT, Feed, MonitorSUT
-from fsm.reference.criservice.service import CloseError, CRIService, Parts, RunError, exit_process
+from fsm.reference.criservice.service import (
+    CloseError,
+    Construction,
+    ConstructionError,
+    CRIService,
+    Makers,
+    Parts,
+    RunError,
+    exit_process,
+)
 from fsm.reference.criservice.sut import CRIServiceSUT
 from fsm.reference.criservice.upstream import UpstreamConstruction, UpstreamService, UpstreamSyncer
 from fsm.reference.driven import driver

@@ -146,7 +146,7 @@ class AnyPart(Connection):
     """Does not check whether a plugin waits for more."""
 
     def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
-        self._send(lambda: self.plugin.synchronize(pods, containers))
+        self._call(lambda: self.plugin.synchronize(pods, containers), "synchronise")
         self._take("synchronise", "part")
 
 
@@ -154,7 +154,7 @@ class SynchronisesTwice(Connection):
     """Sends the last part twice."""
 
     def synchronise_last(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        self._send(lambda: self.plugin.synchronize(pods, containers))
+        self._call(lambda: self.plugin.synchronize(pods, containers), "synchronise")
         return super().synchronise_last(pods, containers)
 
 

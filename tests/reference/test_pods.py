@@ -19,7 +19,7 @@ from fsm.conformance.suite import conform, replay
 from fsm.library import load
 from fsm.reference.container.container import Container
 from fsm.reference.container.world import Exit, SimulatedWorld
-from fsm.reference.driven import CallError, WorldError, first_offered, is_noop
+from fsm.reference.driven import CallError, WorldError, first_of, is_noop, offered
 from fsm.reference.harness import turns
 from fsm.reference.pods.metadata import Pod, PodStatus
 from fsm.reference.pods.network import Leases
@@ -504,7 +504,7 @@ class RemovesWithoutStop(Pods):
         pod = self._get(id)
         if not is_noop(pod.position, "remove"):
             await self._delete(pod)
-        self._take(pod, "remove", first_offered(pod.position, "remove", ("removed",)))
+        self._take(pod, "remove", first_of(offered(pod.position, "remove"), "removed"))
 
 
 class ReadyAfterAFailedStop(Pods):

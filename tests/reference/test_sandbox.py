@@ -24,7 +24,7 @@ from fsm.reference.driven import CallError, WorldError, driver
 from fsm.reference.harness import turns
 from fsm.reference.sandbox.controller import MACHINE, Controller, Sandbox
 from fsm.reference.sandbox.processes import Processes
-from fsm.reference.sandbox.sut import FaultyProcesses, PodSandboxSUT
+from fsm.reference.sandbox.sut import PodSandboxSUT
 from fsm.reference.sandbox.upstream import UpstreamController
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class Place:
         self.clock = TurnedClock(hurried=True)
         self.outputs: list[str] = []
         self.root = root
-        self.worlds: list[FaultyProcesses] = []
+        self.worlds: list[Processes] = []
         self.controller = kind(self._make, self.clock, on_exit=lambda _: self.outputs.append("wake"))
 
     @property
-    def world(self) -> FaultyProcesses:
+    def world(self) -> Processes:
         return self.worlds[-1]
 
     @property
@@ -65,10 +65,9 @@ class Place:
             self.clock.time += 1
             await self.controller.retries.tick()
 
-    def _make(self, name: str) -> FaultyProcesses:
+    def _make(self, name: str) -> Processes:
         if not self.worlds or name not in self.controller._store:
-            self.worlds.append(FaultyProcesses(self.root / str(len(self.worlds)), self.outputs))
-            self.worlds[-1].gate.set()
+            self.worlds.append(Processes(self.root / str(len(self.worlds)), hook=lambda: self.outputs.append("hook")))
         return self.world
 
 

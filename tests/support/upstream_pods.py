@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from fsm.machine.driver import Position
-from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_offered, is_noop
+from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_of, is_noop, offered
 from fsm.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
 from fsm.reference.pods.stages import FAILURES, MakeError, Stage, unmake
@@ -80,7 +80,7 @@ class UpstreamPods(Pods):
             wanted = ("not-stopped", "failed", "not-freed")
             if reached == "freed":
                 wanted = ("record-follows", "unmonitored", "stopped", "ignored")
-        self._take(pod, "stop", first_offered(pod.position, "stop", wanted), why)
+        self._take(pod, "stop", first_of(offered(pod.position, "stop"), *wanted), why)
 
     async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)
         """Remove; the pod leaves the store before its metadata are deleted."""

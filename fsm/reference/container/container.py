@@ -53,7 +53,8 @@ class Container(Effects, Driven):
             self.clear()
         except WorldError:
             if root.exists():
-                before, outcome = _state_before(root, world), "skipped"
+                storage, task, _ = _left(root, world)
+                before, outcome = _state(storage.get(), task), "skipped"
         self.position = driver(MACHINE).position(before)
         self.position.take("restart", outcome)
         self._check()
@@ -156,12 +157,6 @@ def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
         except OSError:  # the next restart does the same again
             storage.update(lambda _: after)
     return _state(before, task), storage
-
-
-def _state_before(root: Path, world: SimulatedWorld) -> str:
-    """The machine's state before a restart that leaves everything as it is, as far as it can be known."""
-    storage, task, _ = _left(root, world)
-    return _state(storage.get(), task)
 
 
 def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None, bool]:

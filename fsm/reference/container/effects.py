@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from fsm.reference.container.record import Resources, Status
 from fsm.reference.container.storage import StatusStorage, store
 from fsm.reference.container.world import LOST_CODE, Exit, LateError, NoRecordError, NoTaskError, SimulatedWorld
-from fsm.reference.driven import WorldError
+from fsm.reference.driven import WorldError, first_of
 
 Effect: TypeAlias = Callable[[set[str]], str]
 
@@ -59,7 +59,7 @@ class Effects:
         return "created"
 
     def _begin_start(self, names: set[str]) -> str:
-        found = _first(names, self._look("begins"), "no-info")
+        found = first_of(names, self._look("begins"), "no-info")
         if found == "begins":
             self._flag(starting=True)
         return found
@@ -91,14 +91,14 @@ class Effects:
             return self._look("ignored")
         killed = self._kill(exit_follows="gone-already" in names)
         outcome = {"killed": "stopped", "killed-only": "stopped-late"}.get(killed, killed)
-        return _first(names, outcome, "cut-short", "failed")
+        return first_of(names, outcome, "cut-short", "failed")
 
     def _begin_removal(self, names: set[str]) -> str:
         if self.storage is None:  # skipped by a restart
             self.world.forget()
             self.clear()
             return ""
-        found = self._look(_first(names, "begins", "killed", "refused"))
+        found = self._look(first_of(names, "begins", "killed", "refused"))
         if found == "no-record":
             self.clear()
             self.storage = None
@@ -106,7 +106,7 @@ class Effects:
             found = self._kill()
         if found in {"begins", "killed"}:
             self._flag(removing=True)
-        return _first(names, found, "not-killed", "refused")
+        return first_of(names, found, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
         """End the process and record it; with *exit_follows*, an exit that has happened is recorded by its own event."""
@@ -193,7 +193,3 @@ class Effects:
         StatusStorage(self.root, Status()).delete()
         with suppress(OSError):
             self.root.rmdir()
-
-
-def _first(names: set[str], *wanted: str) -> str:
-    return next(each for each in wanted if each in names)

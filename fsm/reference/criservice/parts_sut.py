@@ -16,8 +16,7 @@ from fsm.reference.criservice.components import (
     Syncer,
     Watches,
 )
-from fsm.reference.criservice.construction import Construction, ConstructionError, Makers
-from fsm.reference.criservice.service import nothing
+from fsm.reference.criservice.service import Construction, ConstructionError, Makers, nothing
 from fsm.reference.criservice.upstream import UpstreamConstruction
 from fsm.reference.harness import K, LoopSUT
 from fsm.reference.nri.api import NRI
@@ -79,7 +78,7 @@ class Feed(asyncio.Queue[str | Exception], AsyncIterator[tuple[str, str]]):
 
 
 class ConstructionSUT(ServiceSUT[Construction]):
-    """A :class:`~fsm.reference.criservice.construction.Construction` under test; it shows what runs."""
+    """A :class:`~fsm.reference.criservice.service.Construction` under test; it shows what runs."""
 
     machine = "service-construction"
     kinds = (Construction, UpstreamConstruction)

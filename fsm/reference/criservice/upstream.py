@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from fsm.reference.criservice.components import Component, Syncer, until
-from fsm.reference.criservice.construction import Construction, ConstructionError
-from fsm.reference.criservice.service import CloseError, CRIService, RunError
+from fsm.reference.criservice.service import CloseError, Construction, ConstructionError, CRIService, RunError
 from fsm.reference.nri.messages import Container, Pod
 
 

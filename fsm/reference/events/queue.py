@@ -169,8 +169,6 @@ class EventQueue(Generic[E]):
         return subscription
 
     def leave(self, subscription: Subscription[E]) -> None:
-        if not subscription.position.outcomes("unsubscribe"):
-            return
         before = subscription.state
         subscription.position.take("unsubscribe")
         if subscription in self._subscriptions:

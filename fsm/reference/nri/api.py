@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from fsm.reference.nri.config import Config, default_config
@@ -147,7 +146,7 @@ class NRI:
         block = self._sync.block()
         if not self._life.block():
             block.unblock()
-            return PluginSyncBlock()
+            return block
 
         def unblock() -> None:
             self._life.unblock()
@@ -190,20 +189,20 @@ class NRI:
             return
         relayed: Future[None] = Future()
         self._exits.add(relayed)
-        run, name = partial(self._relay_exit_on_thread, pod, container, relayed), f"exit of {container.id}"
-        threading.Thread(target=run, name=name, daemon=True).start()
+
+        def relay() -> None:
+            try:
+                self._relay_exit(pod, container)
+            except NRIError as error:
+                _log.info("exit of container %s: %s", container.id, error)
+            finally:
+                self._exits.discard(relayed)
+                relayed.set_result(None)
+
+        threading.Thread(target=relay, name=f"exit of {container.id}", daemon=True).start()
 
     def wait_for_exits(self) -> None:
         wait(set(self._exits))  # several threads that join one thread may trip over each other in CPython 3.11
-
-    def _relay_exit_on_thread(self, pod: Pod, container: Container, relayed: Future[None]) -> None:
-        try:
-            self._relay_exit(pod, container)
-        except NRIError as error:
-            _log.info("exit of container %s: %s", container.id, error)
-        finally:
-            self._exits.discard(relayed)
-            relayed.set_result(None)
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.relay("notify-exit", pod, container)

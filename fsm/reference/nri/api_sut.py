@@ -90,13 +90,6 @@ class NriApiSUT(ReferenceSUT[NRI]):
             "update-containers": lambda: self._update_containers(outcome),
         }
 
-    def _happen(self, event: str) -> object:
-        """Call the interface; without one, a disabled one."""
-        try:
-            return super()._happen(event)
-        except ValueError as error:
-            raise NRIError(str(error), code="INVALID_ARGUMENT") from error
-
     def _mend(self) -> None:
         self._outcome = ""
         self._plugin.answers = {}
@@ -104,12 +97,16 @@ class NriApiSUT(ReferenceSUT[NRI]):
 
     @property
     def _here(self) -> NRI:
-        """The interface that was made first; the others must not affect it."""
+        """The interface that was made first, which the others must not affect; a disabled one if there is none."""
         return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
 
     def _new(self, outcome: str) -> None:
         request = -1 if outcome == "failed" else TIMEOUT
-        self._make(Config(disable=outcome == "disabled", plugin_request_timeout=request, release=self._release))
+        try:
+            config = Config(disable=outcome == "disabled", plugin_request_timeout=request, release=self._release)
+        except ValueError as error:
+            raise NRIError(str(error), code="INVALID_ARGUMENT") from error
+        self._make(config)
 
     def _make(self, config: Config) -> None:
         config = replace(

@@ -1,9 +1,12 @@
-"""The connection of one plugin, from its start to its end, driven by the machine ``nri-plugin``."""
+"""The connection of one plugin, from its start to its end, driven by the machine ``nri-plugin``, and its thread."""
 
 import logging
 import re
+import threading
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Final, Protocol, TypeVar
 
 from fsm.reference.clock import Clock
@@ -11,7 +14,6 @@ from fsm.reference.driven import UNKNOWN, Driven, driver
 from fsm.reference.nri.config import Config
 from fsm.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, Update, subscribed
 from fsm.reference.nri.nri_errors import NRIError, PluginLateError, PluginLostError, RegistrationError
-from fsm.reference.nri.plugin_thread import PluginLocal, PluginThread
 
 _log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -60,6 +62,76 @@ class Plugin(Protocol):
         return
 
 
+class PluginLocal(threading.local):
+    """Whether the current thread is that of a plugin."""
+
+    on_plugin_thread = False
+
+
+class PluginThread:
+    """A thread that runs calls of a plugin one after the other, which time out by *clock*; it marks itself in *local*.
+
+    >>> thread = PluginThread(Clock(), PluginLocal())
+    >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
+    42
+    >>> thread.end()
+    >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
+    Traceback (most recent call last):
+        ...
+    fsm.reference.nri.nri_errors.PluginLostError: it is closed
+    """
+
+    def __init__(self, clock: Clock, local: PluginLocal) -> None:
+        self._clock: Final = clock
+        self._local: Final = local
+        self._changed: Final = threading.Condition()
+        self._jobs: Final[SimpleQueue[Callable[[], None] | None]] = SimpleQueue()
+        self._thread: Final = threading.Thread(target=self._work, daemon=True)
+        self._ended = False
+
+    def rename(self, name: str) -> None:
+        self._thread.name = name
+
+    def call(self, function: Callable[[], T], *, until: float) -> T:
+        """The result of *function* on the thread, or its exception.
+
+        Raises :class:`PluginLateError` after *until*, and :class:`PluginLostError` on an ended thread.
+        """
+        if self._ended:
+            raise PluginLostError("it is closed")
+        if not self._thread.is_alive():
+            self._thread.start()
+        future: Future[T] = Future()
+
+        def job() -> None:
+            try:
+                future.set_result(function())
+            except BaseException as error:  # noqa: BLE001  (the caller raises it, and this thread goes on)
+                future.set_exception(error)
+            with self._changed:
+                self._changed.notify_all()
+
+        begin = self._clock.now()
+        self._jobs.put(job)
+        with self._changed:
+            if not self._clock.wait(self._changed, future.done, until=until):
+                raise PluginLateError(f"did not answer in {max(0.0, until - begin):.3g} seconds")
+        error = future.exception()
+        if error is not None and not isinstance(error, Exception):
+            raise PluginLostError(f"ended its thread: {error!r}") from error
+        return future.result()
+
+    def end(self) -> None:
+        """End the thread after the calls that have begun."""
+        self._ended = True
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        self._local.on_plugin_thread = True
+        while (job := self._jobs.get()) is not None:
+            job()
+
+
 @dataclass(slots=True, kw_only=True)
 class Terms:
     """The settings of connections, which may change while they exist.
@@ -76,7 +148,6 @@ class Terms:
 class Connection(Driven):
     """The connection of *plugin* on *terms*.  Not thread-safe.
 
-    >>> import threading
     >>> class Slow(Plugin):
     ...     index, name, events = "10", "slow", ("StopContainer",)
     ...     def synchronize(self, pods, containers): return ()
@@ -137,9 +208,7 @@ class Connection(Driven):
         self.configure()
 
     def await_registration(self) -> None:
-        """Let the plugin register, unless it need not; raises :class:`RegistrationError` if it fails to, or is late."""
-        if self.state != "registering":
-            return
+        """Let the plugin register; raises :class:`RegistrationError` if it fails to, or is late."""
         try:
             name, index = self._thread.call(lambda: (self.plugin.name, self.plugin.index), until=self._deadline)
         except PluginLateError as error:
@@ -186,7 +255,7 @@ class Connection(Driven):
 
     def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
         """Send some of the existing objects; raises as :meth:`synchronise`, also if the plugin does not wait for more."""
-        if not self._send(lambda: self.plugin.synchronize_part(pods, containers)):
+        if not self._call(lambda: self.plugin.synchronize_part(pods, containers), "synchronise"):
             self._take("synchronise", "not-split")
             message = f"plugin {self.name} does not handle synchronisation in parts"
             raise RegistrationError(message, code="FAILED_PRECONDITION")
@@ -194,7 +263,7 @@ class Connection(Driven):
 
     def synchronise_last(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
         """Send the last of the existing objects; raises as :meth:`synchronise`."""
-        updates = self._send(lambda: self.plugin.synchronize(pods, containers))
+        updates = self._call(lambda: self.plugin.synchronize(pods, containers), "synchronise")
         self._take("synchronise", "ok")
         return updates
 
@@ -273,9 +342,13 @@ class Connection(Driven):
         self._thread.rename(f"plugin {self.name}")
 
     def _call(self, function: Callable[[], T], event: str) -> T:
-        """The result of *function* within the timeout of one request; an error is an outcome of *event*."""
+        """The result of *function* within the timeout of one request; an error is an outcome of *event*.
+
+        All messages of the synchronisation share one timeout.
+        """
         if not self._synchronising:
             self._deadline = self._terms.clock.now() + self._terms.config.request_timeout
+        self._synchronising = event == "synchronise"
         try:
             return self._thread.call(function, until=self._deadline)
         except Exception as error:
@@ -288,9 +361,3 @@ class Connection(Driven):
                     self._take(event, "error")
             code = error.code if isinstance(error, NRIError | PluginLostError) else UNKNOWN
             raise RegistrationError(f"plugin {self.name} could not be {event}d: {error}", code=code) from error
-
-    def _send(self, message: Callable[[], T]) -> T:
-        """The answer to a *message* of the synchronisation; all messages share one timeout."""
-        answer = self._call(message, "synchronise")
-        self._synchronising = True
-        return answer

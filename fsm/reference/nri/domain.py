@@ -36,18 +36,15 @@ class Domain:
     def get_container(self, container_id: str) -> Container | None:
         return next((each for each in self.containers if each.id == container_id), None)
 
-    def update_container(self, update: Update) -> None:
+    def update_container(self, update: Update | Eviction) -> None:
         """Make *update*; raises any exception if it cannot be made."""
-        self._change(update)
+        if update.container_id in self.stubborn:
+            raise OSError(f"container {update.container_id} cannot be changed")
+        self.done.append(update)
 
     def evict_container(self, eviction: Eviction) -> None:
-        """Make *eviction*; raises any exception if it cannot be made."""
-        self._change(eviction)
-
-    def _change(self, change: Update | Eviction) -> None:
-        if change.container_id in self.stubborn:
-            raise OSError(f"container {change.container_id} cannot be changed")
-        self.done.append(change)
+        """Make *eviction* as :meth:`update_container` makes an update."""
+        self.update_container(eviction)
 
 
 class Domains:
@@ -83,17 +80,14 @@ class Domains:
 
         Raises :class:`ChangesFailedError` with those that failed and must not, after all were tried.
         """
-        failed = self._change(updates, lambda domain, update: domain.update_container(update))
-        if required := [update for update in failed if not update.ignore_failure]:
-            raise ChangesFailedError(required)
+        self._change(updates, lambda domain, update: domain.update_container(update))
 
     def evict_containers(self, evictions: Iterable[Eviction]) -> None:
         """Make *evictions* as :meth:`update_containers` makes updates."""
-        if failed := self._change(evictions, lambda domain, eviction: domain.evict_container(eviction)):
-            raise ChangesFailedError(failed)
+        self._change(evictions, lambda domain, eviction: domain.evict_container(eviction))
 
-    def _change(self, changes: Iterable[_Change], make: Callable[[Domain, _Change], None]) -> list[_Change]:
-        """*make* all *changes*; those that failed."""
+    def _change(self, changes: Iterable[_Change], make: Callable[[Domain, _Change], None]) -> None:
+        """*make* all *changes*; raises as :meth:`update_containers`."""
         failed = []
         for change in changes:
             domain = next((each for each in self._all() if each.get_container(change.container_id) is not None), None)
@@ -103,8 +97,10 @@ class Domains:
                 make(domain, change)
             except Exception:  # noqa: BLE001  (a domain may raise anything)
                 _log.exception("%s failed", change)
-                failed.append(change)
-        return failed
+                if not (isinstance(change, Update) and change.ignore_failure):
+                    failed.append(change)
+        if failed:
+            raise ChangesFailedError(failed)
 
     def _all(self) -> tuple[Domain, ...]:
         with self._lock:

@@ -2,16 +2,16 @@
 
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final
 
 from fsm.machine import Outcome
 from fsm.machine.driver import Position
 from fsm.machine.table import tabulate
 from fsm.reference.driven import Driven, driver
+from fsm.reference.nri.connection import PluginLocal
 from fsm.reference.nri.messages import Container
 from fsm.reference.nri.nri_errors import NRIError, NRIStoppedError, ReentrantError
-from fsm.reference.nri.plugin_thread import PluginLocal
 
 RELAYS: Final = {
     **dict.fromkeys(("update-pod-sandbox", "post-update-pod-sandbox"), "relay-pod-update"),
@@ -47,13 +47,10 @@ class Lifecycle(Driven):
 
     def accepts(self, event: str) -> bool:
         """Whether *event* needs any action; raises the error that the machine replies, or :class:`ReentrantError`."""
-        if self._holder != threading.get_ident() and not self._local.on_plugin_thread:
-            return self._acts(event)
-        with suppress(NRIError):
-            if not self._acts(event):
-                return False
-        message = "a plugin or domain that is being asked cannot ask: return updates with the answer, or ask later"
-        raise ReentrantError(message)
+        if self._holder == threading.get_ident() or self._local.on_plugin_thread:
+            message = "a plugin or domain that is being asked cannot ask: return updates with the answer, or ask later"
+            raise ReentrantError(message)
+        return self._acts(event)
 
     @contextmanager
     def call(self, event: str) -> Iterator[bool]:

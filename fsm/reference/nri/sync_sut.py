@@ -5,7 +5,7 @@ A thread that waits continues only after an event for it, so that each step can 
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from functools import partial
 from queue import SimpleQueue
 from typing import Final
@@ -16,7 +16,7 @@ from fsm.reference.driven import driver
 from fsm.reference.harness import ReferenceSUT
 from fsm.reference.nri.sync_lock import SyncLock
 from fsm.reference.nri.upstream import UpstreamSyncLock
-from fsm.sut import BrokenError, UnsupportedError
+from fsm.sut import BrokenError
 
 REGISTRATION: Final = 5.0
 """Timeout of a plugin in seconds, by a clock that stands still."""
@@ -48,16 +48,11 @@ class _Process(threading.Thread):
         self._enter = enter
 
     def run(self) -> None:
-        entered: list[ExitStack] = []
-        while (order := self.orders.get()) != "end":
-            if order == "enter":
-                stack = ExitStack()
-                stack.enter_context(self._enter())
-                entered.append(stack)
-            else:
-                entered.pop().close()
-        for stack in reversed(entered):
-            stack.close()
+        while (order := self.orders.get()) == "enter":
+            with self._enter():
+                self.run()
+        if order == "end":  # what was entered before has to be left, too
+            self.orders.put(order)
 
 
 class PluginSyncSUT(ReferenceSUT[SyncLock]):
@@ -99,8 +94,6 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
     def do(self, event: str) -> str:
         """Let the process of *event* follow its order, until it has done so or waits."""
         name, _, number = event.partition(".")
-        if name not in ORDERS:
-            raise UnsupportedError(f"the reference of plugin-sync has no event {event!r}")
         process = self._processes[f"call.{number}" if number else "plugin"]
         if ORDERS[name] == "go":
             process.may_go = True

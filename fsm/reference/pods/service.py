@@ -11,7 +11,7 @@ from uuid import uuid4
 from fsm.machine.driver import Position
 from fsm.reference.clock import Clock
 from fsm.reference.container.world import Exit
-from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, first_offered, is_noop, raise_reply
+from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, first_of, is_noop, offered, raise_reply
 from fsm.reference.events.backoff import Backoff, HandlerError
 from fsm.reference.fault_injection import Faults
 from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore, Pod, PodStatus
@@ -225,7 +225,7 @@ class Pods:
         pod = Pod(found, self._position(found.state))
         wanted = {READY: ("ready", "unknown"), NOT_READY: ("notready",)}.get(record.state, ("unknown",))
         before = pod.position.state
-        self._take(pod, "restart", first_offered(pod.position, "restart", wanted))
+        self._take(pod, "restart", first_of(offered(pod.position, "restart"), *wanted))
         if pod.position.state != before:
             pod.exit = pod.exit or record.exit
             with suppress(OSError):
@@ -286,7 +286,7 @@ class Pods:
             reached, why = await self._tear_down(pod)
             if reached == "freed":
                 reached, why = await then(pod)
-            outcome = first_offered(pod.position, event, outcomes[reached])
+            outcome = first_of(offered(pod.position, event), *outcomes[reached])
             to = next(way.to for way in pod.position.outcomes(event) if way.name == outcome or not outcome)
             if to not in {ABSENT, "stopped", pod.position.state}:
                 with suppress(OSError):

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import cycle
+from functools import partial
+from itertools import count, cycle
 from pathlib import Path
-from time import time_ns
 from typing import Any, Final
 
 from fsm.reference.clock import TurnedClock
@@ -17,7 +17,7 @@ from fsm.reference.pods.metadata import Pod
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Containers, Pods
 from fsm.reference.sandbox.controller import Controller
-from fsm.reference.sandbox.sut import FaultyProcesses
+from fsm.reference.sandbox.processes import Processes
 from fsm.sut import BrokenError, UnsupportedError
 
 NAME: Final = "pod"
@@ -78,8 +78,9 @@ class PodsSUT(LoopSUT[Pods]):
         self._home = self._new_folder()
         self._runner.get_loop().set_exception_handler(_report)
         self.faults = Faults(self._home)
-        self.worlds: dict[str, FaultyProcesses] = {}
+        self.worlds: dict[str, Processes] = {}
         self.containers = Containers(self.faults)
+        self._now = partial(next, count(1_001))
         self._limits, self._last, self._restart_to = 0, ABSENT, ""
         self._start()
 
@@ -204,7 +205,7 @@ class PodsSUT(LoopSUT[Pods]):
             if not self.faults.crashed:
                 await asyncio.wait([watch])
         else:
-            self.pods.exited(pod, Exit(9, time_ns()))
+            self.pods.exited(pod, Exit(9, self._now()))
 
     async def _restart(self) -> None:
         await self.pods.close()
@@ -226,10 +227,9 @@ class PodsSUT(LoopSUT[Pods]):
     def _disk(self) -> Path:
         return self._home / "pods" / self._last
 
-    def _world(self, name: str) -> FaultyProcesses:
+    def _world(self, name: str) -> Processes:
         if name not in self.worlds:
-            self.worlds[name] = FaultyProcesses(self._home / f"pause-{name}", [], faults=self.faults)
-            self.worlds[name].gate.set()
+            self.worlds[name] = Processes(self._home / f"pause-{name}", faults=self.faults, now=self._now)
             self._scope.callback(self.worlds[name].end)
         return self.worlds[name]
 

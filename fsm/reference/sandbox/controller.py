@@ -264,8 +264,6 @@ class Controller:
             if not sandbox.world.task():
                 return "gone", ""
             sandbox.world.delete()
-        except NoTaskError:
-            return "gone", ""
         except WorldError as error:
             return "kept", str(error)
         return success, ""

@@ -2,15 +2,15 @@
 
 import asyncio
 import os
-import select
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from fsm.reference.container.world import Exit, NoTaskError
+from fsm.reference.container.world import Exit, LateError, NoTaskError
 from fsm.reference.driven import WorldError
 from fsm.reference.fault_injection import Faults
 
@@ -26,10 +26,11 @@ class WatchError(WorldError):
 
 
 class Processes:
-    """The world of one sandbox with the directory *root*, on Linux.
+    """The world of one sandbox with the directory *root*, on Linux; *now* is its clock.
 
-    Every method may raise :class:`~fsm.reference.driven.WorldError`;
-    *faults* has a point for each step, by its name.
+    *hook* is called when its task was deleted, as plugins of NRI 0.1 are notified.
+    Every method may raise :class:`~fsm.reference.driven.WorldError`; *faults* has a point for each step, by its name.
+    Exits are reported while the ``gate`` is open, and the report ``breaks`` once.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -45,15 +46,23 @@ class Processes:
     False
     """
 
-    def __init__(self, root: Path, *, faults: Faults | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        faults: Faults | None = None,
+        hook: Callable[[], object] = bool,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
         self.root = root
         self.faults = Faults() if faults is None else faults
+        self.hook = hook
+        self.now = now
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.breaks = False
         self._process: subprocess.Popen[bytes] | None = None
-        self._pidfd = -1
         self._exit: Exit | None = None
-
-    def now(self) -> int:
-        return time.time_ns()
 
     def pretend(self, step: str) -> None:
         """Do a *step* that has nothing to do here: ``read``, ``describe`` or ``forget`` what containerd has in files."""
@@ -66,7 +75,6 @@ class Processes:
             self.root.mkdir()
             (self.root / "hosts").touch()
             self._process = subprocess.Popen(PAUSE, stdin=subprocess.PIPE)  # noqa: S603  (a constant)
-            self._pidfd = os.pidfd_open(self._process.pid)
         except OSError as error:
             raise WorldError(str(error)) from error
         self.faults.point("run", effect=False)
@@ -83,7 +91,10 @@ class Processes:
         return self._running().pid
 
     def task(self) -> bool:
-        """Whether there is a task: a process, or the remains of one that was not deleted."""
+        """Whether there is a task: a process, or the remains of one that the fault ``no task`` deletes."""
+        self.faults.point("task", effect=False)
+        if "no task" in self.faults and self._process is not None:
+            self.delete()
         return self._process is not None
 
     def ended(self) -> Exit | None:
@@ -94,10 +105,18 @@ class Processes:
 
     async def exited(self) -> Exit:
         """Wait until the process has ended; raises :class:`WatchError` too."""
+        await self.gate.wait()
+        if self.breaks:
+            self.breaks = False
+            self.gate.clear()
+            raise WatchError("the stream has ended")
+        return await self._wait()
+
+    async def _wait(self) -> Exit:
         while (ended := self.ended()) is None:
             loop = asyncio.get_running_loop()
             seen = asyncio.Event()
-            descriptor = os.dup(self._pidfd)
+            descriptor = os.pidfd_open(self._running().pid)
             loop.add_reader(descriptor, seen.set)
             try:
                 await seen.wait()
@@ -114,22 +133,18 @@ class Processes:
 
     async def dead(self) -> Exit:
         """Wait for the end of a killed process; raises :class:`~fsm.reference.container.world.LateError` if that takes too long."""
-        return await Processes.exited(self)
+        ended = await self._wait()
+        if "late" in self.faults:
+            raise LateError(ended)
+        return ended
 
     def delete(self) -> None:
         """Delete the task, and kill it first if it runs; raises :class:`~fsm.reference.container.world.NoTaskError`."""
         self.faults.point("delete")
-        process = self._running()
-        process.kill()
-        select.select([self._pidfd], [], [])
+        with self._running() as process:  # closes its input, and waits for its end
+            process.kill()
         self.ended()
-        if process.stdin is not None:
-            process.stdin.close()
         self._process = None
-        os.close(self._pidfd)
-
-    def hook(self) -> None:
-        """Notify plugins of NRI 0.1 that the task was deleted: there are none."""
 
     def clean(self) -> None:
         """Clean up the files of a stopped sandbox; can be repeated."""
@@ -139,6 +154,20 @@ class Processes:
     def clear(self) -> None:
         self.faults.point("clear", effect=False)
         shutil.rmtree(self.root, ignore_errors=True)
+
+    def die(self) -> None:
+        """End the process with a signal, as if by itself."""
+        if self.runs():
+            self._running().terminate()
+            self._running().wait()
+
+    def runs(self) -> bool:
+        return self._process is not None and self.ended() is None
+
+    def end(self) -> None:
+        """Delete everything, whatever fails."""
+        self.faults.clear()
+        self.undo()
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:

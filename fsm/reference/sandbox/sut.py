@@ -1,20 +1,19 @@
 """The reference sandbox controller under test, with real processes that can fail."""
 
 import asyncio
-import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
+from itertools import count
 from typing import Any, Final
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.clock import TurnedClock
-from fsm.reference.container.world import Exit, LateError
+from fsm.reference.container.world import Exit
 from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.fault_injection import Faults
 from fsm.reference.harness import LoopSUT, turns
 from fsm.reference.sandbox.controller import MACHINE, Controller
-from fsm.reference.sandbox.processes import Processes, WatchError
+from fsm.reference.sandbox.processes import Processes
 from fsm.reference.sandbox.upstream import UpstreamController
 from fsm.sut import BrokenError, UnsupportedError
 
@@ -42,53 +41,6 @@ NOT_UPSTREAM: Final = frozenset({"undone", "left-over", "kept", "kept-uncleaned"
 """Outcomes that containerd has not."""
 
 
-class FaultyProcesses(Processes):
-    """Processes that fail at *faults*; exits are seen while the ``gate`` is open, and the watch ``breaks`` once."""
-
-    def __init__(self, root: Path, outputs: list[str], *, faults: Faults | None = None) -> None:
-        super().__init__(root, faults=faults)
-        self.gate = asyncio.Event()
-        self.breaks = False
-        self._outputs = outputs
-
-    def task(self) -> bool:
-        """Whether there is a task; the fault ``no task`` deletes it first."""
-        self.faults.point("task", effect=False)
-        if "no task" in self.faults and super().task():
-            self.delete()
-        return super().task()
-
-    async def exited(self) -> Exit:
-        await self.gate.wait()
-        if self.breaks:
-            self.breaks = False
-            self.gate.clear()
-            raise WatchError("the stream has ended")
-        return await super().exited()
-
-    async def dead(self) -> Exit:
-        ended = await super().dead()
-        if "late" in self.faults:
-            raise LateError(ended)
-        return ended
-
-    def hook(self) -> None:
-        self._outputs.append("hook")
-
-    def die(self) -> None:
-        """End the process with a signal, as if by itself."""
-        if self._process is not None and self.ended() is None:
-            self._process.send_signal(signal.SIGTERM)
-            self._process.wait()
-
-    def runs(self) -> bool:
-        return super().task() and self.ended() is None
-
-    def end(self) -> None:
-        self.faults.clear()
-        self.undo()
-
-
 class PodSandboxSUT(LoopSUT[Controller]):
     """A :class:`~fsm.reference.sandbox.controller.Controller` under test."""
 
@@ -101,7 +53,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         self._home = self._new_folder()
         self.clock = TurnedClock(hurried=True)
         self.faults = Faults()
-        self.worlds: list[FaultyProcesses] = []
+        self._numbers = count()
         self._waiting: asyncio.Task[Exit] | None = None
         self.controller = self._kind(self._world, self.clock, on_exit=lambda _: self._outputs.append("wake"))
         self._runner.run(self._begin())
@@ -148,7 +100,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
             "status": lambda: controller.status(POD),
             "platform": lambda: controller.platform(POD),
             "update": lambda: controller.update(POD),
-            "exit": lambda: self._last_world().die(),
+            "exit": self._last.world.die,
             "handle": self._handle,
             "unwatched": self._break_watch,
         }
@@ -169,7 +121,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         """Let the watch see the exit, or turn the clock to the next retry, or report the exit again."""
         watch = self._last.watch
         if watch is not None and not watch.done():
-            self._last_world().gate.set()
+            self._last.world.gate.set()
             await asyncio.wait([watch])
         elif due := self.controller.retries.delay(POD):
             self.clock.turn(due)
@@ -178,13 +130,10 @@ class PodSandboxSUT(LoopSUT[Controller]):
             self.controller.handle(self._last, Exit(9, 9))
 
     async def _break_watch(self) -> None:
-        world = self._last_world()
+        world = self._last.world
         world.breaks = True
         world.gate.set()
         await turns(4)
-
-    def _last_world(self) -> FaultyProcesses:
-        return next(each for each in self.worlds if each is self._last.world)
 
     async def _begin_wait(self) -> None:
         waiting = asyncio.create_task(self.controller.wait(POD))
@@ -210,8 +159,10 @@ class PodSandboxSUT(LoopSUT[Controller]):
             raise CallError("wait", "CANCELED", "it has not exited")
         await waiting
 
-    def _world(self, _name: str) -> FaultyProcesses:
-        world = FaultyProcesses(self._home / f"{len(self.worlds)}", self._outputs, faults=self.faults)
-        self.worlds.append(world)
+    def _world(self, _name: str) -> Processes:
+        """A new world, whose exits are not reported yet."""
+        root = self._home / f"{next(self._numbers)}"
+        world = Processes(root, faults=self.faults, hook=lambda: self._outputs.append("hook"))
+        world.gate.clear()
         self._scope.callback(world.end)
         return world
