@@ -194,7 +194,7 @@ class Execution:
         self.cover.supported.add((step.event, step.stage))
         self.trace.append(Taken(step=step, seen=seen))
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
-            raise self._failed(violated)
+            raise FailedError(Failure(trace=(*self.trace,), breaks=violated))
         after = self.oracle.legal(self.belief, step, seen)
         if after:
             fit = [edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)]
@@ -206,18 +206,10 @@ class Execution:
             if self.point is not None:  # the cell that was violated was met
                 row = plan.table.row[step.event]
                 self.cover.cells[plan.table.end[row] if step.stage == "end" else row, self.point.state] += 1
-            raise self._failed(self.oracle.violation(self.belief, step, seen, number=len(self.trace)))
+            violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
+            raise FailedError(Failure(trace=(*self.trace,), violation=violation))
         if wrong := self.oracle.wrong_fields(step, seen, fields, number=len(self.trace)):
-            raise self._failed(wrong[0])
-
-    def _failed(self, why: Violation | Violated | str, clause: Clause | None = None) -> FailedError:
-        trace = tuple(self.trace)
-        match why:
-            case Violation():
-                return FailedError(Failure(trace=trace, violation=why))
-            case Violated():
-                return FailedError(Failure(trace=trace, breaks=why))
-        return FailedError(Failure(trace=trace, broken=why, clause=clause))
+            raise FailedError(Failure(trace=(*self.trace,), violation=wrong[0]))
 
     def _leave_out(self, step: Stimulus, error: UnsupportedError) -> None:
         """Do not try *step* here again."""
@@ -241,7 +233,7 @@ class Execution:
                 what = f"the world was arranged for {wanted.step}, and it ended {instead}"
                 row, state = next(cell for cell, chosen in zip(wanted.cells, wanted.choice, strict=True) if chosen)
                 cell = self.oracle.plan.table.cell(state, row)
-                raise self._failed(what, cell.clause if cell else None)
+                raise FailedError(Failure(trace=(*self.trace,), broken=what, clause=cell.clause if cell else None))
             self._missed[wanted.source, wanted.step] += 1
         if went is not None:
             self.cover.add(went)
@@ -249,9 +241,9 @@ class Execution:
             try:
                 fault = self.memory.fault(self.oracle.plan.table, went, seen)
             except (Exception, SystemExit) as error:
-                raise self._failed(_described(error)) from error
+                raise FailedError(Failure(trace=(*self.trace,), broken=_described(error))) from error
             if fault:
-                raise self._failed(fault)
+                raise FailedError(Failure(trace=(*self.trace,), broken=fault))
         points = {point(each) for each in after}
         known = went.to if went else None
         self.point = known or (points.pop() if len(points) == 1 else None)
@@ -268,7 +260,7 @@ class Execution:
             if len(self.trace) == before:
                 return  # the SUT does not have the fair event
         if (violated := self.watch.finish()) is not None:
-            raise self._failed(violated)
+            raise FailedError(Failure(trace=(*self.trace,), breaks=violated))
 
     def _crash(self, step: Stimulus) -> None:
         """Let the SUT die in the middle of an event; the test ends there."""
@@ -294,7 +286,7 @@ class Execution:
         self.trace.append(Taken(step=step, seen=Response(shows=shows)))
         self.point = None
         if fault:
-            raise self._failed(fault)
+            raise FailedError(Failure(trace=(*self.trace,), broken=fault))
 
     def _inapplicable(self, step: Stimulus) -> bool:
         table = self.oracle.plan.table

@@ -74,7 +74,9 @@ def judge(
     room = Restarts(assume=restarts, shortest=round(shortest_restart * 1e9))
     recording = open_combined(name, calls, advanced) if calls else open_recording(name, advanced, restarts=room)
     machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
-    _check_profile(machines, profile, name)
+    if wrong := unknown_profile(profile, [machine.profiles for machine in machines]):
+        of = " and ".join(machine.name for machine in machines)
+        raise refused(name, "FSM203", f"no profile '{wrong[0]}' of {of}", wrong[1])
     _check_unseen(machines, recording)
     held_to = None if properties is None else stated(machines, properties, name, profile)
     fresh, outputs = fresh or recording.fresh, recording.outputs
@@ -182,7 +184,9 @@ def _defaults(recording: Recording) -> list[Machine]:
     try:
         return [machine for each in recording.machines for machine in _machines(_in_reach(each, recording))]
     except InputError as error:
-        raise InputError([_in_header(each, recording.name) for each in error.problems]) from error
+        named = (replace(each, what=f"machine '{each.path}' {each.what}") for each in error.problems if not each.line)
+        at_header = [replace(each, path=recording.name, line=1) for each in named]
+        raise InputError(at_header or error.problems) from error
 
 
 def _in_reach(name: str, recording: Recording) -> str:
@@ -200,19 +204,6 @@ def _in_reach(name: str, recording: Recording) -> str:
         hint = "a header names a shipped model, or a file there; for others say --model FILE"
         raise refused(recording.name, "FSM214", what, hint, line=1)
     return str(folder / name)
-
-
-def _in_header(problem: Problem, file: str) -> Problem:
-    """*problem*, at the header of the trace that names a model which does not exist."""
-    if problem.line:
-        return problem
-    return replace(problem, path=file, line=1, what=f"machine '{problem.path}' {problem.what}")
-
-
-def _check_profile(machines: Sequence[Machine], profile: str | None, file: str) -> None:
-    if wrong := unknown_profile(profile, [machine.profiles for machine in machines]):
-        of = " and ".join(machine.name for machine in machines)
-        raise refused(file, "FSM203", f"no profile '{wrong[0]}' of {of}", wrong[1])
 
 
 def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:

@@ -276,13 +276,7 @@ def _led(steps: Sequence[Step]) -> Key | None:
 
 def _illegal(answer: NotLinearizable, history: History) -> str:
     """What of it is not legal."""
-    match answer.cause:
-        case verdict.Cause.OUTPUT:
-            return " ".join(history.outputs.get(answer.entity, ()))
-        case verdict.Cause.STATE:
-            return answer.operation.shows if answer.operation else ""
-        case verdict.Cause.REPLY:
-            return answer.operation.reply if answer.operation else ""
-        # Fields and properties are never the cause here.
-        case verdict.Cause.EVENT | verdict.Cause.FIELDS | verdict.Cause.PROPERTY:
-            return answer.operation.event if answer.operation else ""
+    last = answer.operation
+    if last is None or answer.cause is verdict.Cause.OUTPUT:
+        return " ".join(history.outputs.get(answer.entity, ()))
+    return {verdict.Cause.STATE: last.shows, verdict.Cause.REPLY: last.reply}.get(answer.cause, last.event)

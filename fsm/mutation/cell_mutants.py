@@ -147,16 +147,9 @@ class _Making:
             yield f"{verb} {output}", replace(way, emits=(*way.emits, output))
 
     def _replies(self, way: Outcome) -> Iterator[tuple[str, Outcome]]:
-        if not way.reply:
-            return
-        if way.reply != ("ok",):
-            yield "replies ok", replace(way, reply=("ok",))
-        if way.reply != (ANY_ERROR,):
-            yield "replies error", replace(way, reply=(ANY_ERROR,))
-        if len(way.reply) > 1:
-            for each in way.reply:
-                if each not in {"ok", ANY_ERROR}:
-                    yield f"replies {each}", replace(way, reply=(each,))
+        for each in dict.fromkeys(("ok", ANY_ERROR, *way.reply)) if way.reply else ():
+            if way.reply != (each,):
+                yield f"replies {each}", replace(way, reply=(each,))
 
     def _name(self, change: str, way: Outcome | None = None) -> str:
         outcome = f"/{way.name}" if way is not None else ""

@@ -17,7 +17,7 @@ from fsm.machine.conditions import At, Atom, Condition, predicate
 from fsm.machine.table import Done, Row, Table, Way
 from fsm.machine.traversal import Numbering
 from fsm.product.influence import cone, offered, read, tables_of
-from fsm.product.system import BEGINNING, JointEvent, JointWay, Part, PartStep, System
+from fsm.product.system import JointEvent, JointWay, Part, PartStep, System
 
 __all__ = ["SystemTable", "cone", "read"]
 
@@ -109,7 +109,7 @@ class SystemTable:
     """
 
     def __init__(self, system: System, *, cone: Collection[int] | None = None, mentioned: Collection[str] = ()) -> None:
-        copies = system.copies
+        self._copies = copies = system.copies
         self.system = system
         self.cone = frozenset(range(len(copies))) if cone is None else frozenset(cone)
         self._tables = tables_of(system)
@@ -155,15 +155,6 @@ class SystemTable:
     def shows(self, state: int) -> tuple[str, ...]:
         return tuple(self._tables[copy.part].shows[self._locals[state][copy.digit]] for copy in self.system.copies)
 
-    def _name(self, locals_: Locals) -> str:
-        """The states of the copies in words, without those in their initial state."""
-        named = [
-            f"{copy.name} {self._tables[copy.part].states[locals_[copy.digit]]}"
-            for copy in self.system.copies
-            if copy.digit in self.cone and locals_[copy.digit] != self._locals[0][copy.digit]
-        ]
-        return ", ".join(named) or BEGINNING
-
     def _joined(self, event: _Event, before: Locals, outcome: _Outcome) -> Way:
         after = list(before)
         for digit, local in zip(event.digits, outcome.locals, strict=True):
@@ -181,7 +172,10 @@ class SystemTable:
         """The state in which the copies are in *locals_*."""
         number = self._numbers[locals_]
         if number == len(self.states):
-            self.states.append(self._name(locals_))
+            copies = ((copy, locals_[copy.digit]) for copy in self._copies if copy.digit in self.cone)
+            self.states.append(
+                self.system.shows({copy.name: self._tables[copy.part].states[at] for copy, at in copies})
+            )
         return number
 
     def _event(self, joint: JointEvent) -> _Event:

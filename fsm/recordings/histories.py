@@ -136,9 +136,7 @@ def _problem(name: str, line: int, code: str, what: str, hint: str) -> Problem:
 def _read(text: str) -> Iterator[EdnForm]:
     """The forms of *text*: as JSON, if its first one is JSON, else as EDN."""
     try:
-        next(_json(text))
-    except StopIteration:
-        return iter(())
+        next(_json(text), None)
     except NotationError:
         return forms(text)
     return _json(text)

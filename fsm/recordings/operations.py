@@ -80,14 +80,13 @@ def ours(value: Mapping[str, Data]) -> UnderstoodForm:
         raise MeaningError(str(error)[:1].lower() + str(error)[1:], "docs/linearizability.md has the keys") from error
     if seen.output:
         return UnderstoodForm("output", "", seen)
-    phase = "whole" if not seen.phase else {"request": "call", "reply": "return", "lost": "lost"}.get(seen.phase)
-    match phase:
-        case "call" | "return" | "lost" | "whole":
-            return UnderstoodForm(phase, repr(seen.process), msgspec.structs.replace(seen, phase=""))
-        case _:
-            hint = "phase is request, reply or lost, or left out for a whole operation"
-            raise MeaningError(f"phase {seen.phase!r} is of no operation", hint)
+    if seen.phase not in _PHASES:
+        hint = "phase is request, reply or lost, or left out for a whole operation"
+        raise MeaningError(f"phase {seen.phase!r} is of no operation", hint)
+    return UnderstoodForm(_PHASES[seen.phase], repr(seen.process), msgspec.structs.replace(seen, phase=""))
 
+
+_PHASES: Final[Mapping[str, FormRole]] = {"": "whole", "request": "call", "reply": "return", "lost": "lost"}
 
 TYPES: Final[Mapping[str, FormRole]] = {"invoke": "call", "ok": "return", "fail": "return", "info": "lost"}
 """What the types of Jepsen's operations are ends of."""

@@ -101,32 +101,26 @@ class Process:
                 raise TalkError(f"wrote a line of more than {LONGEST:,} bytes: {shown(bytes(self._buffer))}")
             begun = f"; it has begun a line without an end, {shown(bytes(self._buffer))}" if self._buffer else ""
             ready = {each for each, _ in self._poll.poll(max(0.0, until - time.monotonic()) * 1000)}
-            if self._err in ready and not self._read_errors():
+            if self._err in ready and not self._more(self._err):
                 self._poll.unregister(self._err)
             if not ready or time.monotonic() > until:
                 raise TalkError(f"wrote no line within {timeout:g} s{begun}")
-            if self._out in ready and not self._more():
+            if self._out in ready and not self._more(self._out):
                 raise self._silent()
         line = bytes(self._buffer[:found])
         del self._buffer[: found + 1]
         self._looked = 0
         return line
 
-    def _more(self) -> bool:
-        """Take what is there of its standard output; whether there is more to come."""
+    def _more(self, file: int) -> bool:
+        """Take what is there of its standard output, or error; whether there is more to come."""
         try:
-            some = os.read(self._out, AT_ONCE)
+            some = os.read(file, AT_ONCE)
         except BlockingIOError:
             return True
-        self._buffer += some
-        return bool(some)
-
-    def _read_errors(self) -> bool:
-        """Take what is there of its standard error; whether there is more to come."""
-        try:
-            some = os.read(self._err, AT_ONCE)
-        except BlockingIOError:
-            return True
+        if file == self._out:
+            self._buffer += some
+            return bool(some)
         *lines, rest = (self._error + some).split(b"\n")
         texts = [each[:SHOWN].decode(errors="replace").rstrip() for each in lines if each.strip()]
         self._panic = self._panic or next((each for each in texts if each.startswith(_PANICS)), "")
@@ -185,14 +179,14 @@ class Process:
         """Whether it ends within *seconds*; its remaining output is read."""
         until = time.monotonic() + seconds
         poll = select.poll()
-        left = {self._out: self._more, self._err: self._read_errors}
+        left = {self._out, self._err}
         for each in left:
             poll.register(each, select.POLLIN)
         while left and (passing := until - time.monotonic()) > 0:
             for each, _ in poll.poll(passing * 1000):
-                if not left[each]():
+                if not self._more(each):
                     poll.unregister(each)
-                    del left[each]
+                    left.remove(each)
                 self._buffer.clear()
         try:
             self._reaper.wait(max(0.0, until - time.monotonic()))

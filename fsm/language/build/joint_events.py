@@ -14,16 +14,15 @@ from fsm.language.build.system_conditions import Scope, SystemGrammar, scope
 from fsm.language.read import File
 from fsm.language.read.positions import Keys
 from fsm.language.system_file import WrittenChange, WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
-from fsm.machine import Clause, Machine
+from fsm.machine import Machine
 from fsm.machine.conditions import Condition
 from fsm.machine.versions import meant
 from fsm.product.system import Copy, JointEvent, JointWay, PartStep, System
 
 _STEP: Final = re.compile(
-    r"(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+)\.(?P<event>[A-Za-z0-9_-]+)(?P<ends>\.ends)?"
-    r"(?:/(?P<outcomes>[A-Za-z0-9_.,\s-]+))?"
+    r"(?P<reset>reset\s+)?(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+)"
+    r"(?(reset)|\.(?P<event>[A-Za-z0-9_-]+)(?P<ends>\.ends)?(?:/(?P<outcomes>[A-Za-z0-9_.,\s-]+))?)"
 )
-_RESET: Final = re.compile(r"reset\s+(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+)")
 
 
 def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, WrittenJoint]:
@@ -86,26 +85,22 @@ class JointEventBuilder:
             what = "both steps and ways" if self.written.ways else "neither steps nor ways"
             self._say("FSM705", f"joint event '{self.name}' has {what}", "give the steps of its one way, or its ways")
             return
-        clause = self._clause()
+        name = self.written.clause
+        self.problems.known("FSM108", "unknown clause", name, self.system.clauses, *self._at("clause"))
+        header = self.problems.model.written.system
+        own = implied(self.problems, header, self.name, self.written.about, self.written)
         for copy in self.system.parts[of].copies if of is not None else (None,):
             yield JointEvent(
                 name=f"{self.name}{copy.suffix if copy else ''}",
                 family=self.name,
                 kind=self.written.meant_kind,
                 about=self.written.about,
-                clause=clause,
+                clause=self.system.clauses.get(name or "", own),
                 ways=tuple(self._ways(copy)),
                 of=copy,
                 rpc=self.written.rpc or "",
                 when=self._condition(self.written.when, copy, "when"),
             )
-
-    def _clause(self) -> Clause:
-        name = self.written.clause
-        self.problems.known("FSM108", "unknown clause", name, self.system.clauses, *self._at("clause"))
-        header = self.problems.model.written.system
-        own = implied(self.problems, header, self.name, self.written.about, self.written)
-        return self.system.clauses.get(name or "", own)
 
     def _ways(self, copy: Copy | None) -> Iterator[JointWay]:
         if self.written.steps:
@@ -148,7 +143,7 @@ class JointEventBuilder:
                 yield from self._steps(written.steps, each, *at, "steps")
 
     def _step(self, written: WrittenStep, do: str, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
-        match = _STEP.fullmatch(do) or _RESET.fullmatch(do)
+        match = _STEP.fullmatch(do)
         if match is None:
             hint = "write PART.EVENT, PART.EVENT.ends, with /OUTCOME; or reset PART"
             self._say("FSM707", f"{do!r} is no step", hint, *at)
@@ -161,17 +156,15 @@ class JointEventBuilder:
         if not match["every"] and len(meant) != 1:
             self._say("FSM707", f"'{part.name}' means {len(meant)} copies in {do!r}", f"write: every {do}", *at)
             return
-        found = match.groupdict()
-        outcomes = frozenset(each.strip() for each in (found.get("outcomes") or "").split(",") if each.strip())
-        if found.get("event") and not self._known(
-            part.machine, str(found["event"]), outcomes, bool(found["ends"]), *at
-        ):
+        event, ends = match["event"] or "", bool(match["ends"])
+        outcomes = frozenset(each.strip() for each in (match["outcomes"] or "").split(",") if each.strip())
+        if event and not self._known(part.machine, event, outcomes, ends, *at):
             return
         for each in meant:
             yield PartStep(
                 copy=each,
-                event=found.get("event") or "",
-                ends=bool(found.get("ends")),
+                event=event,
+                ends=ends,
                 outcomes=outcomes,
                 when=self._condition(written.when, each if match["every"] else copy, *at, "when"),
                 goes_on=written.goes_on,

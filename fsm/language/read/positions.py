@@ -34,7 +34,7 @@ def locate(data: bytes) -> Lines:
     """
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(data)
     walk = _Walk(implied={}, written={}, entries={})
-    walk.document(tree.root_node)
+    walk.keys(tree.root_node, ())
     return Lines(of={**walk.implied, **walk.written})
 
 
@@ -46,15 +46,17 @@ class _Walk:
     written: dict[Keys, int]
     entries: dict[Keys, int]
 
-    def document(self, root: tree_sitter.Node) -> None:
-        for node in root.named_children:
-            match node.type:
+    def keys(self, node: tree_sitter.Node, at: Keys) -> None:
+        """Note the keys in *node*, the document or a table, which stands *at* this path."""
+        for child in node.named_children:
+            match child.type:
                 case "pair":
-                    self._pair(node, ())
+                    key, value, *_ = child.named_children  # a comment may follow
+                    self._value(value, self._key(key, at))
                 case "table" | "table_array_element":
-                    self._table(node)
+                    self._table(child)
                 case "ERROR":
-                    self.document(node)
+                    self.keys(child, at)
 
     def _table(self, node: tree_sitter.Node) -> None:
         at = self._key(node.named_children[0], ())
@@ -63,13 +65,7 @@ class _Walk:
             self.entries[at] = index + 1
             at = (*at, index)
             self.written[at] = node.start_point[0] + 1
-        for child in node.named_children:
-            if child.type == "pair":
-                self._pair(child, at)
-
-    def _pair(self, node: tree_sitter.Node, prefix: Keys) -> None:
-        key, value, *_ = node.named_children  # a comment may follow
-        self._value(value, self._key(key, prefix))
+        self.keys(node, at)
 
     def _value(self, node: tree_sitter.Node, at: Keys) -> None:
         match node.type:
@@ -78,9 +74,7 @@ class _Walk:
                     self.written[*at, index] = item.start_point[0] + 1
                     self._value(item, (*at, index))
             case "inline_table":
-                for child in node.named_children:
-                    if child.type == "pair":
-                        self._pair(child, at)
+                self.keys(node, at)
 
     def _key(self, key: tree_sitter.Node, prefix: Keys) -> Keys:
         """The path of *key* under *prefix*, noted with its line."""

@@ -65,9 +65,10 @@ _TOKEN: Final = re.compile(
 
 
 def _nesting(text: str) -> Iterator[tuple[int, int, int]]:
-    """For each bracket and dot outside strings: its line, open brackets, parts of the key so far."""
+    """After each token: the line, open brackets, parts of the key so far."""
     line, brackets, parts = 1, 0, 1
     for token in _TOKEN.finditer(text):
+        line += token[0].count("\n")
         match token[0]:
             case "[" | "{":
                 brackets, parts = brackets + 1, 1
@@ -75,15 +76,8 @@ def _nesting(text: str) -> Iterator[tuple[int, int, int]]:
                 brackets -= 1
             case ".":
                 parts += 1
-            case "=" | ",":
+            case "=" | "," | "\n":
                 parts = 1
-                continue
-            case "\n":
-                line, parts = line + 1, 1
-                continue
-            case quoted:
-                line += quoted.count("\n")
-                continue
         yield line, brackets, parts
 
 
