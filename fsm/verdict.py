@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from fsm.machine import Clause, Deviation, Machine
 from fsm.trace import Line, Observation
+
+T = TypeVar("T")
 
 
 class Cause(Enum):
@@ -49,17 +51,17 @@ class Permitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class Stretch(Generic[T]):
     """The shortest stretch of a history that is not linearizable by itself.
 
     ``operations`` are in the order of their calls; the last to return is the violation.  ``beside`` are those in
-    progress at its beginning, which may have acted before.  If it ``begins`` the history, it is illegal only because
-    of the state in which the entity began, or of the outputs.  Unless it is ``least``, the search for a shorter one
-    was given up.
+    progress at its beginning, which may have acted before, or have no part in it; of those that never return, any
+    number of times.  If it ``begins`` the history, it is illegal only because of the state in which the entity began,
+    or of the outputs.  Unless it is ``least``, the search for a shorter one was given up.
     """
 
-    operations: tuple[Observation, ...]
-    beside: tuple[Observation, ...] = ()
+    operations: tuple[T, ...]
+    beside: tuple[T, ...] = ()
     begins: bool = False
     least: bool = True
 
@@ -91,7 +93,7 @@ class Violation:
     illegal: str = ""
     found: str = ""
     resembles: tuple[Deviation, ...] = ()
-    stretch: Stretch | None = None
+    stretch: Stretch[Observation] | None = None
     lines: tuple[Line, ...] = ()
 
 

@@ -180,7 +180,8 @@ class Execution:
             return
         plan, here = self.oracle.plan, self.point
         known = plan.alternatives(here, step.event, step.stage) if here else ()
-        wanted = (plan.edge_of(here, step) or plan.edge_of(here, Stimulus(*step[:2]))) if here else None
+        edges = plan.by_step(here) if here else {}
+        wanted = edges.get(step) or edges.get(Stimulus(*step[:2]))
         try:
             arranged = self._arranged(step, wanted)
             seen = self._done(step)

@@ -88,7 +88,7 @@ class Plan:
         self.start = Point(table.initial)
         self.leaving = cache(lambda point: tuple(self._edges(point)))
         self.alternatives = cache(self._alternatives)
-        self._edges_of = cache(lambda point: {edge.step: edge for edge in self.leaving(point)})
+        self.by_step = cache(lambda point: {edge.step: edge for edge in self.leaving(point)})
         self._from = cache(self._search)
 
     def stage(self, step: Stimulus, number: int) -> str:
@@ -105,9 +105,6 @@ class Plan:
     def onward(self, point: Point) -> Iterator[Edge]:
         """What can be done at *point* and leads to a known point."""
         return (edge for edge in self.leaving(point) if edge.to is not None)
-
-    def edge_of(self, point: Point, step: Stimulus) -> Edge | None:
-        return self._edges_of(point).get(step)
 
     def _alternatives(self, point: Point, event: str, stage: StimulusStage) -> tuple[Edge, ...]:
         """Every way in which *event* may go at *point*: a call that is to begin, or go on, may be answered at once."""

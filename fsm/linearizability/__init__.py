@@ -27,7 +27,7 @@ from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import Rules
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import LimitError
-from fsm.verdict import Cause, Fails, Holds, Unknown
+from fsm.verdict import Cause, Fails, Holds, Stretch, Unknown
 
 LIMIT: Final = 1_000_000
 """The default limit of situations of one entity."""
@@ -177,7 +177,7 @@ class _Entity:
             cause=Cause.OUTPUT,
             allowed=self._sequences(self._ends),
             before=self._names({each.place.state for each in frontier.situations}),
-            window=Window(operations=self._operations, begins=True),
+            window=Stretch(operations=self._operations, begins=True),
         )
 
     def _names(self, states: Collection[int]) -> tuple[str, ...]:

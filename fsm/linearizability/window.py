@@ -7,26 +7,14 @@ stands in it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 from fsm.linearizability.frontier import End, Frontier
 from fsm.linearizability.history import Operation
 from fsm.machine.traversal import LimitError
+from fsm.verdict import Stretch
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """Operations, in the order of their calls, that no order explains: without the first or the last, one does.
-
-    ``beside`` are those in progress at its beginning, which may have acted before, or have no part in it; of those that
-    never return, any number of times.  If it ``begins`` the history, it is illegal only as the entity was in the
-    initial state.  Unless it is ``least``, looking for a shorter one took too long.
-    """
-
-    operations: tuple[Operation, ...]
-    beside: tuple[Operation, ...] = ()
-    begins: bool = False
-    least: bool = True
+Window: TypeAlias = Stretch[Operation]
 
 
 def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Callable[[], Frontier]) -> Window:
@@ -70,7 +58,7 @@ def _open(before: Sequence[End]) -> list[int]:
 def _made(operations: Sequence[Operation], ends: Sequence[End], first: int, *, begins: bool, least: bool) -> Window:
     over = {end.number for end in ends[first:] if end.returns}
     mine = [end.number for end in ends[first:] if not end.returns and end.number in over]
-    return Window(
+    return Stretch(
         operations=tuple(operations[number] for number in mine),
         beside=tuple(operations[number] for number in _open(ends[:first])),
         begins=begins,

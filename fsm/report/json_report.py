@@ -136,7 +136,7 @@ def violation_data(violation: Violation) -> Json:
     }
 
 
-def _stretch(stretch: Stretch) -> Json:
+def _stretch(stretch: Stretch[Observation]) -> Json:
     return {
         **record(stretch),
         "operations": [_operation(each) for each in stretch.operations],

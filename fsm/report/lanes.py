@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from fsm.conformance.concurrency import Race
     from fsm.linearizability import Linearizability
+    from fsm.trace import Observation
     from fsm.verdict import Finding, Stretch, Violation
 
 DRAWN: Final = 24
@@ -80,7 +81,7 @@ def message(finding: Finding, violation: Violation, entity: str) -> str:
     return "\n".join([f"{words.what(violation)} ({words.times(finding, entity)})", *reasons(violation)])
 
 
-def drawn(stretch: Stretch) -> Iterator[str]:
+def drawn(stretch: Stretch[Observation]) -> Iterator[str]:
     """The operations of *stretch* in lanes, one for each process."""
     processes = list(dict.fromkeys(each.process for each in stretch.operations))
     operations = tuple(

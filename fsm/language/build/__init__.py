@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from fsm.language.build.cells import keys
-from fsm.language.build.citations import clauses_of
+from fsm.language.build.citations import check_used, clauses_of
 from fsm.language.build.definitions import definitions
 from fsm.language.build.drawn import check_aliases, omissions
 from fsm.language.build.ends import check_ends
@@ -45,7 +45,10 @@ def build(model: Model) -> Machine:
     check_aliases(problems, machine)
     machine = replace(machine, omits=omissions(problems, machine, sets))
     under = profiles(problems, machine, sets)
-    _check_clauses_used(problems)
+    used = {event.clause for event in written.event.values()}
+    used |= {clause for event in written.event.values() for clause in event.clauses}
+    used |= {cell.deviates for profile in written.profile.values() for cell in profile.cell.values()}
+    check_used(problems, written.clause, used, "no cell", "an event's clause or clauses")
     problems.refuse()
     return replace(machine, profiles=under)
 
@@ -121,14 +124,3 @@ def _check_rpcs(problems: Problems[Written]) -> None:
             what = f"event '{name}' is {event.rpc!r} on the wire, which is another event"
             problems.say("FSM117", what, "rename one of them: a trace may use either name", *at)
         seen.setdefault(event.rpc, name)
-
-
-def _check_clauses_used(problems: Problems[Written]) -> None:
-    written = problems.model.written
-    used = {event.clause for event in written.event.values()}
-    used |= {clause for event in written.event.values() for clause in event.clauses}
-    used |= {cell.deviates for profile in written.profile.values() for cell in profile.cell.values()}
-    for name in written.clause:
-        if name not in used:
-            hint = "name it in an event's clause or clauses, or drop it"
-            problems.say("FSM119", f"no cell rests on clause '{name}'", hint, "clause", name)

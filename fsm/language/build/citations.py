@@ -1,6 +1,6 @@
 """Clauses, and the level and source of whatever has them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Cited, Header, WrittenClause, WrittenEvent, WrittenRest
@@ -65,6 +65,13 @@ def clauses_of(
         level, source = cited(problems, other, *at)
         found[name] = Clause(name=name, says=other.says, level=level, source=source, link=other.link)
     return found
+
+
+def check_used(problems: Problems[F], clauses: Iterable[str], used: Collection[str | None], what: str, by: str) -> None:
+    """Note those of *clauses* on which nothing rests: they are not among those *used* by what they may be named *by*."""
+    for name in clauses:
+        if name not in used:
+            problems.say("FSM119", f"{what} rests on clause '{name}'", f"name it in {by}, or drop it", "clause", name)
 
 
 def _with_events(

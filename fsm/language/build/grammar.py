@@ -12,7 +12,7 @@ from fsm.machine.conditions import All, Condition, Not, Sequence, Some, WrittenC
 DEEPEST: Final = 50
 """Parentheses and ``not`` within one another."""
 
-_TOKEN: Final = re.compile(r"\s*(?:([A-Za-z0-9_.-]+)|([(),]))")
+_TOKEN: Final = re.compile(r"([A-Za-z0-9_.-]+|[(),])|(\S)")
 
 
 class ConditionError(Exception):
@@ -141,12 +141,8 @@ class Grammar(ABC):
 def _tokens(text: str) -> list[tuple[str, int]]:
     """The words of *text*, each with the offset behind it."""
     found = []
-    at = 0
-    while text[at:].strip():
-        match = _TOKEN.match(text, at)
-        if match is None:
-            odd = text[at:].lstrip()[0]
+    for match in _TOKEN.finditer(text):
+        if odd := match[2]:
             raise ConditionError(f"{text!r} has {odd!r} in it", "use names, parentheses, and, or, not, then")
-        at = match.end()
-        found.append((match[1] or match[2], at))
+        found.append((match[1], match.end()))
     return found

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from fsm.errors import InputError
-from fsm.language.build.citations import clauses_of
+from fsm.language.build.citations import check_used, clauses_of
 from fsm.language.build.definitions import Definitions, definitions
 from fsm.language.build.joint_events import JointEventBuilder, conditions, joint_events, means
 from fsm.language.build.problems import Problems
@@ -34,10 +34,7 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
     profiles = {name: _variant(problems, find, base, name, each) for name, each in written.profile.items()}
     rows = (base.events, *(each.events for each in profiles.values()))
     used = {joint.clause.name for events in rows for joint in events.values()}
-    for name in written.clause:
-        if name not in used:
-            what = f"nothing rests on clause '{name}'"
-            problems.say("FSM119", what, "name it in a joint event, or drop it", "clause", name)
+    check_used(problems, written.clause, used, "nothing", "a joint event")
     problems.refuse()
     return replace(base, profiles=profiles)
 
