@@ -100,12 +100,9 @@ class Cover:
     whole: dict[tuple[Stimulus, ...], Ended] = field(default_factory=dict)
 
     def add(self, edge: Edge) -> None:
-        for cell in edge.cells:
-            self.cells[cell] += 1
-        for way in edge.ways:
-            self.ways[way.index] += 1
-            if way.deviation:
-                self.deviations[way.deviation.name] += 1
+        self.cells.update(edge.cells)
+        self.ways.update(way.index for way in edge.ways)
+        self.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
         self.unspecified += edge.to is None
 
 

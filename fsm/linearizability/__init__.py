@@ -98,9 +98,11 @@ def linearize(
     """
     rules = Rules(tabulate(machine.under(profile)))
     _known(rules.table, history, unseen)
+    rows = (row for row in rules.table.rows if not row.ends)
+    silent = tuple(row.index for row in rows if row.event.kind == "hidden" or row.event.name in unseen)
     steps: tuple[Step, ...] = ()
     for entity, part in history.parts():
-        answer = _Entity(entity, part, rules, _unseen(rules.table, unseen), fresh=fresh, limit=limit).answer()
+        answer = _Entity(entity, part, rules, silent, fresh=fresh, limit=limit).answer()
         if not isinstance(answer, Linearizable):
             return answer
         steps += answer.steps
@@ -115,12 +117,6 @@ def _known(table: Table, history: History, unseen: Collection[str]) -> None:
         if each.shows and each.shows not in table.shows:
             known = ", ".join(dict.fromkeys(table.shows))
             raise ValueError(f"{table.machine.name} never shows {each.shows!r}; its states show {known}")
-
-
-def _unseen(table: Table, unseen: Collection[str]) -> tuple[int, ...]:
-    return tuple(
-        row.index for row in table.rows if not row.ends and (row.event.kind == "hidden" or row.event.name in unseen)
-    )
 
 
 class _Entity:

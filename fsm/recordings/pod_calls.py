@@ -366,9 +366,8 @@ class Joiner:
             self._forget(each)
             self._remember(each, CONTAINER)
             self._removed[CONTAINER].pop(each, None)
-        self._whole.discard(pod)
-        self._stopped.discard(pod)
-        self._not_ready.discard(pod)
+        for pods in (self._whole, self._stopped, self._not_ready):
+            pods.discard(pod)
         self._leaks.pop(pod, None)
         self._gone(pod, POD)
 
