@@ -5,6 +5,7 @@ An *observation* is a single thing that was observed: a request, a reply, a sign
 form of an observation, field by field, is the trace format of ``docs/trace-format.md``.
 """
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -74,6 +75,19 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     detail: str = ""
     fields: dict[str, int | str] | None = None
     line: int = 0
+
+
+class Batch(NamedTuple):
+    """Observations in order, and the line on which each stands."""
+
+    observations: Sequence[Observation]
+    lines: Sequence[int | Line]
+
+
+def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:
+    """The observations *found*, each with its line."""
+    listed = list(found)
+    return Batch([seen for _, seen in listed], [line for line, _ in listed])
 
 
 class Key(NamedTuple):

@@ -14,10 +14,9 @@ from fsm.library import claims, composition, single, specified, systems
 from fsm.machine import Machine
 from fsm.machine.versions import within
 from fsm.mutation.cell_mutants import Mutant, mutants
-from fsm.mutation.outcomes import MutationOutcome, mutation_outcomes
+from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, mutation_outcomes
 from fsm.mutation.power import CONTRACTS, power_over
 from fsm.mutation.system_mutants import JointMutant, joint_mutants
-from fsm.mutation.system_outcomes import joint_mutation_outcomes
 from fsm.product.system import System
 from fsm.property.claims import Specification, is_of
 from fsm.recordings import open_recording

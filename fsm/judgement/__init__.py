@@ -21,10 +21,10 @@ from fsm.machine.versions import numbers, unknown_profile, within
 from fsm.monitor import Monitor
 from fsm.monitor.cache import shared
 from fsm.recordings import Recording, RecordingKind, open_recording
-from fsm.recordings.batches import Batch
 from fsm.recordings.combined import open_combined
 from fsm.recordings.line_reader import BROKEN_OFF
 from fsm.recordings.restarts import SHORTEST, Assume, Restarts
+from fsm.trace import Batch
 from fsm.verdict import Holds, Illegal, Judgement, Unknown, Violation
 
 

@@ -14,9 +14,8 @@ from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.versions import meant
 from fsm.monitor import Monitor
 from fsm.product.system import JointEvent, System
-from fsm.recordings.batches import Batch
 from fsm.recordings.pod_calls import CONTAINER, POD
-from fsm.trace import Line, Observation
+from fsm.trace import Batch, Line, Observation
 from fsm.verdict import Cause, Violation
 
 

@@ -1,19 +1,31 @@
-"""Which properties the mutants of a machine break, and which mutants are equivalent to it."""
+"""Which properties the mutants of a machine or of a system break, and which mutants are equivalent to it.
+
+A system of many copies has many states, and most mistakes are found with one copy of each part: so a mutant is checked
+there first.  One that breaks no property there is checked in the system itself, in the largest cone that the properties
+need: it may take the same steps in every state, or be bisimilar; if not, every property is checked.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Generic, TypeVar
 
 from fsm.checker import decide
-from fsm.checker.cones import Cones
+from fsm.checker.cones import Cones, families
 from fsm.checker.instants import StepCache
 from fsm.equivalence import bisimilar
+from fsm.equivalence.of_systems import bisimilar_systems, same_steps
 from fsm.machine import Machine
+from fsm.machine.graph import Graph, explore
 from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.system_mutants import JointMutant
-from fsm.property.claims import Follows, MatchesDiagram, Property, Refines
+from fsm.product import SystemTable, cone
+from fsm.product.system import System
+from fsm.property.claims import Follows, MatchesDiagram, Property, Refines, Specification
 from fsm.property.evidence import Checked, Proved, Undecided
 
 M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
@@ -77,3 +89,90 @@ def killers(
 def as_stated(checked: Checked) -> bool:
     """Whether the property is proved, or fails as is known."""
     return not checked.unexpected if checked.expected else isinstance(checked.verdict, Proved | Undecided)
+
+
+def joint_mutation_outcomes(
+    specification: Specification[System],
+    mutants: Iterable[JointMutant],
+    *,
+    smaller: Specification[System] | None = None,
+    profile: str | None = None,
+    whole: bool = True,
+    advanced: Callable[[], None] = lambda: None,
+) -> Iterator[MutationOutcome[JointMutant]]:
+    """The outcome of each of the *mutants* of the system as *profile* has it; *advanced* is called after each.
+
+    *smaller* is the same system with fewer copies.  Without *whole* one killer is enough: others are not looked for.
+    Properties that are not as stated of the system that is checked first kill nothing there.
+    """
+    full = _Scope(specification, profile)
+    small = _Scope(smaller, profile) if smaller else full
+    mentioned = {name: families(small.system, each.claim) for name, each in small.stated.items()}
+    unsound = killers(small.stated.values(), Cones(system=small.system), profile)
+    asked = [name for name in small.stated if name not in unsound]
+    for mutant in mutants:
+        likely = sorted(asked, key=lambda name: mutant.event not in mentioned[name])
+        outcome = _outcome(mutant, full, small, likely, whole=whole)
+        if outcome.killers:  # the next one is much like it
+            asked.sort(key=lambda name: name != outcome.killers[0])
+        yield outcome
+        advanced()
+
+
+def _outcome(
+    mutant: JointMutant, full: _Scope, small: _Scope, asked: list[str], *, whole: bool
+) -> MutationOutcome[JointMutant]:
+    first = _Changed(small, mutant.change(small.system))
+    found = () if first.same(named=True) else first.killers(asked, whole=whole)
+    if found:
+        return MutationOutcome(mutant=mutant, killers=found)
+    then = first if full is small else _Changed(full, mutant.change(full.system))
+    if then.same(named=False) or (first.bisimilar and then.bisimilar):
+        return MutationOutcome(mutant=mutant, equivalent=True)
+    return MutationOutcome(mutant=mutant, killers=() if then is first else then.killers(full.stated, whole=whole))
+
+
+class _Scope:
+    """The system with some number of copies, its properties, and the largest cone that they need."""
+
+    def __init__(self, specification: Specification[System], profile: str | None) -> None:
+        self.profile = profile
+        self.system: System = specification.machine.under(profile)
+        self.stated = {each.name: each for each in specification.properties}
+        self.largest = Cones(system=self.system).largest(each.claim for each in specification.properties)
+
+    @cached_property
+    def graph(self) -> Graph[SystemTable]:
+        """All that can be reached in that cone."""
+        return explore(SystemTable(self.system, cone=self.largest))
+
+
+class _Changed:
+    """The *system* that a mutant is, in the cone that the properties need of it and of the original."""
+
+    def __init__(self, scope: _Scope, system: System) -> None:
+        self.scope = scope
+        self.system = system
+        self.cone = cone(system, scope.largest)
+
+    def killers(self, asked: Iterable[str], *, whole: bool) -> tuple[str, ...]:
+        """Those of the properties *asked* that it breaks, in the order of the file; unless *whole*, the first asked."""
+        stated = self.scope.stated
+        found = killers((stated[name] for name in asked), Cones(system=self.system), self.scope.profile, whole=whole)
+        return tuple(name for name in stated if name in found)
+
+    @cached_property
+    def original(self) -> Graph[SystemTable]:
+        """All that the original can reach there."""
+        if self.cone == self.scope.largest:
+            return self.scope.graph
+        return explore(SystemTable(self.scope.system, cone=self.cone))
+
+    def same(self, *, named: bool) -> bool:
+        """Whether it takes the same steps in every state, with *named* in ways of the same names."""
+        return same_steps(self.original, SystemTable(self.system, cone=self.cone), named=named)
+
+    @cached_property
+    def bisimilar(self) -> bool:
+        """Whether no observation distinguishes it from the system."""
+        return bisimilar_systems(self.original, explore(SystemTable(self.system, cone=self.cone)))

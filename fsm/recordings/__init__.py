@@ -18,12 +18,11 @@ import msgspec
 
 from fsm.errors import InputError, Problem
 from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, json_lines, nri_events
-from fsm.recordings.batches import Batch, batch
 from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.line_reader import LineReader, Piece, decoded
 from fsm.recordings.log_entries import entry
 from fsm.recordings.restarts import Restarts
-from fsm.trace import Observation
+from fsm.trace import Batch, Observation, batch
 
 
 class RecordingKind(Enum):

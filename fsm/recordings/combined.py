@@ -27,14 +27,13 @@ from msgspec import structs
 
 from fsm.errors import InputError, Problem
 from fsm.recordings import Recording, RecordingKind, open_recording
-from fsm.recordings.batches import Batch, batch
 from fsm.recordings.calls_in_progress import NO_ID, RELAYED, Asked, CallsInProgress, Received
 from fsm.recordings.line_reader import STDIN, LineReader
 from fsm.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
 from fsm.recordings.one_run import FULL, OneRun
 from fsm.recordings.pod_calls import CONTAINER, MAKES, POD
 from fsm.recordings.time_order import HELD
-from fsm.trace import Line, Observation, nanoseconds
+from fsm.trace import Batch, Line, Observation, batch, nanoseconds
 
 _BATCH: Final = 1_024
 """Number of observations in a batch."""

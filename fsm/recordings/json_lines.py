@@ -11,10 +11,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from fsm.recordings.batches import Batch, batch
 from fsm.recordings.line_reader import decoded
 from fsm.recordings.time_order import Ordering
-from fsm.trace import Observation, nanoseconds
+from fsm.trace import Batch, Observation, batch, nanoseconds
 
 
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):

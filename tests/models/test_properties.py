@@ -16,9 +16,8 @@ from fsm.checker import decide, examine
 from fsm.checker.cones import Cones
 from fsm.library import composition, load, load_system, names, single, specified, systems
 from fsm.machine.table import tabulate
-from fsm.mutation.outcomes import mutation_outcomes
+from fsm.mutation.outcomes import joint_mutation_outcomes, mutation_outcomes
 from fsm.mutation.system_mutants import JointMutant, joint_mutants
-from fsm.mutation.system_outcomes import joint_mutation_outcomes
 from fsm.product.system import System
 from fsm.property.claims import Reachable, Requires, Specification, is_of
 from fsm.property.evidence import Proved, Refuted, Undecided

@@ -20,8 +20,8 @@ from fsm.checker import decide
 from fsm.checker.cones import Cones
 from fsm.language.read import parse
 from fsm.language.system_file import WrittenSystem
+from fsm.mutation.outcomes import joint_mutation_outcomes
 from fsm.mutation.system_mutants import joint_mutants
-from fsm.mutation.system_outcomes import joint_mutation_outcomes
 from fsm.product.flatten import flatten
 from fsm.property.claims import Specification
 from fsm.property.evidence import Proved
