@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from fsm.language.build.ends import endless, in_progress
+from fsm.language.build.events import endless, in_progress
 from fsm.machine import (
     ANY_ERROR,
     Cannot,

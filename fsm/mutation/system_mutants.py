@@ -12,7 +12,7 @@ from typing import Final
 from fsm.language.build.joint_events import joint_events, joint_place
 from fsm.language.build.systems import rebuilt
 from fsm.language.read import File
-from fsm.language.read.positions import Keys
+from fsm.language.read.toml import Keys
 from fsm.language.system_file import WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
 from fsm.machine import ANY_ERROR, outcomes
 from fsm.machine.conditions import Not

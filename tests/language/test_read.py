@@ -16,8 +16,7 @@ from fsm.errors import InputError
 from fsm.language.codes import RULES
 from fsm.language.machine_file import Written
 from fsm.language.read import content, parse
-from fsm.language.read.positions import locate
-from fsm.language.read.toml import DEEPEST, LARGEST
+from fsm.language.read.toml import DEEPEST, LARGEST, locate
 from fsm.library import home
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from fsm.language.build.cells import keys
 from fsm.language.build.citations import check_used, clauses_of
 from fsm.language.build.definitions import definitions
 from fsm.language.build.drawn import check_aliases, omissions
-from fsm.language.build.ends import check_ends
-from fsm.language.build.events import Events
+from fsm.language.build.events import Events, check_ends
 from fsm.language.build.problems import Problems
 from fsm.language.build.profiles import profiles
 from fsm.language.build.requirements import Demands, kinds_of_fields, requirements

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Cells, Written, WrittenOutcome
-from fsm.language.read.positions import Keys
+from fsm.language.read.toml import Keys
 from fsm.machine import Cannot, Cell, Clause, Ignores, Kind, Moves, Outcome, Refuses, Silent
 
 REST: Final = "*"

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Cited, Header, WrittenClause, WrittenEvent, WrittenRest
 from fsm.language.read import F
-from fsm.language.read.positions import Keys
+from fsm.language.read.toml import Keys
 from fsm.language.system_file import SystemHeader, WrittenJoint
 from fsm.machine import LEVELS, Clause, Level
 

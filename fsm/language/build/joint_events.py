@@ -12,7 +12,7 @@ from fsm.language.build.grammar import ConditionError
 from fsm.language.build.problems import Problems
 from fsm.language.build.system_conditions import Scope, SystemGrammar, scope
 from fsm.language.read import File
-from fsm.language.read.positions import Keys
+from fsm.language.read.toml import Keys
 from fsm.language.system_file import WrittenChange, WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
 from fsm.machine import Machine
 from fsm.machine.conditions import Condition

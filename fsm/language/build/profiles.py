@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fsm.language.build.cells import Groups, Part
-from fsm.language.build.ends import check_ends
+from fsm.language.build.events import check_ends
 from fsm.language.build.problems import Problems
 from fsm.language.build.requirements import Demands, deviation, exemptions
 from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile

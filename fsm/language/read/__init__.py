@@ -1,6 +1,6 @@
 """From a TOML file to a model as written, with the line of every word in it.
 
-Reading knows bytes (:mod:`fsm.language.read.toml`), lines (:mod:`fsm.language.read.positions`) and the vocabulary of
+Reading knows bytes and lines (:mod:`fsm.language.read.toml`) and the vocabulary of
 :mod:`fsm.language.machine_file` (:mod:`fsm.language.read.forms`); whether the names in a model fit together is for
 :mod:`fsm.language.build` to say.  All mistakes of a file are reported at once.
 """
@@ -16,8 +16,7 @@ from fsm.errors import InputError, contents
 from fsm.language.machine_file import Form, Written
 from fsm.language.property_file import Stated
 from fsm.language.read.forms import controls, misfits
-from fsm.language.read.positions import Lines, locate
-from fsm.language.read.toml import LARGEST, document
+from fsm.language.read.toml import LARGEST, Lines, document, locate
 from fsm.language.schema import Vocabulary, schema
 from fsm.language.system_file import WrittenSystem
 

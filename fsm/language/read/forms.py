@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic_core import ErrorDetails
 
 from fsm.errors import Problem, nearest, obeyed
-from fsm.language.read.positions import Keys, Lines
+from fsm.language.read.toml import Keys, Lines
 from fsm.language.schema import Vocabulary
 
 _LARGE: Final = 2**64

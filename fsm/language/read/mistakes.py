@@ -10,8 +10,7 @@ from pydantic_core import ErrorDetails
 from fsm.errors import InputError, Problem
 from fsm.language.read import F, File
 from fsm.language.read.forms import place
-from fsm.language.read.positions import Keys, locate
-from fsm.language.read.toml import document
+from fsm.language.read.toml import Keys, document, locate
 
 ROUNDS: Final = 8
 """Times that what does not fit is left out: what then lacks something is found in the next."""
