@@ -16,7 +16,7 @@ from fsm import verdict
 from fsm.errors import InputError, Problem, nearest
 from fsm.linearizability import Linearizable, NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
-from fsm.linearizability.situations import Step
+from fsm.linearizability.moves import Step
 from fsm.machine import Clause, Deviation, Machine
 from fsm.machine.calls.endings import finals
 from fsm.machine.versions import within

@@ -19,8 +19,7 @@ from typing import Final, TypeAlias
 
 from fsm.linearizability.frontier import End, Frontier, ends
 from fsm.linearizability.history import History, Operation
-from fsm.linearizability.moves import Moves, Outputs, Possible, Seen
-from fsm.linearizability.situations import Situation, Step
+from fsm.linearizability.moves import Moves, Outputs, Possible, Seen, Situation, Step
 from fsm.linearizability.window import Window, smallest
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import Rules

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from fsm.linearizability.history import Operation
-from fsm.linearizability.moves import Moves
-from fsm.linearizability.situations import OVER, Best, Place, Situation
+from fsm.linearizability.moves import OVER, Best, Moves, Place, Situation
 from fsm.machine.calls.rules import ASKED, BEGUN
 from fsm.machine.traversal import LimitError
 

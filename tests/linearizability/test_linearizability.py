@@ -24,7 +24,7 @@ from fsm.trace import Observation
 from fsm.verdict import Cause, Holds, Unknown
 
 if TYPE_CHECKING:
-    from fsm.linearizability.situations import Step
+    from fsm.linearizability.moves import Step
     from fsm.machine import Machine
 
 

@@ -4,21 +4,20 @@ What the rules here promise, the engines take for granted: every cell is there, 
 signals do not, a call that begins can end.  The rules and their codes stand in :mod:`fsm.language.codes`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from fsm.language.build.cells import keys
+from fsm.language.build.cells import keys, ways
 from fsm.language.build.citations import check_used, clauses_of
 from fsm.language.build.definitions import definitions
-from fsm.language.build.drawn import check_aliases, omissions
 from fsm.language.build.events import Events, check_ends
 from fsm.language.build.problems import Problems
 from fsm.language.build.profiles import profiles
 from fsm.language.build.requirements import Demands, kinds_of_fields, requirements
 from fsm.language.machine_file import Cells, Written
 from fsm.language.read import Model
-from fsm.machine import Machine, State
+from fsm.machine import Machine, Omission, State
 
 __all__ = ["LARGEST_TABLE", "build"]
 
@@ -41,8 +40,8 @@ def build(model: Model) -> Machine:
     machine = _machine(problems, sets)
     check_ends(problems, machine)
     _check_rpcs(problems)
-    check_aliases(problems, machine)
-    machine = replace(machine, omits=omissions(problems, machine, sets))
+    _check_aliases(problems, machine)
+    machine = replace(machine, omits=_omissions(problems, machine, sets))
     under = profiles(problems, machine, sets)
     used = {event.clause for event in written.event.values()}
     used |= {clause for event in written.event.values() for clause in event.clauses}
@@ -123,3 +122,68 @@ def _check_rpcs(problems: Problems[Written]) -> None:
             what = f"event '{name}' is {event.rpc!r} on the wire, which is another event"
             problems.say("FSM117", what, "rename one of them: a trace may use either name", *at)
         seen.setdefault(event.rpc, name)
+
+
+def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
+    """A drawing may use any name of an event, so no two share one; nor do states, unless they show the same."""
+    events: dict[str, str] = {}
+    for event in machine.events.values():
+        events |= {event.name: event.name, event.rpc or event.name: event.name}
+    for owner, called, line, alias in (*_event_aliases(problems, machine), *_outcome_aliases(machine)):
+        if events.setdefault(alias, owner) != owner:
+            what = f"alias '{alias}' of {called} is a name of event '{events[alias]}'"
+            problems.say_at(line, "FSM121", what, "one name is one event")
+    shown: dict[str, State] = {state.name: state for state in machine.states.values()}
+    for state in machine.states.values():
+        for index, alias in enumerate(state.aliases):
+            if shown.setdefault(alias, state).shows != state.shows:
+                what = f"alias '{alias}' of state '{state.name}' is a name of state '{shown[alias].name}'"
+                hint = "one name is one state, or several that show the same"
+                problems.say("FSM121", what, hint, "states", state.name, "aliases", index)
+
+
+def _event_aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[str, str, int, str]]:
+    """Of every event its name, what it is called, the line of each of its aliases, and the alias."""
+    for event in machine.events.values():
+        for index, alias in enumerate(event.aliases):
+            line = problems.model.lines.find("event", event.name, "aliases", index)
+            yield event.name, f"event '{event.name}'", line, alias
+
+
+def _outcome_aliases(machine: Machine) -> Iterator[tuple[str, str, int, str]]:
+    """The same of every outcome."""
+    for event in machine.events.values():
+        for cell in (*event.cells.values(), *event.ends.values()):
+            for way in ways((cell,)):
+                called = f"outcome '{way.name}' of '{event.name}'"
+                yield from ((event.name, called, cell.line, alias) for alias in way.aliases)
+
+
+def _omissions(
+    problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]
+) -> Mapping[str, Omission] | None:
+    """What drawings leave out of each event; ``None`` where the model does not say."""
+    written = problems.model.written.drawing
+    if written is None:
+        return None
+    found = {}
+    for name, each in written.omits.items():
+        at = ("drawing", "omits", name)
+        if not problems.known("FSM123", "drawings omit unknown event", name, machine.events, *at):
+            continue
+        event = machine.events[name]
+        known = {way.name for way in event.outcomes()}
+        for index, state in enumerate(each.states):
+            if state not in {"*", *sets}:
+                what = f"drawings omit '{name}' from unknown state"
+                problems.known("FSM123", what, state, machine.states, *at, "states", index)
+        for index, outcome in enumerate(each.outcomes):
+            what = f"drawings omit of '{name}' unknown outcome"
+            problems.known("FSM123", what, outcome, known, *at, "outcomes", index)
+        if not known or not (each.states or each.outcomes):
+            hint = "name states or outcomes" if known else "it moves nothing, so nothing of it would be drawn"
+            problems.say("FSM123", f"drawings omit nothing of '{name}'", hint, *at)
+        named = {one for state in each.states for one in sets.get(state, (state,))}
+        states = frozenset(machine.states if "*" in named else named)
+        found[name] = Omission(states=states, outcomes=frozenset(each.outcomes))
+    return found
