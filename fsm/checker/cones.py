@@ -1,4 +1,4 @@
-"""The part of a system on which a claim is decided: its cone of influence (:mod:`fsm.product.influence`)."""
+"""The part of a system on which a claim is decided: its cone of influence (:mod:`fsm.product`)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

@@ -2,10 +2,14 @@
 
 A state of a system is one state of each copy of each part.  A joint event takes one of its ways, whose steps, each by
 :meth:`fsm.machine.table.Table.step` of its own machine, are together one step of the system.  A way is enabled only if
-all its steps are.  Only the copies in a cone of influence (:mod:`fsm.product.influence`) need be present.
+all its steps are.
+
+A question about a few copies is answered on their *cone of influence*: those copies, and all that may affect them
+(Clarke, Grumberg and Peled, *Model Checking*, 1999, section 13.1).  All others can be left out without loss: they can
+neither enable nor prevent what happens in the cone.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple, TypeAlias
@@ -13,13 +17,10 @@ from typing import NamedTuple, TypeAlias
 from msgspec import structs
 
 from fsm.machine import Event
-from fsm.machine.conditions import At, Atom, Condition, predicate
-from fsm.machine.table import Done, Row, Table, Way
+from fsm.machine.conditions import At, Atom, Condition, atoms, predicate
+from fsm.machine.table import Done, Row, Table, Way, tabulate
 from fsm.machine.traversal import Numbering
-from fsm.product.influence import cone, offered, read, tables_of
 from fsm.product.system import JointEvent, JointWay, Part, PartStep, System
-
-__all__ = ["SystemTable", "cone", "read"]
 
 Locals: TypeAlias = tuple[int, ...]
 """The state of each copy, by its digit; of copies outside the cone, the initial state."""
@@ -60,7 +61,7 @@ class _Move:
         self._reset = Way(index=-1, name="", to=table.states.index(part.initial), reply=(), emits=())
 
     def _options(self, local: int) -> tuple[_Option, ...]:
-        ways = offered(self._table, local, self._row, self.step.outcomes, self._without)
+        ways = _offered(self._table, local, self._row, self.step.outcomes, self._without)
         return tuple(self._option(local, way) for way in (ways if self._row >= 0 else [self._reset]))
 
     def _option(self, local: int, way: Way) -> _Option:
@@ -112,7 +113,7 @@ class SystemTable:
         self._copies = copies = system.copies
         self.system = system
         self.cone = frozenset(range(len(copies))) if cone is None else frozenset(cone)
-        self._tables = tables_of(system)
+        self._tables = _tables_of(system)
         self._events = [
             each
             for each in map(self._event, system.events.values())
@@ -260,3 +261,73 @@ def _runs(moves: tuple[_Move, ...], before: Locals) -> list[_Run]:
                 (ended if error else following).append((after, (*done, delivered if heard else undelivered), error))
         going = following
     return [*going, *ended]
+
+
+def cone(
+    system: System, digits: Iterable[int], *, mentioned: Collection[str] = (), outputs: Collection[int] = ()
+) -> frozenset[int]:
+    """The copies that affect those in *digits*, how the events *mentioned* go, or whether *outputs* of copies are delivered."""
+    found = {*digits, *outputs}
+    for digit in outputs:
+        found |= read(system.parts[system.copies[digit].part].heard)
+    blocking = _Blocking(system)
+    ways = [(joint, way) for joint in system.events.values() for way in joint.ways]
+    before: set[int] | None = None
+    while found != before:
+        before = set(found)
+        for joint, way in ways:
+            found |= blocking.needed(joint, way, found, mentioned=joint.name in mentioned)
+    return frozenset(found)
+
+
+class _Blocking:
+    """Which steps may prevent others from being taken."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._tables = _tables_of(system)
+        self._may_stop = cache(self._stops)
+
+    def needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
+        """The copies that affect what *way* does to those in *found*, or, if its event is *mentioned*, how it goes."""
+        inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
+        if not inside and not mentioned:
+            return set()
+        needed = set(read(joint.when) | read(way.when))
+        last = len(way.steps) if mentioned else max(inside)
+        for number, step in enumerate(way.steps):
+            disabled, fails = self._may_stop(step.copy.part, step.event, step.outcomes, step.ends)
+            blocks = disabled or (fails and number < last and joint.kind == "call" and not step.goes_on)
+            if blocks:
+                needed.add(step.copy.digit)
+            if blocks or step.copy.digit in found:
+                needed |= read(step.when)
+        return needed
+
+    def _stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001  (a key)
+        """Whether a step is disabled in some state, and whether it may reply an error in some state."""
+        if not event:
+            return False, False
+        table, without = self._tables[part], self._system.parts[part].without
+        row = table.end[table.row[event]] if ends else table.row[event]
+        ways = [tuple(_offered(table, state, row, outcomes, without)) for state in range(len(table.states))]
+        return not all(ways), any(way.reply and "ok" not in way.reply for each in ways for way in each)
+
+
+def _offered(table: Table, state: int, row: int, outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
+    """The ways in which a step that is *row* of *table* may go in *state*, by *outcomes* if any are given."""
+    for way in table.step(state, row) or ():
+        if way.name not in without and (not outcomes or way.name in outcomes):
+            yield way
+
+
+def _tables_of(system: System) -> dict[str, Table]:
+    """The table of the machine of each part."""
+    known: dict[int, Table] = {}
+    return {name: known.setdefault(id(part.machine), tabulate(part.machine)) for name, part in system.parts.items()}
+
+
+def read(condition: Condition | None) -> frozenset[int]:
+    """The digits of the copies whose states *condition* depends on."""
+    parts = atoms(condition) if condition else ()
+    return frozenset(digit for part in parts if isinstance(part, At) for digit in part.copies)
