@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from fsm.interop.promela import products
+from fsm.interop.promela.products import Product, option
 from fsm.interop.promela.steps import reached, steps
 from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames, size
 from fsm.machine import Machine
@@ -34,59 +35,53 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
     """
     claim = stated.claim if stated else None
     words = PromelaNames(machine, [each.means for each in claims.conditions_of(claim)] if claim else ())
-    product = _product(claim, words) if claim else products.Product(words=words)
+    product = _product(claim, words) if claim else Product(options=lambda step: [option(words, step)])
     lines = [
         *_comment(_head(machine, stated, product, file or f"{machine.name}.pml")),
         "",
         *words.definitions(),
         "",
-        *product.declarations(),
+        *product.declarations,
         f"{size(len(words.states))} state = {words.states[machine.initial]};",
         "",
         "active proctype machine() {",
         "end:",
         "   do",
         *_options(machine, words, product, codes=claim is not None),
-        *(f"   {line}" if line[0] != "#" else line for line in product.others()),
+        *(f"   {line}" if line[0] != "#" else line for line in product.others),
         "   od",
         "}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _options(machine: Machine, words: PromelaNames, product: products.Product, *, codes: bool) -> Iterator[str]:
+def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: bool) -> Iterator[str]:
     """Every step in every way the product takes it; with *codes* a step for each reply that the claim distinguishes."""
     event = ""
     for step in steps(machine, words.codes if codes else None):
         if step.event != event:
             event = step.event
             yield f"   /* {event} */"
-        for guard, effect in product.options(step):
-            when = f"state == {words.states[step.source]}" + (f" && {guard}" if guard else "")
-            yield f'   :: d_step {{ {when} -> {effect}; printf("{_printable(step.title)}\\n") }}'
+        yield from (f"   {each}" for each in product.options(step))
     if not event:
         yield "   :: false -> skip"
 
 
-def _printable(text: str) -> str:
-    return "".join(each if each.isalnum() or each in " /_.,:-" else "?" for each in text)
-
-
-def _product(claim: claims.Claim, words: PromelaNames) -> products.Product:
+def _product(claim: claims.Claim, words: PromelaNames) -> Product:
     match claim:
         case claims.Idempotent():
-            return products.IdempotenceProduct(words=words, claim=claim)
+            return products.idempotence_product(words, claim)
         case claims.Always(conditions=conditions, when=when):
             breaches: list[Condition] = [Not(of=each.means) for each in conditions]
             if when:
                 breaches = [All(of=(when.means, each)) for each in breaches]
-            return products.SequenceProduct(words=words, sequences=tuple((each,) for each in breaches))
+            return products.sequence_product(words, tuple((each,) for each in breaches))
         case claims.Never(sequences=sequences) | claims.Reachable(sequences=sequences):
             means = tuple(tuple(each.means for each in sequence) for sequence in sequences)
             until = claim.until if isinstance(claim, claims.Never) else None
-            return products.SequenceProduct(words=words, sequences=means, until=until.means if until else None)
+            return products.sequence_product(words, means, until.means if until else None)
         case claims.LeadsTo():
-            return products.LeadsToProduct(words=words, claim=claim, taken=tuple(steps(words.machine, words.codes)))
+            return products.leads_to_product(words, claim)
         case claims.Follows(other=other):
             return products.follows_product(words, other.partly_under(words.machine.profile))
         case claims.Refines(other=other):
@@ -99,7 +94,7 @@ def _product(claim: claims.Claim, words: PromelaNames) -> products.Product:
             assert_never(claim)
 
 
-def _head(machine: Machine, stated: claims.Property | None, product: products.Product, file: str) -> Iterator[str]:
+def _head(machine: Machine, stated: claims.Property | None, product: Product, file: str) -> Iterator[str]:
     """What the file is, the commands to run, and the expected result."""
     yield f"{machine.name}: {machine.title}"
     if stated is None:

@@ -4,97 +4,68 @@ Each of the machine's steps remains one step of SPIN's, so that both count the s
 states and find counterexamples of the same length.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import ClassVar, Final, NamedTuple
+from typing import Final
 
-from fsm.interop.promela.steps import ExportedStep, busy, silent
+from fsm.interop.promela.steps import ExportedStep, busy, silent, steps
 from fsm.interop.promela.vocabulary import INSTANT, NOWHERE, CannotExportError, PromelaNames, size
 from fsm.machine import Event, Machine, outcomes
 from fsm.machine.conditions import Condition
 from fsm.property.claims import Fair, Idempotent, LeadsTo
 
+BROKEN: Final = 255
+"""The value of a variable once the claim is broken."""
+
 MOST: Final = 30
 """Largest number of things that have a bit each."""
 
 
-class Option(NamedTuple):
-    """The guard of a step beyond its source state, and its effect beyond the next state."""
-
-    guard: str
-    effect: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """The machine without a claim; its subclasses add one.
+    """The machine with a claim: macros and variables, the ways of taking a step, and options that are no step of it.
 
     ``cases`` is the number of parts of the claim, each of which is checked separately;
     a ``lasting`` claim is about infinite runs.
     """
 
-    words: PromelaNames
-    lasting: ClassVar[bool] = False
-
-    @property
-    def cases(self) -> int:
-        return 1
-
-    def declarations(self) -> Iterable[str]:
-        """Macros and variables."""
-        return ()
-
-    def options(self, step: ExportedStep) -> Iterable[Option]:
-        """The ways of taking *step*."""
-        return (self._option(step),)
-
-    def others(self) -> Iterable[str]:
-        """Options that are no step of the machine."""
-        return ()
-
-    def _option(self, step: ExportedStep, *effects: str, guard: str = "") -> Option:
-        """The step, if *guard* holds, with further *effects*."""
-        return Option(guard, "; ".join([f"state = {self.words.states[step.way.to]}", *effects]))
+    options: Callable[[ExportedStep], Iterable[str]]
+    declarations: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    cases: int = 1
+    lasting: bool = False
 
 
-BROKEN = 255
-"""The value of a variable once the claim is broken."""
+def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = "") -> str:
+    """*step*, if *guard* holds beside its source state, with further *effects* beside the next state."""
+    when = f"state == {words.states[step.source]}" + (f" && {guard}" if guard else "")
+    effect = "; ".join([f"state = {words.states[step.way.to]}", *effects])
+    title = "".join(each if each.isalnum() or each in " /_.,:-" else "?" for each in step.title)
+    return f':: d_step {{ {when} -> {effect}; printf("{title}\\n") }}'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SequenceProduct(Product):
-    """A run through one of ``sequences``: ``held`` conditions have held one after the other, and ``until`` resets that."""
+def sequence_product(
+    words: PromelaNames, sequences: tuple[tuple[Condition, ...], ...], until: Condition | None = None
+) -> Product:
+    """A run through one of *sequences*: ``held`` conditions have held one after the other, and *until* resets that."""
+    several = len(sequences) > 1
+    lines = [f"#define UNTIL({INSTANT}) {words.expression(until) if until else 'false'}", f"#define BROKEN {BROKEN}"]
+    lines += ["#ifndef CASE", "#define CASE 1", "#endif"] if several else []
+    for number, sequence in enumerate(sequences, 1):
+        lines += [f"{'#if' if number == 1 else '#elif'} CASE == {number}"] if several else []
+        for place, condition in enumerate(sequence, 1):
+            lines.append(f"#define HOLDS_{place}({INSTANT}) {words.expression(condition)}")
+        lines.append(f"#define NEXT(held, {INSTANT}) {_next(len(sequence))}")
+    lines += ["#endif"] if several else []
+    lines.append(f"byte held = NEXT(0, {words.first()});")
 
-    sequences: tuple[tuple[Condition, ...], ...]
-    until: Condition | None = None
+    def options(step: ExportedStep) -> Iterator[str]:
+        yield option(words, step, *(f"held = NEXT(held, {instant})" for instant in words.instants(step)))
 
-    @property
-    def cases(self) -> int:
-        return len(self.sequences)
-
-    def declarations(self) -> Iterator[str]:
-        until = self.words.expression(self.until) if self.until else "false"
-        yield f"#define UNTIL({INSTANT}) {until}"
-        yield f"#define BROKEN {BROKEN}"
-        if self.cases > 1:
-            yield from ("#ifndef CASE", "#define CASE 1", "#endif")
-        for number, sequence in enumerate(self.sequences, 1):
-            if self.cases > 1:
-                yield f"{'#if' if number == 1 else '#elif'} CASE == {number}"
-            for place, condition in enumerate(sequence, 1):
-                yield f"#define HOLDS_{place}({INSTANT}) {self.words.expression(condition)}"
-            yield f"#define NEXT(held, {INSTANT}) {_next(len(sequence))}"
-        if self.cases > 1:
-            yield "#endif"
-        yield f"byte held = NEXT(0, {self.words.first()});"
-
-    def options(self, step: ExportedStep) -> Iterator[Option]:
-        yield self._option(step, *(f"held = NEXT(held, {instant})" for instant in self.words.instants(step)))
-
-    def others(self) -> Iterator[str]:
-        yield ":: held == BROKEN -> assert(false)"
+    others = (":: held == BROKEN -> assert(false)",)
+    return Product(options=options, declarations=tuple(lines), others=others, cases=len(sequences))
 
 
 def _next(length: int) -> str:
@@ -107,53 +78,54 @@ def _next(length: int) -> str:
     return f"({' : ('.join(parts)} : held{')' * len(parts)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdempotenceProduct(Product):
+def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     """The call of the claim, and another right after it.
 
     ``stage`` 1 is the first call in progress, 2 the moment between the two, 3 the
     second in progress; ``between`` is the state at 2.
     """
+    calling = busy(words.machine)
 
-    claim: Idempotent
+    def options(step: ExportedStep) -> Iterator[str]:
+        yield option(words, step, guard="stage == 0")
+        if step.event == claim.event:
+            if step.ends or step.source not in calling:
+                yield from _called(words, step, "stage == 1" if step.ends else "stage == 0", first=True)
+            yield from _called(words, step, "stage == 3" if step.ends else "stage == 2", first=False)
 
-    def declarations(self) -> Iterator[str]:
-        once = self.words.expression(self.claim.once.means) if self.claim.once else "true"
-        yield f"#define ONCE({INSTANT}) {once}"
-        yield f"#define BROKEN {BROKEN}"
-        yield "byte stage = 0;"
-        yield f"{size(len(self.words.states))} between = {NOWHERE};"
-
-    def options(self, step: ExportedStep) -> Iterator[Option]:
-        yield self._option(step, guard="stage == 0")
-        if step.event == self.claim.event:
-            if step.ends or step.source not in busy(self.words.machine):
-                yield from self._called(step, "stage == 1" if step.ends else "stage == 0", first=True)
-            yield from self._called(step, "stage == 3" if step.ends else "stage == 2", first=False)
-
-    def _called(self, step: ExportedStep, guard: str, *, first: bool) -> Iterator[Option]:
-        to = self.words.states[step.way.to]
-        if first and step.way.begins:
-            yield self._option(step, "stage = 1", guard=guard)
-        elif first and step.reply == "ok":
-            once = f"ONCE({self.words.instants(step)[-1]})"
-            yield self._option(step, "stage = 2", f"between = {to}", guard=f"{guard} && {once}")
-        elif not first and (step.way.emits or (step.reply != "ok" and not step.way.begins)):
-            yield self._option(step, "stage = BROKEN", guard=guard)
-        elif not first and step.way.begins:
-            yield self._option(step, "stage = 3", guard=guard)
-        elif not first:
-            good = f"(between == {to} -> 0 : BROKEN)"
-            yield self._option(step, f"stage = {good}", f"between = {NOWHERE}", guard=guard)
-
-    def others(self) -> Iterator[str]:
-        for state in silent(self.words.machine, self.claim.event):
-            yield f":: d_step {{ stage == 2 && state == {self.words.states[state]} -> stage = BROKEN }}"
-        yield ":: stage == BROKEN -> assert(false)"
+    unspecified = [words.states[state] for state in silent(words.machine, claim.event)]
+    return Product(
+        options=options,
+        declarations=(
+            f"#define ONCE({INSTANT}) {words.expression(claim.once.means) if claim.once else 'true'}",
+            f"#define BROKEN {BROKEN}",
+            "byte stage = 0;",
+            f"{size(len(words.states))} between = {NOWHERE};",
+        ),
+        others=(
+            *(f":: d_step {{ stage == 2 && state == {state} -> stage = BROKEN }}" for state in unspecified),
+            ":: stage == BROKEN -> assert(false)",
+        ),
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeadsToProduct(Product):
+def _called(words: PromelaNames, step: ExportedStep, guard: str, *, first: bool) -> Iterator[str]:
+    to = words.states[step.way.to]
+    if first and step.way.begins:
+        yield option(words, step, "stage = 1", guard=guard)
+    elif first and step.reply == "ok":
+        once = f"ONCE({words.instants(step)[-1]})"
+        yield option(words, step, "stage = 2", f"between = {to}", guard=f"{guard} && {once}")
+    elif not first and (step.way.emits or (step.reply != "ok" and not step.way.begins)):
+        yield option(words, step, "stage = BROKEN", guard=guard)
+    elif not first and step.way.begins:
+        yield option(words, step, "stage = 3", guard=guard)
+    elif not first:
+        good = f"(between == {to} -> 0 : BROKEN)"
+        yield option(words, step, f"stage = {good}", f"between = {NOWHERE}", guard=guard)
+
+
+def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     """The machine, whether the target is due, and the rounds of fairness: infinite runs, decided by acceptance cycles.
 
     In a run that breaks the claim the target is due for ever from some instant on.  SPIN guesses that instant
@@ -164,55 +136,51 @@ class LeadsToProduct(Product):
     when it is taken, or was guessed to be disabled for ever (``spared``), after which no step may enable it.  A run that
     stops is one whose rounds continue without steps.
     """
+    if len(claim.fair) > MOST:
+        raise CannotExportError(f"more than {MOST} things are fair: state the property with fewer")
+    taken = tuple(steps(words.machine, words.codes))
+    macros, spoilt, rounds = [], [], []
+    for number, fair in enumerate(claim.fair):
+        where = [step.source for step in taken if _is(fair, step)]
+        macros.append(f"#define POSSIBLE_{number}(is) {words.any_of(where, 'is')} /* {_title(fair)} */")
+        bit, disabled = 1 << number, f"!(POSSIBLE_{number}(state))"
+        if fair.strongly:
+            spoilt.append(f"((spared & {bit}) && POSSIBLE_{number}(is))")
+            rounds.append(f":: d_step {{ committed && !(spared & {bit}) && {disabled} -> spared = spared | {bit} }}")
+        over = f"(spared & {bit})" if fair.strongly else disabled
+        rounds.append(f":: d_step {{ committed && turn == {number} && {over} -> turn = {number + 1} }}")
 
-    claim: LeadsTo
-    taken: tuple[ExportedStep, ...]
-    lasting: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if len(self.claim.fair) > MOST:
-            raise CannotExportError(f"more than {MOST} things are fair: state the property with fewer")
-
-    def declarations(self) -> Iterator[str]:
-        words = self.words
-        yield f"#define SOURCE({INSTANT}) {words.expression(self.claim.source.means)}"
-        yield f"#define TARGET({INSTANT}) {words.expression(self.claim.target.means)}"
-        yield f"#define DUE(due, {INSTANT}) ((due || SOURCE({INSTANT})) && !(TARGET({INSTANT})))"
-        spoilt = []
-        for number, fair in enumerate(self.claim.fair):
-            where = [step.source for step in self.taken if _is(fair, step)]
-            yield f"#define POSSIBLE_{number}(is) {words.any_of(where, 'is')} /* {_title(fair)} */"
-            spoilt += [f"((spared & {1 << number}) && POSSIBLE_{number}(is))"] if fair.strongly else []
-        yield f"#define SPOILT(is) ({' || '.join(spoilt) or 'false'})"
-        yield f"bool due = DUE(0, {words.first()});"
-        yield from ("#ifdef SAFETY", "#define committed false", "#else", "bool committed = false;", "#endif")
-        yield f"{size(len(self.claim.fair))} turn = 0;"
-        yield "int spared = 0;"
-
-    def options(self, step: ExportedStep) -> Iterator[Option]:
-        instants = self.words.instants(step)
-        kept = [*(f"!(TARGET({instant}))" for instant in instants), f"!(SPOILT({self.words.states[step.way.to]}))"]
+    def options(step: ExportedStep) -> Iterator[str]:
+        instants = words.instants(step)
+        kept = [*(f"!(TARGET({instant}))" for instant in instants), f"!(SPOILT({words.states[step.way.to]}))"]
         turns = [
             f"turn = (committed && turn == {number} -> {number + 1} : turn)"
-            for number, fair in enumerate(self.claim.fair)
+            for number, fair in enumerate(claim.fair)
             if _is(fair, step)
         ]
         due = (f"due = DUE(due, {instant})" for instant in instants)
-        yield self._option(step, *due, *turns, guard=f"(!committed || ({' && '.join(kept)}))")
+        yield option(words, step, *due, *turns, guard=f"(!committed || ({' && '.join(kept)}))")
 
-    def others(self) -> Iterator[str]:
-        """The guesses, the turns that pass without a step, and the end of each round."""
-        yield "#ifndef SAFETY"
-        yield ":: d_step { due && !committed -> committed = true }"
-        for number, fair in enumerate(self.claim.fair):
-            bit, next_ = 1 << number, f"turn = {number + 1}"
-            if fair.strongly:
-                possible = f"POSSIBLE_{number}(state)"
-                yield f":: d_step {{ committed && !(spared & {bit}) && !({possible}) -> spared = spared | {bit} }}"
-                yield f":: d_step {{ committed && turn == {number} && (spared & {bit}) -> {next_} }}"
-            else:
-                yield f":: d_step {{ committed && turn == {number} && !(POSSIBLE_{number}(state)) -> {next_} }}"
-        yield from (f":: committed && turn == {len(self.claim.fair)} ->", "accept_round:", "   turn = 0", "#endif")
+    return Product(
+        options=options,
+        declarations=(
+            f"#define SOURCE({INSTANT}) {words.expression(claim.source.means)}",
+            f"#define TARGET({INSTANT}) {words.expression(claim.target.means)}",
+            f"#define DUE(due, {INSTANT}) ((due || SOURCE({INSTANT})) && !(TARGET({INSTANT})))",
+            *macros,
+            f"#define SPOILT(is) ({' || '.join(spoilt) or 'false'})",
+            f"bool due = DUE(0, {words.first()});",
+            *("#ifdef SAFETY", "#define committed false", "#else", "bool committed = false;", "#endif"),
+            f"{size(len(claim.fair))} turn = 0;",
+            "int spared = 0;",
+        ),
+        # The guesses, the turns that pass without a step, and the end of each round.
+        others=(
+            *("#ifndef SAFETY", ":: d_step { due && !committed -> committed = true }", *rounds),
+            *(f":: committed && turn == {len(claim.fair)} ->", "accept_round:", "   turn = 0", "#endif"),
+        ),
+        lasting=True,
+    )
 
 
 def _is(fair: Fair, step: ExportedStep) -> bool:
@@ -224,36 +192,12 @@ def _title(fair: Fair) -> str:
     return f"{fair.event}{' ends' if fair.ends else ''}{'/' if fair.outcome else ''}{fair.outcome}: {how} fair"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowsProduct(Product):
-    """The machine with ``belief``, a variable with a bit for each state that the other may be in: a subset construction.
+def follows_product(words: PromelaNames, other: Machine) -> Product:
+    """The machine of *words* with ``belief``, which has a bit for each state that *other* may be in: a subset construction.
 
-    It is independent of :mod:`fsm.monitor`, and does not support calls of the other that take time.
-
-    ``initial`` is its initial value.  ``after`` has the states to which each output, and each signal that both have,
-    leads from each state, by its name in Promela.  All are sets of states as bits, closed under hidden events.
+    The outputs of the machine, and the signals that both have, are events of the other.  Sets of states are closed under
+    hidden events.  It is independent of :mod:`fsm.monitor`, and does not support calls of the other that take time.
     """
-
-    initial: int
-    after: Mapping[str, tuple[int, ...]]
-
-    def declarations(self) -> Iterator[str]:
-        for name, masks in self.after.items():
-            parts = [f"((belief & {1 << bit}) -> {mask} : 0)" for bit, mask in enumerate(masks) if mask]
-            yield f"#define AFTER_{name} ({' | '.join(parts) or '0'})"
-        yield f"int belief = {self.initial};"
-
-    def options(self, step: ExportedStep) -> Iterator[Option]:
-        happens = [] if step.ends else [self.words.events[step.event]]
-        names = (*happens, *(self.words.outputs[output] for output in step.way.emits))
-        yield self._option(step, *(f"belief = AFTER_{name}" for name in names if name in self.after))
-
-    def others(self) -> Iterator[str]:
-        yield ":: belief == 0 -> assert(false)"
-
-
-def follows_product(words: PromelaNames, other: Machine) -> FollowsProduct:
-    """The product of the machine of *words* with the states that *other* may be in, given its outputs."""
     if len(other.states) > MOST:
         what = f"'{other.name}' has more than {MOST} states, and each needs a bit"
         raise CannotExportError(f"{what}: follow a smaller machine")
@@ -267,13 +211,24 @@ def follows_product(words: PromelaNames, other: Machine) -> FollowsProduct:
     shared = {name: event for name, event in other.events.items() if event.kind == "signal" and name in signals}
     bits = {state: 1 << bit for bit, state in enumerate(other.states)}
     closed = {state: sum(bits[to] for to in _reached(other, state)) for state in other.states}
+    after = {words.outputs[output]: event for output, event in known.items()}
+    after |= {words.events[name]: event for name, event in shared.items()}
 
-    def leads(event: Event) -> tuple[int, ...]:
-        return tuple(reduce(or_, (closed[to] for to in _after(other, event, state)), 0) for state in other.states)
+    def leads(event: Event) -> str:
+        masks = {state: reduce(or_, (closed[to] for to in _after(other, event, state)), 0) for state in other.states}
+        return " | ".join(f"((belief & {bits[state]}) -> {mask} : 0)" for state, mask in masks.items() if mask) or "0"
 
-    after = {words.outputs[output]: leads(event) for output, event in known.items()}
-    after |= {words.events[name]: leads(event) for name, event in shared.items()}
-    return FollowsProduct(words=words, initial=closed[other.initial], after=after)
+    def options(step: ExportedStep) -> Iterator[str]:
+        happens = [] if step.ends else [words.events[step.event]]
+        seen = (*happens, *(words.outputs[output] for output in step.way.emits))
+        yield option(words, step, *(f"belief = AFTER_{name}" for name in seen if name in after))
+
+    macros = (f"#define AFTER_{name} ({leads(event)})" for name, event in after.items())
+    return Product(
+        options=options,
+        declarations=(*macros, f"int belief = {closed[other.initial]};"),
+        others=(":: belief == 0 -> assert(false)",),
+    )
 
 
 def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
