@@ -13,8 +13,9 @@ from drawn import CONTAINER, POD
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from fsm.diagrams import read
 from fsm.diagrams.compare import compare
-from fsm.diagrams.read import Drawing, columns, find, parse
+from fsm.diagrams.read import Drawing, find, parse
 from fsm.errors import InputError, Problem
 from fsm.language.codes import RULES
 from fsm.library import load
@@ -128,7 +129,7 @@ def answered(text: str) -> None:
     held("", [])  # what is loaded or cached by then is not counted
     before = sys.getprofile()
     # Where a blank was lost is found by reading anew, which has a limit of its own.
-    with patch.object(columns, "_MOST", len(text)):
+    with patch.object(read, "_MOST", len(text)):
         sys.setprofile(counted)
         try:
             found: tuple[Drawing | Problem, ...] = parse(text, "x.txt")
