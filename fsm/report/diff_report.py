@@ -82,22 +82,20 @@ def _other(found: Comparison, where: Where) -> str:
     return found.second if where is Where.FIRST else found.first
 
 
+_WHY: Final = {
+    Why.EVENT: ": no event of {other} has the name '{label}'",
+    Why.STATE: ": {other} has no such state",
+    Why.UNLABELLED: ": the arrow has no label",
+    Why.OUTCOME: ": in {other} '{label}' does not lead there",
+    Why.INITIAL: ": in {other} lives begin in {initial}",
+}
+
+
 def _why(found: Comparison, move: ComparedMove) -> str:
-    other = _other(found, move.where)
-    match move.why:
-        case Why.EVENT:
-            return f": no event of {other} has the name '{move.label}'"
-        case Why.STATE:
-            return f": {other} has no such state"
-        case Why.UNLABELLED:
-            return ": the arrow has no label"
-        case Why.OUTCOME:
-            return f": in {other} '{move.label}' does not lead there"
-        case Why.INITIAL:
-            return f": in {other} lives begin in {found.initial}"
-        case None:
-            named = ", ".join(move.outcomes)
-            return f" ({named})" if named and named != "done" and not move.silent else ""
+    if move.why is not None:
+        return _WHY[move.why].format(other=_other(found, move.where), label=move.label, initial=found.initial)
+    named = ", ".join(move.outcomes)
+    return f" ({named})" if named and named != "done" and not move.silent else ""
 
 
 def _move(move: ComparedMove) -> str:

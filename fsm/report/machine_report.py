@@ -136,7 +136,12 @@ def json(machine: Machine, *, events: Collection[str] | None = None, states: Col
             "events": {
                 each.name: _row_data(each, states, "name") for each in machine.events.values() if each.name in events
             },
-            "omits": _omits_data(machine),
+            "omits": None
+            if machine.omits is None
+            else {
+                event: {"states": [*sorted(each.states)], "outcomes": [*sorted(each.outcomes)]}
+                for event, each in machine.omits.items()
+            },
             "profiles": {
                 name: {
                     **record(each, "name"),
@@ -148,15 +153,6 @@ def json(machine: Machine, *, events: Collection[str] | None = None, states: Col
     )
 
 
-def _omits_data(machine: Machine) -> Json:
-    if machine.omits is None:
-        return None
-    return {
-        event: {"states": [*sorted(each.states)], "outcomes": [*sorted(each.outcomes)]}
-        for event, each in machine.omits.items()
-    }
-
-
 def _row_data(row: Event | Override, states: Collection[str], without: str) -> Json:
     cells, ends = _cells_data(row.cells, states), _cells_data(row.ends, states)
     return {**record(row, without), "cells": cells, "ends": ends}
@@ -164,24 +160,19 @@ def _row_data(row: Event | Override, states: Collection[str], without: str) -> J
 
 def _cells_data(cells: Mapping[str, Cell], states: Collection[str]) -> Json:
     return {
-        state: {"is": type(cell).__name__.lower(), **_cell_data(cell), "clause": record(cell.clause)}
+        state: {"is": type(cell).__name__.lower(), **_cell_data(cell)}
         for state, cell in cells.items()
         if state in states
     }
 
 
 def _cell_data(cell: Cell) -> dict[str, Json]:
-    match cell:
-        case Moves(outcomes=outcomes):
-            return {
-                "outcomes": [
-                    {"begins" if each.begins else "to": each.to, **record(each, "begins", "to")} for each in outcomes
-                ]
-            }
-        case Refuses(codes=codes):
-            return {"codes": list(codes)}
-        case _:
-            return {}
+    data = record(cell, "line")
+    if isinstance(cell, Moves):
+        data["outcomes"] = [
+            {"begins" if each.begins else "to": each.to, **record(each, "begins", "to")} for each in cell.outcomes
+        ]
+    return data
 
 
 def system_text(system: System, layout: Layout, *, event: str | None) -> str:
