@@ -59,9 +59,9 @@ def command(
     ]
     examined: list[Examined] = []
     size = sum(1 for each, _ in work for one in each.properties if not only or one.name in only)
-    with progress("checking", size) as advanced:
+    with progress("checking", size) as bar:
         for each, profile in work:
-            examined.append(examine(each, profile, only=only or None, limit=limit, advanced=advanced))
+            examined.append(examine(each, profile, only=only or None, limit=limit, advanced=lambda: bar.update(1)))
     examined = [each for each in examined if each.checked]
     report = check_report.json(examined) if form == "json" else check_report.text(examined, layout(), runs=runs)
     click.echo(report, nl=False)

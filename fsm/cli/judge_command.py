@@ -123,7 +123,7 @@ def command(
     judged: dict[str, Judged] = {}
     problems: dict[str, tuple[Problem, ...]] = {}
     traces = tuple(dict.fromkeys(traces))
-    with progress("judging", _size((*traces, calls) if calls else traces)) as advanced:
+    with progress("judging", _size((*traces, calls) if calls else traces)) as bar:
         how = partial(
             judge,
             calls=calls or "",
@@ -133,7 +133,7 @@ def command(
             restarts=restarts,
             shortest_restart=shortest_restart / 1000,
             every=every,
-            advanced=advanced,
+            advanced=bar.update,
         )
         for trace in traces:
             try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import click
@@ -116,8 +117,8 @@ def command(
     under = [(each, within(profile, each.machine.profiles)) for each in found]
     work = [(as_known(each, own), own) for each, own in under if own or profile is None]
     size = sum(1 for each, own in work for _ in _mutants(each, own))
-    with progress("mutating", size) as advanced:
-        mutated = tuple(_mutated(each, own, only, advanced) for each, own in work)
+    with progress("mutating", size) as bar:
+        mutated = tuple(_mutated(each, own, only, partial(bar.update, 1)) for each, own in work)
     click.echo(report.json(mutated) if form == "json" else report.text(mutated, layout(), listed=listed), nl=False)
     return report.answer(mutated).value
 
@@ -130,7 +131,8 @@ def _power(
         if kind not in CONTRACTS:
             what = f"{name} holds {kind.value}; give containerd logs, CRI calls or NRI events"
             raise click.BadParameter(what, param_hint="--recording")
-    with progress("mutating", limit * len(kinds)) as advanced:
+    with progress("mutating", limit * len(kinds)) as bar:
+        advanced = partial(bar.update, 1)
         powers = tuple(
             power_over(name, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=advanced)
             for name in kinds

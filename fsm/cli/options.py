@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,6 +20,8 @@ from fsm.product.system import System
 from fsm.report.layout import Layout, plain
 
 if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
     from fsm.property.claims import Specification
 
 WIDEST = 100
@@ -77,19 +79,10 @@ def _style(value: str, how: str) -> str:
     return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
 
 
-def watched() -> bool:
-    """Whether standard error is a terminal; it may even be closed."""
-    return sys.stderr is not None and sys.stderr.isatty()
-
-
-@contextmanager
-def progress(label: str, size: int) -> Iterator[Callable[..., None]]:
-    """A bar on a terminal, over *size* pieces of work, and what to call after one or several; nothing in a pipe."""
-    if not size or not watched():
-        yield lambda _pieces=1: None
-        return
-    with click.progressbar(length=size, label=label, file=sys.stderr) as bar:
-        yield lambda pieces=1: bar.update(pieces)
+def progress(label: str, size: int) -> ProgressBar[int]:
+    """A bar on a terminal, over *size* pieces of work; nothing in a pipe, or if there is no work."""
+    shown = size and sys.stderr is not None and sys.stderr.isatty()  # it may even be closed
+    return click.progressbar(length=size, label=label, file=sys.stderr if shown else io.StringIO())
 
 
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:

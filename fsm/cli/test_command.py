@@ -1,7 +1,6 @@
 """``fsm test``: an implementation tested by a machine."""
 
 import shlex
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,7 +19,6 @@ from fsm.cli.options import (
     property_option,
     require,
     under,
-    watched,
 )
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps as read_steps
@@ -125,7 +123,12 @@ def command(
     if again is not None:
         tested = replay(machine, factory, _steps(again, machine.under(tolerated)), profile=tolerated, name=sut)
     else:
-        with _progress() as advanced:
+        with progress("testing", 1) as bar:
+
+            def advanced(done: int, whole: int) -> None:
+                bar.length = whole
+                bar.update(done - bar.pos)
+
             tested = conform(
                 machine,
                 factory,
@@ -152,10 +155,10 @@ def _property_tests(
     asked([stated], only)
     chosen = [each for each in stated.properties if not only or each.name in only]
     results = []
-    with progress("testing", len(chosen)) as advanced:
+    with progress("testing", len(chosen)) as bar:
         for each in chosen:
             results.append(run(stated.machine, each))
-            advanced()
+            bar.update(1)
     return tuple(results)
 
 
@@ -196,17 +199,3 @@ def _hypothesis_elsewhere() -> Iterator[None]:
             yield
         finally:
             configuration.set_hypothesis_home_dir(None)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    if not watched():
-        yield lambda _done, _whole: None
-        return
-    with click.progressbar(length=1, label="testing", file=sys.stderr) as bar:
-
-        def advanced(done: int, whole: int) -> None:
-            bar.length = whole
-            bar.update(done - bar.pos)
-
-        yield advanced
