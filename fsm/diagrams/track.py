@@ -1,6 +1,7 @@
 """The path of a run through a machine: a counterexample, or what a recording may have taken, and where it failed."""
 
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -90,61 +91,45 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
     )
 
 
-class _Track:
-    """The configurations of the entity after the observations so far, and the states and steps on the way."""
+def _after(moves: Dynamics, now: Configurations, seen: Observation) -> Configurations:
+    """What is left of *now* when *seen* is seen: all of it where the machine has no such event, or it cannot be followed."""
+    if seen.phase == "gap":
+        return moves.everything()
+    if seen.event and seen.event not in moves.names:
+        return now
+    try:
+        return moves.after(now, key(seen))
+    except TooManyError:
+        return now
 
-    def __init__(self, dynamics: Dynamics, now: Configurations) -> None:
-        self.dynamics = dynamics
-        self.table = dynamics.table
-        self.now = now
-        self.steps: set[tuple[str, str, str]] = set()
-        self.states: set[str] = set()
-        self.failed: set[str] = set()
-        self.seen: EdgeLabel | None = None
 
-    def take(self, seen: Observation) -> bool:
-        """Follow *seen*; false if nothing explains it."""
-        if seen.phase == "gap":
-            self.now = self.dynamics.everything()
-            return True
-        before = {each.state for each in self.now}
-        known = not seen.event or seen.event in self.dynamics.names
-        try:
-            left = self.dynamics.after(self.now, key(seen)) if known else self.now
-        except TooManyError:
-            left = self.now
-        if not left:
-            self.failed = {self.table.states[state] for state in before}
-            self.seen = self._label(seen)
-            return False
-        after = {each.state for each in left}
-        if known and seen.event and seen.phase != "request":
-            self._mark(self.dynamics.names[seen.event], before | after, after, seen)
-        if len(after) == 1:
-            self.states |= {self.table.states[state] for state in after}
-        self.now = left
-        return True
+def _label(moves: Dynamics, seen: Observation) -> EdgeLabel:
+    """*seen* as the label of an edge, in the names of the machine."""
+    event = moves.table.rows[moves.names[seen.event]].event if seen.event else None
+    return EdgeLabel(
+        event=event.name if event else "",
+        kind=event.kind if event else "signal",
+        outcome=f"shows {visible(seen.shows)}" if seen.shows else seen.reply if seen.reply == "ok" else "",
+        error=visible(seen.reply) if seen.reply != "ok" else "",
+        emits=tuple(map(visible, seen.emits or ((seen.output,) if seen.output else ()))),
+    )
 
-    def _label(self, seen: Observation) -> EdgeLabel:
-        """*seen* as the label of an edge, in the names of the machine."""
-        event = self.table.rows[self.dynamics.names[seen.event]].event if seen.event else None
-        return EdgeLabel(
-            event=event.name if event else "",
-            kind=event.kind if event else "signal",
-            outcome=f"shows {visible(seen.shows)}" if seen.shows else seen.reply if seen.reply == "ok" else "",
-            error=visible(seen.reply) if seen.reply != "ok" else "",
-            emits=tuple(map(visible, seen.emits or ((seen.output,) if seen.output else ()))),
-        )
 
-    def _mark(self, row: int, sources: set[int], targets: set[int], seen: Observation) -> None:
-        """Mark the steps of *row*, its ends included, that may have led from *sources* to *targets*."""
-        table = self.table
-        ends = table.end.get(row)
-        for source in sources:
-            for way in (*(table.step(source, row) or ()), *((table.step(source, ends) or ()) if ends else ())):
-                replied = way.begins or not seen.reply or not way.reply or way.replies(seen.reply)
-                if replied and (way.to in targets or way.begins) and (way.to != source or source in targets):
-                    self.steps.add((table.rows[row].event.name, table.states[source], table.states[way.to]))
+def _taken(
+    moves: Dynamics, before: Configurations, after: Configurations, seen: Observation
+) -> Iterator[tuple[str, str, str]]:
+    """The steps that *seen*, or the end of a call that it shows, may have been."""
+    table, row = moves.table, moves.names.get(seen.event)
+    if row is None or seen.phase in {"request", "gap"}:
+        return
+    targets = {each.state for each in after}
+    sources = targets | {each.state for each in before}
+    ends = table.end.get(row)
+    for source in sources:
+        for way in (*(table.step(source, row) or ()), *((table.step(source, ends) or ()) if ends else ())):
+            replied = way.begins or not seen.reply or not way.reply or way.replies(seen.reply)
+            if replied and (way.to in targets or way.begins) and (way.to != source or source in targets):
+                yield table.rows[row].event.name, table.states[source], table.states[way.to]
 
 
 def track(machine: Machine, name: str, entity: str = "") -> Marks:
@@ -154,8 +139,10 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
     cannot be read, or that contains no such entity.
     """
     recording = open_recording(name, lambda _: None)
-    moves = dynamics(tabulate(machine), shown=recording.shown, outputs=recording.outputs)
-    run: _Track | None = None
+    table = tabulate(machine)
+    moves = dynamics(table, shown=recording.shown, outputs=recording.outputs)
+    now: Configurations | None = None
+    marks = Marks()
     found: dict[str, None] = {}
     for seen in (each for batch in recording.batches for each in batch.observations):
         if seen.of not in {"", machine.entity}:
@@ -165,12 +152,19 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
             entity = entity or seen.entity
             if not seen.entity.startswith(entity):
                 continue
-            start = moves.beginning() if recording.fresh else moves.everything()
-            run = run or _Track(moves, start)
-        if run is not None and not run.take(seen):
-            break
-    if run is None:
+            now = now or (moves.beginning() if recording.fresh else moves.everything())
+        if now is None:
+            continue
+        left = _after(moves, now, seen)
+        if not left:
+            failed = frozenset(table.states[each.state] for each in now)
+            return replace(marks, failed=failed, seen=_label(moves, seen))
+        visited = {table.states[each.state] for each in left}
+        steps = marks.steps.union(_taken(moves, now, left, seen))
+        marks = Marks(steps=steps, states=marks.states | visited if len(visited) == 1 else marks.states)
+        now = left
+    if now is None:
         hint = nearest(entity, found, of=f"{machine.entity}s") if found else "give a recording of such entities"
         what = f"contains no {machine.entity}{f' {entity!r}' if entity else ''}"
         raise refused(name, "FSM204", what, hint)
-    return Marks(steps=frozenset(run.steps), states=frozenset(run.states), failed=frozenset(run.failed), seen=run.seen)
+    return marks
