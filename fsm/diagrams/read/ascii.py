@@ -62,7 +62,7 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
     for box in around:
         hint = "draw states side by side: nested states are not read"
         lines.add_problem(box.corners()[0], "FSM407", "a box has boxes in it", hint)
-    written = phrases(lines)
+    written = list(phrases(lines))
     named = [any(map(str.isalnum, each.text)) or each.text in STARTS for each in written]
     strays = [*itertools.compress(written, map(not_, named))]
     kept = itertools.compress(written, named)

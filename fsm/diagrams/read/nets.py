@@ -61,9 +61,6 @@ class Nets:
             found.append(Net(nodes=nodes, ends=ends, broken=len(self.wires.problems) > before))
         return found
 
-    def _add_problem(self, cell: GridCell, what: str, hint: str) -> None:
-        self.wires.add_problem(cell, "FSM404", what, hint)
-
     def _point(self) -> None:
         for node in self.wires.links:
             to = HEADS.get(self.wires.sheet.at(node.cell))
@@ -142,7 +139,9 @@ class Nets:
                     yield NetEnd(state=self.words[node].text, node=node, cell=node.cell, head=True)
                 elif not any(touch.head for touch in touches):
                     what = f"the arrowhead '{self.wires.sheet.at(node.cell)}' points at nothing"
-                    self._add_problem(node.cell, what, "let it touch the box, or the word, that it leads to")
+                    self.wires.add_problem(
+                        node.cell, "FSM404", what, "let it touch the box, or the word, that it leads to"
+                    )
             elif len(self.wires.links[node]) + len(touches) == 1:
                 yield from self._beginning(node, named)
 
@@ -161,9 +160,13 @@ class Nets:
                 break
             if phrase is not None and self.wires.sheet.at(node.cell) in STRAIGHT:
                 what = f"the line ends at '{phrase.text}', which is no box"
-                self._add_problem(node.cell, what, "put it in a box if it is a state; write labels beside lines")
+                self.wires.add_problem(
+                    node.cell, "FSM404", what, "put it in a box if it is a state; write labels beside lines"
+                )
                 return
             if there in self.wires.owners or any(self.wires.strokes_at(there)):
-                self._add_problem(node.cell, "the line is broken off", "close the gap, or draw it longer")
+                self.wires.add_problem(
+                    node.cell, "FSM404", "the line is broken off", "close the gap, or draw it longer"
+                )
                 return
         yield NetEnd(state=None, node=node, cell=node.cell, head=False)

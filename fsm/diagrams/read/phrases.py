@@ -32,16 +32,14 @@ class Phrase:
         return ((self.row, column) for column in range(self.first, self.last + 1))
 
 
-def phrases(lines: Wires) -> list[Phrase]:
+def phrases(lines: Wires) -> Iterator[Phrase]:
     """The phrases of a paragraph, line by line: what is part of no line and no box."""
     sheet, drawn = lines.sheet, {*lines.owners, *(node.cell for node in lines.links)}
-    found: list[Phrase] = []
     for row in lines.within:
         rest = "".join("\n" if (row, column) in drawn else char for column, char in enumerate(sheet.rows[row]))
         for words in _WORDS.finditer(rest):
             first, last = words.start(), words.end() - 1
-            found.append(Phrase(text=sheet.text(row, first, last), row=row, first=first, last=last))
-    return found
+            yield Phrase(text=sheet.text(row, first, last), row=row, first=first, last=last)
 
 
 def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
