@@ -1,7 +1,8 @@
 """The common ground of the libraries of state machines, and the machine made of it.
 
 A draft has flat states and transitions between them, in the order in which they are tried; the reader of each format
-makes one.  Cells without a transition are filled as the library behaves, since a table is total.
+makes one.  Cells without a transition are filled as the library behaves, since a table is total.  The other way round, a
+machine is written as transitions of which each is an outcome.
 """
 
 import itertools
@@ -10,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State
+from fsm.language.names import distinct, identifiers
+from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, outcomes
 
 OTHERWISE: Final = "otherwise"
 """The outcome where no condition of the others holds."""
@@ -181,3 +183,27 @@ def _sentence(name: str, notes: Iterable[str]) -> str:
     """The description of a state or an event: its name, and *notes*."""
     words = re.sub(r"[\s_-]+", " ", name).strip() or name
     return " ".join((f"{words[:1].upper()}{words[1:]}.", *notes))
+
+
+def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
+    """All outcomes, by event and state, except in cells that refuse, cannot happen or are silent; each is an event.
+
+    Tools without outcomes take the first transition that an event enables, so the outcomes of one event in one state
+    could not be distinguished; as ``stop.stopped`` and ``stop.failed`` they can, and the environment chooses by sending
+    one of them.  The step in which a call in progress goes on is ``stop-ends.stopped``.  An outcome that does not change
+    the state is a transition without a target.
+
+    None of these tools can express replies, what a state shows, clauses and profiles.
+    """
+    ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
+    named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")
+    for event in machine.events.values():
+        for row, cells in ((named[event.name], event.cells), (named.get(f"{event.name}-ends", ""), event.ends)):
+            for state, cell in cells.items():
+                ways = () if isinstance(cell, Refuses) else outcomes(cell, state, event.kind) or ()
+                taken: list[str] = []
+                for way in ways:
+                    taken.append(distinct(way.name, taken, also="-"))
+                    # A transition without a target does not leave and re-enter the state.
+                    to = way.to if way.to != state else ""
+                    yield DraftTransition(event=f"{row}.{taken[-1]}", source=state, to=to, emits=way.emits)

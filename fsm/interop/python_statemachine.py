@@ -11,8 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from fsm.interop.charts import CHOOSING, DATA_NOTE, ChartState, draft_of
-from fsm.interop.draft import FLAT, Draft, DraftTransition
-from fsm.interop.outcome_events import outcome_events
+from fsm.interop.draft import FLAT, Draft, DraftTransition, outcome_events
 from fsm.interop.scxml import PARENT
 from fsm.interop.yaml_nodes import YamlNode
 from fsm.language.names import distinct

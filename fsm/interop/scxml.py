@@ -13,8 +13,7 @@ from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
 from fsm.interop.charts import CHOOSING, DATA_NOTE, ChartState, draft_of
-from fsm.interop.draft import FLAT, Draft, DraftTransition
-from fsm.interop.outcome_events import outcome_events
+from fsm.interop.draft import FLAT, Draft, DraftTransition, outcome_events
 from fsm.interop.source_text import DEEPEST, SourceProblems
 from fsm.language.names import distinct, identifiers
 from fsm.machine import Machine
@@ -84,12 +83,11 @@ def _root(text: str, problems: SourceProblems) -> Element:
             what = f"is nested more than {DEEPEST} deep"
             problems.abort("FSM505", element.line, what, "flat charts need four levels")
 
-    def doctype(*_: object) -> None:
-        problems.abort("FSM506", parser.CurrentLineNumber, "has a document type", "remove <!DOCTYPE …>")
-
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda _: stack.pop()
-    parser.StartDoctypeDeclHandler = doctype
+    parser.StartDoctypeDeclHandler = lambda *_: problems.abort(
+        "FSM506", parser.CurrentLineNumber, "has a document type", "remove <!DOCTYPE …>"
+    )
     try:
         parser.Parse(text.encode(), True)  # noqa: FBT003  (the whole document)
     except expat.ExpatError as error:

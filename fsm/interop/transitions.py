@@ -14,8 +14,7 @@ from typing import Final
 
 import msgspec
 
-from fsm.interop.draft import FLAT, Draft, DraftState, DraftTransition
-from fsm.interop.outcome_events import outcome_events
+from fsm.interop.draft import FLAT, Draft, DraftState, DraftTransition, outcome_events
 from fsm.interop.yaml_nodes import YamlNode
 from fsm.machine import Machine
 

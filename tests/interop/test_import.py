@@ -21,8 +21,8 @@ from transitions.extensions.markup import MarkupMachine
 
 from fsm.equivalence import bisimilar
 from fsm.errors import obeyed
+from fsm.interop.draft import outcome_events
 from fsm.interop.formats import imported
-from fsm.interop.outcome_events import outcome_events
 from fsm.interop.python_statemachine import TAKEN, python_statemachine
 from fsm.interop.scxml import scxml
 from fsm.interop.transitions import transitions

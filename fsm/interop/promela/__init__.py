@@ -104,10 +104,9 @@ def _head(machine: Machine, stated: claims.Property | None, product: Product, fi
         yield "The machine and this property, for SPIN (https://spinroot.com)."
     yield ""
     case = "-DCASE=1 " if product.cases > 1 else ""
-    liveness = product.lasting
     yield f"  spin {case}-a {file}"
-    yield f"  gcc {'-O2' if liveness else '-O2 -DSAFETY -DBFS'} -o pan pan.c"
-    yield f"  ./pan{' -a' if liveness else ''}"
+    yield f"  gcc {'-O2' if product.lasting else '-O2 -DSAFETY -DBFS'} -o pan pan.c"
+    yield f"  ./pan{' -a' if product.lasting else ''}"
     if stated is not None:
         yield f"  spin {case}-t {file}   (the run that was found, if one was)"
     yield ""
@@ -124,9 +123,9 @@ def _head(machine: Machine, stated: claims.Property | None, product: Product, fi
             yield "It can be reached if SPIN says 'errors: 1': an assertion fails where it is."
         case _:
             yield "It holds if SPIN says 'errors: 0'. Otherwise there is a run that breaks it."
-    if not liveness and stated is not None:
+    if not product.lasting and stated is not None:
         yield "The run is as short as there is, its last step the assertion."
-    if liveness:
+    if product.lasting:
         yield "With -DSAFETY for spin, the states alone are counted."
 
 
