@@ -65,97 +65,94 @@ def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
 
 def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False) -> str:
     """The report for people, ending in a newline; with *runs* also those that are as expected."""
-    return "\n".join(_Writer(layout, runs=runs).lines(examined)) + "\n"
+    lines: list[str] = []
+    for (name, title), those in groupby(examined, lambda each: (each.machine.name, each.machine.title)):
+        lines.append(layout.style(name, "bold") + f": {title}")
+        alike: dict[str, tuple[object, ...]] = {}
+        for each in those:
+            lines += _examined(each, alike, layout, runs=runs)
+        lines.append("")
+    parts = tally([status(one).word for each in examined for one in each.checked])
+    if resized := sum(each.resized for each in examined):
+        parts.append(f"{plural(resized, 'machine')} of another size")
+    return "\n".join([*lines, f"{layout.verdict(answer(examined))}: {', '.join(parts)}"]) + "\n"
 
 
-class _Writer:
-    def __init__(self, layout: Layout, *, runs: bool) -> None:
-        self.layout, self.runs = layout, runs
+def _examined(
+    each: evidence.Examined, alike: dict[str, tuple[object, ...]], layout: Layout, *, runs: bool
+) -> Iterator[str]:
+    """The properties under one profile: those with the same conclusion as above are left out."""
+    name = each.profile or "without a profile"
+    yield f"  {layout.style(name, 'bold')}: {_counts(each.counts)}"
+    if each.expected is not None and each.resized:
+        yield from _item(layout, PropertyStatus.FAILS, f"expect has {_counts(each.expected)}")
+    for event, state, leads in each.washed_out:
+        what = f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
+        yield from _more(layout, what)
+    left_out = 0
+    for checked in each.checked:
+        conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0))
+        if alike.get(checked.of.name) == conclusion and not runs:
+            left_out += 1
+            continue
+        alike.setdefault(checked.of.name, conclusion)
+        yield from _checked(checked, layout, runs=runs)
+    if left_out:
+        yield f"    {plural(left_out, 'property')} as above"
 
-    def lines(self, examined: Sequence[evidence.Examined]) -> Iterator[str]:
-        for (name, title), those in groupby(examined, lambda each: (each.machine.name, each.machine.title)):
-            yield self.layout.style(name, "bold") + f": {title}"
-            alike: dict[str, tuple[object, ...]] = {}
-            for each in those:
-                yield from self._examined(each, alike)
-            yield ""
-        yield from self._summary(examined)
 
-    def _examined(self, each: evidence.Examined, alike: dict[str, tuple[object, ...]]) -> Iterator[str]:
-        """The properties under one profile: those with the same conclusion as above are left out."""
-        name = each.profile or "without a profile"
-        yield f"  {self.layout.style(name, 'bold')}: {_counts(each.counts)}"
-        if each.expected is not None and each.resized:
-            yield from self._item(PropertyStatus.FAILS, f"expect has {_counts(each.expected)}")
-        for event, state, leads in each.washed_out:
-            what = f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
-            yield from self._more(what)
-        left_out = 0
-        for checked in each.checked:
-            conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0))
-            if alike.get(checked.of.name) == conclusion and not self.runs:
-                left_out += 1
-                continue
-            alike.setdefault(checked.of.name, conclusion)
-            yield from self._checked(checked)
-        if left_out:
-            yield f"    {plural(left_out, 'property')} as above"
-
-    def _checked(self, checked: evidence.Checked) -> Iterator[str]:
-        word = status(checked)
-        stated = checked.of
-        yield from self._item(word, f"{stated.name} ({stated.level}): {stated.says}")
-        match checked.verdict:
-            case evidence.Refuted(evidence=against):
-                yield from self._refuted(checked, against)
-            case evidence.Vacuous(unmet=unmet):
-                yield from self._more(f"nothing was put to the test: {unmet} is never the case")
-            case Unknown(why=why):
-                yield from self._more(why)
-            case evidence.Proved(witnesses=witnesses):
-                if checked.expected is not None:
-                    yield from self._more(f"was known to fail: {checked.expected.about} Drop it from fails.")
-                for run in witnesses if self.runs else ():
-                    yield from steps(run, indent=_LABEL + 4)
-
-    def _refuted(self, checked: evidence.Checked, against: evidence.Evidence) -> Iterator[str]:
-        known = checked.expected
-        if known is not None:
-            yield from self._more(f"{plural(known.length, 'step')}, as is known: {known.about} {known.link}")
-            if not checked.unexpected and not self.runs:
-                return
-        else:
-            yield from self._more(f"source: {checked.of.source} {checked.of.link}")
-        match against:
-            case evidence.Run():
-                yield from steps(against, indent=_LABEL + 4)
-            case evidence.Unreached(text=sought):
-                yield from self._more(f"no run goes through: {sought}")
-            case evidence.Unexplained(run=run, other=other, states=states, shows=shows):
+def _checked(checked: evidence.Checked, layout: Layout, *, runs: bool) -> Iterator[str]:
+    word = status(checked)
+    stated = checked.of
+    yield from _item(layout, word, f"{stated.name} ({stated.level}): {stated.says}")
+    match checked.verdict:
+        case evidence.Refuted(evidence=against):
+            yield from _refuted(checked, against, layout, runs=runs)
+        case evidence.Vacuous(unmet=unmet):
+            yield from _more(layout, f"nothing was put to the test: {unmet} is never the case")
+        case Unknown(why=why):
+            yield from _more(layout, why)
+        case evidence.Proved(witnesses=witnesses):
+            if checked.expected is not None:
+                yield from _more(layout, f"was known to fail: {checked.expected.about} Drop it from fails.")
+            for run in witnesses if runs else ():
                 yield from steps(run, indent=_LABEL + 4)
-                seen = f"{shows} is shown, which" if shows else "the last of it"
-                yield from self._more(f"{seen} {other} does not allow in {either(states)}")
-            case evidence.Misdrawn(place=place, lacks=lacks, adds=adds):
-                for arrow in lacks:
-                    yield from self._more(f"{place} lacks {_arrow(arrow)}")
-                for arrow in adds:
-                    at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
-                    yield from self._more(f"{at} has {_arrow(arrow)}, and the machine does not")
-            case _:
-                assert_never(against)
 
-    def _item(self, word: PropertyStatus, what: str) -> list[str]:
-        label = f"{word.word} ".ljust(_LABEL)
-        return self.layout.wrapped(what, f"    {label}", _INDENT, marked=label, how=word.colour)
 
-    def _more(self, what: str) -> list[str]:
-        return self.layout.wrapped(what, _INDENT, _INDENT)
+def _refuted(checked: evidence.Checked, against: evidence.Evidence, layout: Layout, *, runs: bool) -> Iterator[str]:
+    known = checked.expected
+    if known is not None:
+        yield from _more(layout, f"{plural(known.length, 'step')}, as is known: {known.about} {known.link}")
+        if not checked.unexpected and not runs:
+            return
+    else:
+        yield from _more(layout, f"source: {checked.of.source} {checked.of.link}")
+    match against:
+        case evidence.Run():
+            yield from steps(against, indent=_LABEL + 4)
+        case evidence.Unreached(text=sought):
+            yield from _more(layout, f"no run goes through: {sought}")
+        case evidence.Unexplained(run=run, other=other, states=states, shows=shows):
+            yield from steps(run, indent=_LABEL + 4)
+            seen = f"{shows} is shown, which" if shows else "the last of it"
+            yield from _more(layout, f"{seen} {other} does not allow in {either(states)}")
+        case evidence.Misdrawn(place=place, lacks=lacks, adds=adds):
+            for arrow in lacks:
+                yield from _more(layout, f"{place} lacks {_arrow(arrow)}")
+            for arrow in adds:
+                at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
+                yield from _more(layout, f"{at} has {_arrow(arrow)}, and the machine does not")
+        case _:
+            assert_never(against)
 
-    def _summary(self, examined: Sequence[evidence.Examined]) -> Iterator[str]:
-        parts = tally([status(one).word for each in examined for one in each.checked])
-        if resized := sum(each.resized for each in examined):
-            parts.append(f"{plural(resized, 'machine')} of another size")
-        yield f"{self.layout.verdict(answer(examined))}: {', '.join(parts)}"
+
+def _item(layout: Layout, word: PropertyStatus, what: str) -> list[str]:
+    label = f"{word.word} ".ljust(_LABEL)
+    return layout.wrapped(what, f"    {label}", _INDENT, marked=label, how=word.colour)
+
+
+def _more(layout: Layout, what: str) -> list[str]:
+    return layout.wrapped(what, _INDENT, _INDENT)
 
 
 def _counts(counts: Counts | None) -> str:

@@ -33,77 +33,68 @@ def answer(tested: Tested, least: Level) -> ExitCode:
 
 def text(tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Level = "observed") -> str:
     """The whole report, ending in a newline; *again* is the command that has run the test."""
-    return "\n".join(_Writer(tested, again, least, layout).lines()) + "\n"
+    machine = tested.oracle.plan.table.machine
+    by = f", tested by {machine.name}" if tested.sut else ""
+    found = [f"{layout.style(visible(tested.sut or machine.name), 'bold')}{by}"]
+    for failure in tested.failures:
+        word, how = ("violation", "red") if fails(failure, least) else ("surprise", "yellow")
+        found += ["", *lines(failure, layout, word, how, again)]
+    if tested.race is not None:
+        found += ["", f"  {layout.style('violation', 'red')}: what several threads see at once is not linearizable"]
+        found += (f"    {line}".rstrip() for line in raced(tested.race))
+    return "\n".join([*found, "", *_summary(tested, layout, least)]) + "\n"
 
 
-class _Writer:
-    def __init__(self, tested: Tested, again: str, least: Level, layout: Layout) -> None:
-        self.tested, self.again, self.least, self.layout = tested, again, least, layout
+def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
+    failing = [each for each in tested.failures if fails(each, least)]
+    surprises = len(tested.failures) - len(failing)
+    violations = len(failing) + (tested.race is not None)
+    counts = [words.plural(violations, "violation")] if violations else []
+    counts += [words.plural(surprises, "surprise")] if surprises else []
+    counts.append(words.plural(tested.cover.steps, "step"))
+    if tested.cover.unspecified:
+        counts.append(f"{tested.cover.unspecified:,} of them unspecified")
+    counts += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
+    yield from layout.wrapped(", ".join(counts))
+    met = len(tested.reachable) - len(tested.missed)
+    rest = "; the test stopped after so many failures, and has not tested the rest" if tested.stopped else ""
+    cells = words.plural(len(tested.reachable), "reachable cell")
+    yield from layout.wrapped(f"{met} of {cells} covered{rest}")
+    yield from _cells(tested, layout, "missed", tuple(each for each in tested.missed if not _left_out(tested, *each)))
+    yield from _cells(tested, layout, "need a call in progress (begin and end)", tested.beyond)
+    for left in tested.left_out:
+        what = left.event if left.stage == "do" else f"{left.stage} {left.event}"
+        what += f" in {', '.join(left.states)}" if left.states else ""
+        what += f" ({left.why})" if left.why else ""
+        yield from layout.wrapped(f"not supported by the SUT: {what}", "    ")
+    unarranged = ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged)
+    if unarranged:
+        yield from layout.wrapped(f"could not be arranged: {unarranged}", "    ")
+    came = answer(tested, least)
+    why = ", since nothing could be tested" if came is ExitCode.UNKNOWN else ""
+    yield f"  verdict: {layout.verdict(came)}{why}"
 
-    def lines(self) -> Iterator[str]:
-        machine = self.tested.oracle.plan.table.machine
-        by = f", tested by {machine.name}" if self.tested.sut else ""
-        yield f"{self.layout.style(visible(self.tested.sut or machine.name), 'bold')}{by}"
-        for failure in self.tested.failures:
-            yield ""
-            word, how = ("violation", "red") if fails(failure, self.least) else ("surprise", "yellow")
-            yield from lines(failure, self.layout, word, how, self.again)
-        if self.tested.race is not None:
-            yield ""
-            yield f"  {self.layout.style('violation', 'red')}: what several threads see at once is not linearizable"
-            yield from (f"    {line}".rstrip() for line in raced(self.tested.race))
-        yield ""
-        yield from self._summary()
 
-    def _summary(self) -> Iterator[str]:
-        tested = self.tested
-        failing = [each for each in tested.failures if fails(each, self.least)]
-        surprises = len(tested.failures) - len(failing)
-        violations = len(failing) + (tested.race is not None)
-        counts = [words.plural(violations, "violation")] if violations else []
-        counts += [words.plural(surprises, "surprise")] if surprises else []
-        counts.append(words.plural(tested.cover.steps, "step"))
-        if tested.cover.unspecified:
-            counts.append(f"{tested.cover.unspecified:,} of them unspecified")
-        counts += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
-        yield from self.layout.wrapped(", ".join(counts))
-        met = len(tested.reachable) - len(tested.missed)
-        rest = "; the test stopped after so many failures, and has not tested the rest" if tested.stopped else ""
-        cells = words.plural(len(tested.reachable), "reachable cell")
-        yield from self.layout.wrapped(f"{met} of {cells} covered{rest}")
-        yield from self._cells("missed", tuple(each for each in tested.missed if not self._left_out(*each)))
-        yield from self._cells("need a call in progress (begin and end)", tested.beyond)
-        for left in tested.left_out:
-            what = left.event if left.stage == "do" else f"{left.stage} {left.event}"
-            what += f" in {', '.join(left.states)}" if left.states else ""
-            what += f" ({left.why})" if left.why else ""
-            yield from self.layout.wrapped(f"not supported by the SUT: {what}", "    ")
-        unarranged = ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged)
-        if unarranged:
-            yield from self.layout.wrapped(f"could not be arranged: {unarranged}", "    ")
-        came = answer(tested, self.least)
-        why = ", since nothing could be tested" if came is ExitCode.UNKNOWN else ""
-        yield f"  verdict: {self.layout.verdict(came)}{why}"
+def _left_out(tested: Tested, row: int, state: int) -> bool:
+    """Whether a cell is missed since the SUT does not support its event there."""
+    table = tested.oracle.plan.table
+    event = table.rows[row].event.name
+    left = (each for each in tested.left_out if each.event == event and each.stage != "crash")
+    return any(not each.states or table.states[state] in each.states for each in left)
 
-    def _left_out(self, row: int, state: int) -> bool:
-        """Whether a cell is missed since the SUT does not support its event there."""
-        table = self.tested.oracle.plan.table
-        event = table.rows[row].event.name
-        left = (each for each in self.tested.left_out if each.event == event and each.stage != "crash")
-        return any(not each.states or table.states[state] in each.states for each in left)
 
-    def _cells(self, label: str, cells: tuple[tuple[int, int], ...]) -> Iterator[str]:
-        if not cells:
-            return
-        table = self.tested.oracle.plan.table
-        states: dict[str, list[str]] = {}
-        for row, state in cells:
-            states.setdefault(table.rows[row].name, []).append(table.states[state])
-        each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
-        lines = self.layout.wrapped(f"{label}: {'; '.join(each)}", "    ")
-        yield from lines[:_MISSED]
-        if len(lines) > _MISSED:
-            yield f"      … {words.plural(len(cells), 'cell')} in all"
+def _cells(tested: Tested, layout: Layout, label: str, cells: tuple[tuple[int, int], ...]) -> Iterator[str]:
+    if not cells:
+        return
+    table = tested.oracle.plan.table
+    states: dict[str, list[str]] = {}
+    for row, state in cells:
+        states.setdefault(table.rows[row].name, []).append(table.states[state])
+    each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
+    lines = layout.wrapped(f"{label}: {'; '.join(each)}", "    ")
+    yield from lines[:_MISSED]
+    if len(lines) > _MISSED:
+        yield f"      … {words.plural(len(cells), 'cell')} in all"
 
 
 def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:

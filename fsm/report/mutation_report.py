@@ -73,9 +73,8 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
         yield from _survivors(mutated, layout)
     word_for = "system" if joint else "machine"
     dead = sum(bool(each.killers) for each in mutated.outcomes)
-    word, colour = ("fails", "red") if mutated.survivors else ("holds", "green")
     yield (
-        f"{layout.style(word, colour)}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, "
+        f"{layout.verdict(answer((mutated,)))}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, "
         f"{len(mutated.equivalent):,} equivalent to the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
         + (f", score {mutated.score:.1%}" if mutated.survivors else "")
     )
