@@ -30,7 +30,11 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
     fsm show pod-sandbox --state unknown
     """
     if is_system(name) and state is None and form == "text" and not outcomes:
-        return _system(name, event, profile)
+        system = under(load_system(name), profile)
+        known = [word for joint in system.events.values() for word in (joint.family, joint.rpc) if word]
+        require([] if event is None else [event], known, of="events", hint="--event")
+        click.echo(machine_report.system_text(system, layout(), event=event), nl=False)
+        return 0
     machine = flatten(under(load_system(name), profile)) if outcomes and is_system(name) else under(load(name), profile)
     events = {each.name for each in machine.events.values() if event in {None, each.name, each.rpc or None}}
     if not events:
@@ -46,12 +50,4 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
         graph = None if event or state else explore(tabulate(machine))
         shown = machine_report.text(machine, graph, layout(), events=events, states=states)
     click.echo(shown, nl=False)
-    return 0
-
-
-def _system(name: str, event: str | None, profile: str | None) -> int:
-    shown = under(load_system(name), profile)
-    known = [word for joint in shown.events.values() for word in (joint.family, joint.rpc) if word]
-    require([] if event is None else [event], known, of="events", hint="--event")
-    click.echo(machine_report.system_text(shown, layout(), event=event), nl=False)
     return 0
