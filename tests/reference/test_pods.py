@@ -606,7 +606,7 @@ BUGS: dict[type[Pods], str] = {
     KeepsFailedLimits: "run=ready; update-resources=failed",
     ForwardsToTheUnready: "run=left-over; port-forward",
 }
-CRASH_BUGS: dict[type[Pods], str] = {WritesReadyFirst: "crash@5 run=undone,ignored"}
+CRASH_BUGS: dict[type[Pods], str] = {WritesReadyFirst: "crash@4 run=undone,ignored"}
 """Bugs that only crashes find."""
 
 

@@ -60,13 +60,23 @@ class Ended(NamedTuple):
 def watched(folder: Path, act: Callable[[StatusStorage], None], *options: str) -> Ended:
     """Run *act* on the record in *folder* in a child, under ``strace`` with *options*."""
     kept = load(folder)
+    ended = traced(lambda: act(kept), *options)
+    if ended not in {0, -signal.SIGKILL}:
+        message = f"the child failed: it ended as {ended}"
+        raise AssertionError(message)
+    names = tuple(sorted(path.name for path in folder.iterdir()))
+    return Ended(ended != 0, names, load(folder).get() if "status" in names else None)
+
+
+def traced(act: Callable[[], None], *options: str) -> int:
+    """Run *act* in a child, under ``strace`` with *options*; its exit code."""
     waiting, go = os.pipe()
     child = os.fork()
     if child == 0:
         ended = 1
         try:
             os.read(waiting, 1)
-            act(kept)
+            act()
             ended = 0
         finally:
             os._exit(ended)  # never return into the code of the parent
@@ -80,11 +90,7 @@ def watched(folder: Path, act: Callable[[StatusStorage], None], *options: str) -
             _, ended = os.waitpid(child, 0)
             os.close(waiting)
             os.close(go)
-    if os.waitstatus_to_exitcode(ended) not in {0, -signal.SIGKILL}:
-        message = f"the child failed: it ended as {ended}"
-        raise AssertionError(message)
-    names = tuple(sorted(path.name for path in folder.iterdir()))
-    return Ended(os.WIFSIGNALED(ended), names, load(folder).get() if "status" in names else None)
+    return os.waitstatus_to_exitcode(ended)
 
 
 def calls(action: Action, old: Status) -> tuple[Call, ...]:

@@ -1,4 +1,4 @@
-"""Files that are written and removed atomically and durably.
+"""Files that are written and removed atomically and durably, and folders that last.
 
 After a crash at any system call the file has its old or its new content, complete; :func:`remove` and the next
 :func:`write` delete temporary files.  A file must not be written by two processes or threads at the same time.
@@ -29,6 +29,15 @@ def write(path: Path, data: bytes) -> None:
             else:
                 _replace(path, before)
             raise
+
+
+def make_folder(path: Path, *, exist_ok: bool = False) -> None:
+    """Make the folder *path*, with its missing parents; raises :class:`OSError`."""
+    if not path.parent.exists():
+        make_folder(path.parent, exist_ok=True)
+    path.mkdir(exist_ok=exist_ok)
+    with _folder(path) as parent:
+        os.fsync(parent)
 
 
 def remove(path: Path, *others: Path) -> None:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from fsm.reference.container import durable_files
 from fsm.reference.container.record import Resources, Status
 from fsm.reference.container.storage import StatusStorage, store
 from fsm.reference.container.world import LOST_CODE, Exit, LateError, NoRecordError, NoTaskError, SimulatedWorld
@@ -48,8 +49,8 @@ class Effects:
 
     def _create(self, _names: set[str]) -> str:
         # The file comes first: if containerd's record is missing, a restart clears the file away.
-        self.root.mkdir(exist_ok=True)
         try:
+            durable_files.make_folder(self.root, exist_ok=True)
             storage = store(self.root, Status(created_at=self.world.now(), resources=self.resources))
             self.world.make()
         except (OSError, WorldError) as error:

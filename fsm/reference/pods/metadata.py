@@ -78,7 +78,7 @@ class MetadataStore:
         self.root = root
 
     def create(self, metadata: Metadata) -> None:
-        self.path(metadata.id).parent.mkdir(parents=True)
+        durable_files.make_folder(self.path(metadata.id).parent)
         self.save(metadata)
 
     def save(self, metadata: Metadata) -> None:

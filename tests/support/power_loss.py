@@ -1,0 +1,330 @@
+"""What may be left of files when the power fails at any moment of a change (as ALICE does: Pillai et al., OSDI 2014).
+
+Run as ``python tests/support/power_loss.py STORE [FAULT]``.  The system calls of
+a real change are recorded with ``strace``.  After each of them the power may
+fail; then a file system may have kept any part of what was written to a file
+since it was synced, and any of the names that were made, moved or removed in a
+folder since that was synced.  Each such state is written to a folder and read
+by the store: it must find what it last acknowledged, or what was in progress.
+Prints the number of states, and fails with the first that is wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import os
+import re
+import stat
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from crashing import MEMORY, traced
+
+from fsm.reference.container import durable_files
+from fsm.reference.container.record import Status
+from fsm.reference.container.storage import load, store
+from fsm.reference.pods.metadata import Metadata, MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+FOLDER = -1
+"""What a name stands for that is no file."""
+
+Tree: TypeAlias = "dict[str, bytes | None]"
+"""The content of each file by its path; ``None`` for a folder."""
+
+
+class Names(NamedTuple):
+    """A change of names in *folder*: what each of them stands for now."""
+
+    folder: str
+    names: Mapping[str, int | None]
+
+
+class Written(NamedTuple):
+    """What was written to a file at its end; ``None`` empties it."""
+
+    file: int
+    data: bytes | None
+
+
+class Synced(NamedTuple):
+    """A file, or the names in a folder, that last."""
+
+    what: int | str
+
+
+class Acknowledged(NamedTuple):
+    """A step has returned."""
+
+
+Operation: TypeAlias = Names | Written | Synced | Acknowledged
+
+
+class Changes(NamedTuple):
+    """Steps in a folder, what is there before them and after each of them, and how a store reads it."""
+
+    prepare: Callable[[Path], None]
+    steps: Sequence[Callable[[Path], object]]
+    found: Sequence[object]
+    read: Callable[[Path], object]
+
+
+# -- what is recorded -------------------------------------------------------------
+
+
+def recorded(changes: Changes, root: Path, before: Tree) -> Iterator[Operation]:
+    """What *changes* do to files below *root*, where *before* is."""
+
+    def act() -> None:
+        for step in changes.steps:
+            step(root)
+            os.access("/acknowledged", os.F_OK)  # a system call that the log shows
+
+    with tempfile.NamedTemporaryFile(prefix="fsm-") as log:
+        assert traced(act, "-y", "-s", "1000000", "-o", log.name) == 0
+        lines = log.read().decode().splitlines()
+    files = {path: number for number, (path, data) in enumerate(before.items()) if data is not None}
+    numbers = itertools.count(len(before))
+    for line in lines:
+        if line.startswith("access("):
+            yield Acknowledged()
+        found = re.fullmatch(r"(\w+)\((.*)\)\s+= \d+.*", line)
+        paths = re.findall(rf'[<"]({root}[^>"]*)[>"]', line)
+        if found and paths:
+            yield from operations(found[1], found[2], paths, files, numbers)
+
+
+def operations(
+    call: str, arguments: str, paths: list[str], files: dict[str, int], numbers: Iterator[int]
+) -> Iterator[Operation]:
+    """What a system call with *paths* does; *files* are those that have these names now."""
+    path, folder = paths[0], str(Path(paths[0]).parent)
+    match call:
+        case "openat" if "O_CREAT" in arguments and path not in files:
+            files[path] = next(numbers)
+            yield Names(folder, {path: files[path]})
+        case "openat" if "O_TRUNC" in arguments:
+            yield Written(files[path], None)
+        case "mkdir":
+            yield Names(folder, {path: FOLDER})
+        case "write":
+            text = arguments[arguments.index('"') : arguments.rindex('"') + 1]
+            yield Written(files[path], ast.literal_eval(f"b{text}"))
+        case "fsync" | "fdatasync":
+            yield Synced(files.get(path, path))
+        case "rename":
+            files[paths[1]] = files.pop(path)
+            yield Names(folder, {path: None, paths[1]: files[paths[1]]})
+        case "unlink" | "rmdir":
+            files.pop(path, None)
+            yield Names(folder, {path: None})
+
+
+# -- what may be left ---------------------------------------------------------------
+
+
+def contents(lasting: bytes, pending: Sequence[bytes | None]) -> Iterator[bytes]:
+    """What may be in a file of *lasting* content to which *pending* was written: any part of it, or zeros."""
+    yield lasting
+    for data in pending:
+        if data is None:
+            lasting = b""
+        else:
+            yield lasting + data[: len(data) // 2]
+            yield lasting + bytes(len(data))
+            lasting += data
+        yield lasting
+
+
+class Disk:
+    """What lasts of the tree *before* and of later operations, and what does not last yet."""
+
+    def __init__(self, before: Tree) -> None:
+        self.files = {number: data for number, data in enumerate(before.values()) if data is not None}
+        self.names = {path: number if number in self.files else FOLDER for number, path in enumerate(before)}
+        self.moved: dict[str, list[Names]] = defaultdict(list)
+        self.written: dict[int, list[bytes | None]] = defaultdict(list)
+
+    def do(self, operation: Operation) -> None:
+        match operation:
+            case Names(folder):
+                self.moved[folder].append(operation)
+            case Written(file, data):
+                self.written[file].append(data)
+            case Synced(str(folder)):
+                for change in self.moved.pop(folder, ()):
+                    self.names = changed(self.names, change)
+            case Synced(int(file)):
+                *_, self.files[file] = self.contents(file)
+                del self.written[file]
+
+    def contents(self, file: int) -> Iterator[bytes]:
+        """What may be in *file*: any part of what does not last yet, or zeros in its place."""
+        content = self.files.get(file, b"")
+        yield content
+        for data in self.written[file]:
+            if data is not None:
+                yield content + data[: len(data) // 2]
+                yield content + bytes(len(data))
+            content = b"" if data is None else content + data
+            yield content
+
+    def left(self) -> Iterator[Tree]:
+        """The trees that a power failure may leave."""
+        pending = list(itertools.chain.from_iterable(self.moved.values()))
+        for kept in itertools.product([False, True], repeat=len(pending)):
+            names = self.names
+            for change in itertools.compress(pending, kept):
+                names = changed(names, change)
+            files = sorted({*names.values()} - {FOLDER})
+            for contents in itertools.product(*(sorted({*self.contents(each)}) for each in files)):
+                content: dict[int, bytes | None] = {FOLDER: None, **dict(zip(files, contents, strict=True))}
+                yield {path: content[file] for path, file in names.items()}
+
+
+def changed(names: Mapping[str, int], change: Names) -> dict[str, int]:
+    """*names* after *change*."""
+    return {path: file for path, file in {**names, **change.names}.items() if file is not None}
+
+
+def left(before: Tree, done: Iterable[Operation]) -> Iterator[Tree]:
+    """The trees that a power failure after what was *done* may leave of the tree *before*, which lasts."""
+    disk = Disk(before)
+    for each in done:
+        disk.do(each)
+    return disk.left()
+
+
+def states(changes: Changes) -> int:
+    """The number of states that may be left of *changes*; fails if the store reads one of them wrongly."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        root = Path(folder, "root")
+        root.mkdir()
+        changes.prepare(root)
+        before: Tree = {str(path): None if path.is_dir() else path.read_bytes() for path in root.rglob("*")}
+        every = list(recorded(changes, root, before))
+        seen = set()
+        for end in range(len(every) + 1):
+            done = every[:end]
+            at = sum(isinstance(each, Acknowledged) for each in done)
+            for tree in left(before, done):
+                key = (at, *sorted(tree.items()))
+                if key not in seen:
+                    seen.add(key)
+                    found = read(changes, root, tree)
+                    allowed = changes.found[at : at + 2]
+                    assert found in allowed, f"after {done[-3:]}: {found!r} is none of {allowed}"
+    return len(seen)
+
+
+def read(changes: Changes, root: Path, tree: Tree) -> object:
+    """What the store reads if *tree* is left of *root*."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        for path in sorted(tree):
+            here = Path(folder, Path(path).relative_to(root))
+            if here.parent.is_dir():  # otherwise its folder is lost, and it too
+                here.mkdir() if (data := tree[path]) is None else here.write_bytes(data)
+        return changes.read(Path(folder))
+
+
+# -- the stores -----------------------------------------------------------------------
+
+OLD, NEW, NEXT = Status(created_at=1), Status(created_at=1, message="x" * 50), Status(created_at=1, pid=7)
+
+
+def record() -> Changes:
+    """A container's record: its folder and the record are made, it is changed twice, and deleted."""
+
+    def make(root: Path) -> None:
+        durable_files.make_folder(root / "c1")
+        store(root / "c1", OLD)
+
+    def found(root: Path) -> object:
+        return load(root / "c1").get() if (root / "c1" / "status").exists() else None
+
+    return Changes(
+        prepare=lambda _: None,
+        steps=(
+            make,
+            lambda root: load(root / "c1").update_sync(lambda _: NEW),
+            lambda root: load(root / "c1").update_sync(lambda _: NEXT),
+            lambda root: load(root / "c1").delete(),
+        ),
+        found=(None, OLD, NEW, NEXT, None),
+        read=found,
+    )
+
+
+def metadata() -> Changes:
+    """The metadata of a pod beside another one: made, changed and deleted."""
+    new = Metadata(id="1", name="web")
+    ready = replace(new, state="ready", limits={"memory": 2**40})
+
+    def found(root: Path) -> object:
+        kept = MetadataStore(root / "pods")
+        assert kept.load("0").name == "other"
+        return kept.load("1") if kept.path("1").exists() else None
+
+    return Changes(
+        prepare=lambda root: MetadataStore(root / "pods").create(Metadata(id="0", name="other")),
+        steps=(
+            lambda root: MetadataStore(root / "pods").create(new),
+            lambda root: MetadataStore(root / "pods").save(ready),
+            lambda root: MetadataStore(root / "pods").delete("1"),
+        ),
+        found=(None, new, ready, None),
+        read=found,
+    )
+
+
+# -- faults: what a store may forget ---------------------------------------------------
+
+
+def forgetting(kind: Callable[[int], bool]) -> None:
+    """Sync nothing of a *kind*."""
+    sync = os.fsync
+
+    def fsync(handle: int) -> None:
+        if not kind(os.fstat(handle).st_mode):
+            sync(handle)
+
+    os.fsync = fsync  # type: ignore[assignment]
+
+
+def in_place() -> None:
+    """Write to the file itself, and sync it."""
+
+    def write(path: Path, data: bytes) -> None:
+        with path.open("wb") as file, durable_files._folder(path) as folder:  # noqa: SLF001  (the planted fault)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            os.fsync(folder)
+
+    durable_files.write = write
+
+
+def made_only() -> None:
+    """Make folders, and sync nothing."""
+    durable_files.make_folder = lambda path, *, exist_ok=False: path.mkdir(parents=True, exist_ok=exist_ok)
+
+
+FAULTS = {
+    "files": lambda: forgetting(stat.S_ISREG),
+    "folders": lambda: forgetting(stat.S_ISDIR),
+    "in-place": in_place,
+    "made-only": made_only,
+}
+
+if __name__ == "__main__":
+    stores = {each.__name__: each for each in (record, metadata)}
+    for fault in sys.argv[2:]:
+        FAULTS[fault]()
+    sys.stdout.write(f"{states(stores[sys.argv[1]]())}\n")
