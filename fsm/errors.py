@@ -14,11 +14,15 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO, Final
 
 MOST: Final = 100
 """Number of problems of one input that a message lists."""
+
+_WHOLE: Final = 50_000
+"""Characters of a message after which no further problem is listed."""
 
 _LONGEST: Final = 2_000
 
@@ -68,8 +72,11 @@ class InputError(Exception):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        rest = len(self.problems) - MOST
-        super().__init__("\n".join([*map(str, self.problems[:MOST]), *([f"and {rest:,} more"] if rest > 0 else [])]))
+        lines = [str(each) for each in self.problems[:MOST]]
+        before = accumulate(map(len, lines), initial=0)
+        lines = [line for line, size in zip(lines, before, strict=False) if size <= _WHOLE]
+        rest = len(self.problems) - len(lines)
+        super().__init__("\n".join([*lines, *([f"and {rest:,} more"] if rest > 0 else [])]))
 
 
 def visible(text: str) -> str:

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -130,9 +130,30 @@ def systems() -> list[Seed]:
     ]
 
 
+EVERYTHING = """\
+{"trace": 1, "machine": "cri-container", "fresh": true, "unseen": ["exit"]}
+{"entity": "c1", "of": "container", "event": "create", "reply": "ok", "at": "2026-11-20T11:03:20.5+01:00"}
+{"entity": "c1", "event": "StartContainer", "phase": "request", "at": 1795172600000000000, "detail": "slow"}
+{"entity": "c1", "event": "StartContainer", "phase": "reply", "reply": "ok", "emits": ["CONTAINER_STARTED_EVENT"]}
+{"entity": "c1", "event": "status", "reply": "ok", "met": "CONTAINER_RUNNING", "fields": {"started": 5, "reason": "x"}}
+{"entity": "c1", "event": "stop", "phase": "lost"}
+{"entity": "c1", "event": "stop", "phase": "answered", "reply": "NOT_FOUND"}
+{"entity": "c1", "event": "exit", "phase": "noticed"}
+{"entity": "c1", "event": "oom", "phase": "maybe"}
+{"event": "restart", "phase": "assumed"}
+{"entity": "c1", "output": "CONTAINER_STOPPED_EVENT"}
+{"entity": "c1", "shows": "CONTAINER_EXITED", "fields": {"created": 1, "started": 5, "finished": 3, "exit-code": 1}}
+{"entity": "c1", "event": "remove", "start": 1795172600000000000, "end": 1795172600005000000, "reply": "ok"}
+{"phase": "gap"}
+{"entity": "c1", "event": "remove", "reply": "ok"}
+"""
+"""A trace with every key and every phase."""
+
+
 def traces() -> list[Seed]:
     names = (*SMALL, "cri-pod", "container-status", "cri-container")
-    return [
+    every = Seed(name="trace", data=EVERYTHING.encode(), form="lines")
+    return [every, every, every] + [
         Seed(name="trace", data=written("simulate", name, "--entities", "2", "--overlap", "2"), form="lines")
         for name in names
     ]
@@ -150,8 +171,17 @@ def parts(name: str, form: str, *, of: int = 40) -> list[Seed]:
     return [Seed(name="recording", data=b"".join(lines[at : at + of]), form=form) for at in range(0, len(lines), of)]
 
 
+def framed(seed: Seed) -> list[Seed]:
+    """A log as the journal and a collector write it."""
+    lines = seed.data.decode().splitlines()
+    journal = [{"__REALTIME_TIMESTAMP": str(number), "MESSAGE": each} for number, each in enumerate(lines)]
+    collected = [{"time": "2026-11-20T11:03:20Z", "stream": "stderr", "log": f"{each}\n"} for each in lines]
+    return [replace(seed, data=encoded(made, "lines"), form="lines") for made in (journal, collected)]
+
+
 def logs() -> list[Seed]:
     return [
+        *(each for seed in parts("containerd-2.1.9.log", "logfmt")[:3] for each in framed(seed)),
         *parts("containerd-1.7.24.log", "logfmt"),
         *parts("2.1.9-restart-kill9.log.gz", "logfmt"),
         *parts("2.1.9-jsonlog.log.gz", "lines"),
@@ -241,6 +271,7 @@ READERS = {
         seeds=models,
         first="show {}",
         then=(
+            *("show {} -p containerd-1.7", "test {} -a model:{} -n 1 --steps 5 -p containerd-1.7"),
             *("show {} --format json", "show {} --outcomes", "draw {} -f dot -s all", "draw {} -f mermaid -s all"),
             *("draw {} -f plantuml -s outcomes", "draw {} -f markdown", "draw {} -f ascii", "export {} -t promela"),
             *("export {} -t dot", "export {} -t scxml", "export {} -t transitions", "export {} -t python-statemachine"),
