@@ -86,7 +86,10 @@ def left_as_it_was(folder: Path | None) -> Iterator[None]:
         sys.modules["__main__"] = program
         signal.signal(signal.SIGPIPE, handler)
         for name in {*sys.modules} - modules:
-            if folder and Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(folder):
+            file = Path(getattr(sys.modules[name], "__file__", None) or "/")
+            # The folder may be this repository: what is installed is not forgotten, lest its classes are there twice.
+            installed = name.partition(".")[0] == "fsm" or "site-packages" in file.parts
+            if folder and file.is_relative_to(folder) and not installed:
                 del sys.modules[name]
         sys.path[:] = path
 
