@@ -21,7 +21,7 @@ from fsm.reference.container.container import Container
 from fsm.reference.container.world import Exit, SimulatedWorld
 from fsm.reference.driven import CallError, WorldError, first_of, is_noop, offered
 from fsm.reference.harness import turns
-from fsm.reference.pods.metadata import Pod, PodStatus
+from fsm.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.service import Containers, Pods
 from fsm.reference.pods.stages import Stage
@@ -622,3 +622,16 @@ def test_a_bug_is_found_by_a_crash(kind: type[Pods]) -> None:
     found = conform(load("pod-sandbox"), lambda: PodsSUT(kind=kind), examples=0, most=1)
 
     assert CRASH_BUGS[kind] == "; ".join(map(str, found.failures[0].steps))
+
+
+@pytest.mark.parametrize(
+    "nested", ["[" * 100_000, '{"limits":' * 100_000, '{"limits":' + "[" * 100_000 + "]" * 100_000 + "}"]
+)
+def test_metadata_that_are_nested_too_deep_are_an_error_with_their_path(tmp_path: Path, nested: str) -> None:
+    """No more than that: what of a pod cannot be read is deleted."""
+    store = MetadataStore(tmp_path)
+    store.create(Metadata(id="1", name="web"))
+    store.path("1").write_text(nested, encoding="utf-8")
+
+    with pytest.raises(MetadataError, match="1/metadata.json: cannot be read"):
+        store.load("1")

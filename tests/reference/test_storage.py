@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from real_parts import program
 
 from fsm.reference.container import durable_files
-from fsm.reference.container.checkpoint import CheckpointError, decode
+from fsm.reference.container.checkpoint import CheckpointError, decode, encode
+from fsm.reference.container.durable_files import UnknownContentError
 from fsm.reference.container.record import LinuxResources, Resources, Status
 from fsm.reference.container.storage import DeletedError, StatusStorage, load, store
 
@@ -195,6 +196,60 @@ def test_a_change_that_is_not_durable_is_undone(root: Path, monkeypatch: pytest.
     assert ([] if first else ["status"]) == named(root)
     if storage:
         assert FIRST == storage.get() == load(root).get()
+
+
+def left_unknown(storage: StatusStorage | None, root: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What is said of a change that is neither durable nor undone: its folder cannot be synced, nor the old file put back."""
+    replace = Path.replace
+
+    with monkeypatch.context() as patch:
+
+        def once(path: Path, target: Path) -> Path:
+            patch.setattr(Path, "replace", refused)
+            return replace(path, target)
+
+        patch.setattr(os, "fsync", fails_on_folders(os.fsync))
+        patch.setattr(Path, "replace", once)
+        patch.setattr(Path, "unlink", refused)
+        with pytest.raises(UnknownContentError) as caught:
+            started(storage, root)
+    return str(caught.value)
+
+
+def test_a_change_that_is_neither_durable_nor_undone_is_unknown(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the file is read again, by the next use; memory is not believed."""
+    storage = store(root, FIRST)
+    said = left_unknown(storage, root, monkeypatch)
+
+    assert f"{root}/status: not known to be the old or the new content: " in said
+    assert 2 == said.count("no space left")
+    assert not storage.known
+    assert running(FIRST.copied()) == load(root).get() == storage.get()
+    assert storage.known
+
+
+@pytest.mark.parametrize("use", [StatusStorage.get, StatusStorage.state, lambda storage: storage.update(running)])
+def test_what_is_unknown_is_what_the_file_holds_or_an_error(
+    root: Path, monkeypatch: pytest.MonkeyPatch, use: Callable[[StatusStorage], object]
+) -> None:
+    storage = store(root, FIRST)
+    left_unknown(storage, root, monkeypatch)
+    storage.path.write_bytes(b"{")
+    with pytest.raises(CheckpointError):
+        use(storage)
+    other = FIRST.copied()
+    other.message = "from the file"
+    storage.path.write_bytes(encode(other))
+    use(storage)
+
+    assert "from the file" == storage.get().message
+
+
+def test_a_record_that_is_made_and_neither_durable_nor_removed_is_an_error(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "not known to be the old or the new content" in left_unknown(None, root, monkeypatch)
+    assert FIRST == load(root).get()
 
 
 def test_the_order_of_syncing_and_renaming(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,7 +452,7 @@ class Unlocked(StatusStorage):
     """A storage without its lock."""
 
     def update(self, change: Callable[[Status], Status], *, checkpointed: bool = False) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         super().update(change, checkpointed=checkpointed)
 
 

@@ -15,19 +15,30 @@ MODE: Final = 0o600
 """Readable and writable by the owner only."""
 
 
+class UnknownContentError(OSError):
+    """The new content of a file was not made durable, and the old one not put back."""
+
+
 def write(path: Path, data: bytes) -> None:
-    """Replace the content of *path* by *data*; after :class:`OSError` the file has its old content."""
+    """Replace the content of *path* by *data*; after :class:`OSError` the file has its old content.
+
+    But after :class:`UnknownContentError` it has the old or the new one, and should be read again.
+    """
     before = path.read_bytes() if path.exists() else None
     with _folder(path) as folder:
         _replace(path, data)
         try:
             os.fsync(folder)
-        except OSError:
+        except OSError as error:
             # The new content is in place but may not be durable: a failure must leave the old one.
-            if before is None:
-                path.unlink()
-            else:
-                _replace(path, before)
+            try:
+                if before is None:
+                    path.unlink()
+                else:
+                    _replace(path, before)
+            except OSError as second:
+                what = f"{path}: not known to be the old or the new content: {error}; the old one was not put back: {second}"
+                raise UnknownContentError(what) from second
             raise
 
 

@@ -43,22 +43,33 @@ class StatusStorage:
     def __init__(self, root: Path, status: Status) -> None:
         self.path = root / NAME
         self._status = status.copied()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._writer: int | None = None
         self._deleted = False
+        self.known = True
+        """Whether the record is what the file holds, or later; if a failed write was not undone, the next use reads the file."""
 
     def get(self) -> Status:
         """A copy of the record; of the last one after its deletion."""
-        return self._status.copied()
+        return self._read().copied()
 
     def state(self) -> ContainerState:
-        return self._status.state()
+        return self._read().state()
+
+    def _read(self) -> Status:
+        """The record; from the file if it is not known."""
+        if not self.known:
+            with self._lock:
+                if not self.known:  # another reader was not first
+                    self._status, self.known = decode(self.path.read_bytes(), str(self.path)), True
+        return self._status
 
     def update(self, change: StatusChange, *, checkpointed: bool = False) -> None:
         """Replace the record by what *change* returns for a copy of it, in memory only if it is not *checkpointed*.
 
         If *change* raises, or returns a record that is not valid, nothing changes.  Raises
-        :class:`DeletedError`, and :class:`RuntimeError` for an update within an update.
+        :class:`DeletedError`, and :class:`RuntimeError` for an update within an update.  After
+        :class:`~fsm.reference.container.durable_files.UnknownContentError`, an :class:`OSError`, the record is not ``known``.
         """
         if self._writer == threading.get_ident():
             raise RuntimeError(f"{self.path}: an update within an update would be lost")
@@ -67,10 +78,13 @@ class StatusStorage:
                 raise DeletedError(f"{self.path}: the record was deleted, and can no longer be changed")
             self._writer = threading.get_ident()
             try:
-                status = change(self._status.copied()).copied()
+                status = change(self._read().copied()).copied()
                 if checkpointed:
                     durable_files.write(self.path, encode(status))
                 self._status = status
+            except durable_files.UnknownContentError:
+                self.known = False
+                raise
             finally:
                 self._writer = None
 
