@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from fsm.reference.pods.metadata import Metadata
     from fsm.reference.pods.stages import MakeError
 
 
@@ -633,5 +632,5 @@ def test_metadata_that_are_nested_too_deep_are_an_error_with_their_path(tmp_path
     store.create(Metadata(id="1", name="web"))
     store.path("1").write_text(nested, encoding="utf-8")
 
-    with pytest.raises(MetadataError, match="1/metadata.json: cannot be read"):
+    with pytest.raises(MetadataError, match=r"1/metadata\.json: cannot be read"):
         store.load("1")
