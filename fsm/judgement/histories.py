@@ -186,7 +186,7 @@ class _Judging:
             cause=answer.cause,
             observation=seen,
             file=self.file,
-            line=each.returned if each else max(one.returned for one, _ in origin.values()),
+            line=each.returned if each else max((one.returned for one, _ in origin.values()), default=1),
             before=answer.before,
             permitted=tuple(verdict.Permitted(state=state, what=answer.allowed) for state in answer.before),
             clause=clause,
