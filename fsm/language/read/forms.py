@@ -53,7 +53,7 @@ def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]
     where: Keys = ()
     value: Any = document
     for part in loc[:-1] if named else loc:
-        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int)):
+        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and part in range(len(value))):
             where, value = (*where, part), value[part]  # type: ignore[index]  # the part fits, as was just asked
     return ((*where, loc[-1]) if error["type"] == "missing" else where), named
 
