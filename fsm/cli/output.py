@@ -4,9 +4,13 @@ import os
 import secrets
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
+
+ORDINARY = 0o666
+"""The rights of a new file, from which the system takes some away."""
 
 
 def put(written: str | bytes, path: Path | None, *, folders: bool = False) -> None:
@@ -27,21 +31,37 @@ def put(written: str | bytes, path: Path | None, *, folders: bool = False) -> No
 def write(path: Path, content: str | bytes) -> None:
     """Put *content* into the file at *path*; a reader meets the old content or the new.
 
-    It is written beside it first and then given its name, so that nothing is left if the command is interrupted.
-    What is no ordinary file, such as a pipe, is written to as it is.  Raises ``OSError``.
+    It has no name, or another one, until it is complete, so that nothing is left if the command is interrupted; if it is
+    killed, only where the file system cannot hold what has no name, or in the moment between two names.  What is no
+    ordinary file, such as a pipe, is written to as it is.  Raises ``OSError``.
     """
     data = content.encode() if isinstance(content, str) else content
-    path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return
+    path = Path(os.path.realpath(path))  # of a pipe, as /dev/stdout may be, it would be no file
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with beside.open("xb") as file:
+        handle, here = _new(beside)
+        with os.fdopen(handle, "wb") as file:
             if path.exists():
-                shutil.copymode(path, beside)
+                shutil.copymode(path, here)
             file.write(data)
-        beside.replace(path)
+            file.flush()
+            if here != beside:
+                os.link(here, beside, src_dir_fd=handle)  # any folder, or the link at *here* would not be followed
+            beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def _new(beside: Path) -> tuple[int, Path]:
+    """A new file and a path to it: it has no name where the file system can hold such files, else the name *beside*."""
+    with suppress(AttributeError, OSError):
+        handle = os.open(beside.parent, os.O_WRONLY | os.O_TMPFILE, ORDINARY)
+        here = Path(f"/proc/self/fd/{handle}")
+        if here.exists():
+            return handle, here
+        os.close(handle)
+    return os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ORDINARY), beside
