@@ -168,6 +168,7 @@ def test_several_drawings_in_a_file(source: Path) -> None:
 MISUSES = [
     (["container-status"], "name two things to compare"),
     (["container-status", "no-such-file"], "is neither a model nor a file"),
+    (["container-status", "no-such-file" * 30 + ":3"], "is neither a model nor a file"),
     (["container-stotus", "container-status"], "did you mean 'container-status'?"),
     (["container-status", "-p", "containerd-1.5"], "did you mean 'containerd-1.7'?"),
     (["container-status", "-p", "a", "-p", "b", "-p", "c"], "at most two profiles"),
