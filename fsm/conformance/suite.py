@@ -152,7 +152,7 @@ def conform(
     finally:
         tested.close()
     race = None
-    if threads > 1 and not failures:
+    if threads > 1 and examples and not failures:
         race = concurrently(machine, factory, threads=threads, profile=profile, examples=examples, chance=seed)
     return Tested(
         sut=name or (sut if isinstance(sut, str) else ""),

@@ -14,6 +14,7 @@ from thorough import TIMES
 
 from fsm.conformance.concurrency import Programme, Race, concurrently
 from fsm.conformance.simulated import Simulated
+from fsm.conformance.suite import conform
 from fsm.library import load
 from fsm.linearizability import NotLinearizable, linearize
 from fsm.sut import UnsupportedError
@@ -339,6 +340,10 @@ def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_i
     assert {"create", "start", "remove", "status", "oom"} <= sut.asked
     assert not {"exit", "restart"} & sut.asked
     assert sut.closed == 1
+
+
+def test_without_examples_no_race_is_looked_for() -> None:
+    assert conform(counter(), lambda: Tally(nullcontext()), threads=2, examples=0).race is None
 
 
 def test_the_interpreter_is_left_as_it_was() -> None:
