@@ -32,6 +32,9 @@ _OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u20
 WRONG_INPUT: Final = 2
 """The exit code of a command whose input cannot be used."""
 
+UNDECIDED: Final = 3
+"""The exit code where the answer is unknown."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:

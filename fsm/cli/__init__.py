@@ -7,6 +7,7 @@ that ``fsm --help`` does not pay for the engines.
 import importlib
 import io
 import os
+import resource
 import signal
 import sys
 from collections import Counter
@@ -15,7 +16,7 @@ from typing import Final, TextIO
 
 import click
 
-from fsm.errors import WRONG_INPUT, InputError, nearest, printable
+from fsm.errors import UNDECIDED, WRONG_INPUT, InputError, nearest, printable
 
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
@@ -40,6 +41,14 @@ CANNOT_WRITE: Final = 74
 """As ``sysexits.h`` has it: an error of input or output, such as a full disk; there is no verdict."""
 INTERNAL_ERROR: Final = 70
 """As ``sysexits.h`` has it: a mistake in fsm itself; there is no verdict."""
+
+
+SECONDS: Final = 300
+"""Seconds of computing after which a command gives up."""
+LONG: Final[Mapping[str, int]] = {"judge": 86_400, "test": 3_600, "mutate": 3_600}
+"""The same of commands that may take long."""
+MEMORY: Final = 4_096
+"""Mebibytes of memory that a command may take."""
 
 
 class _Commands(click.Group):
@@ -86,8 +95,21 @@ class _Commands(click.Group):
 )
 @click.version_option(None, "-V", "--version", package_name="container-fsm", message="fsm %(version)s")
 @click.option("--debug", is_flag=True, expose_value=False, help="Print the traceback of an error of fsm itself.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.01),
+    show_default=f"{SECONDS}; {', '.join(f'{each} {seconds:_}' for each, seconds in LONG.items())}",
+    help="Give up, with exit code 3, after so many seconds of computing.",
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(64, 1 << 32),
+    metavar="MIB",
+    default=MEMORY,
+    help="Give up, with exit code 3, rather than take more memory, in MiB; each process that it starts may take as much.",
+)
 @click.pass_context
-def group(ctx: click.Context) -> None:
+def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
     """Executable lifecycle specifications: is this behaviour legal?
 
     A lifecycle is written once, as a table of states and events. The command judges logs and recordings of container
@@ -101,6 +123,13 @@ def group(ctx: click.Context) -> None:
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
+    # Repeated, since the first interrupt may be lost, as in a finalizer; child processes do not inherit it.
+    signal.setitimer(signal.ITIMER_PROF, seconds or LONG.get(ctx.invoked_subcommand or "", SECONDS), 1)
+    ctx.call_on_close(lambda: signal.setitimer(signal.ITIMER_PROF, 0))
+    before, most = resource.getrlimit(resource.RLIMIT_DATA)
+    lowest = min(each for each in (before, most, memory << 20) if each >= 0)
+    resource.setrlimit(resource.RLIMIT_DATA, (lowest, most))
+    ctx.call_on_close(lambda: resource.setrlimit(resource.RLIMIT_DATA, (before, most)))
 
 
 def main() -> None:
@@ -117,11 +146,16 @@ def main() -> None:
         _report(str(error))
         sys.exit(WRONG_INPUT)
     except click.ClickException as error:
-        vars(error).update(message=printable(error.message))  # what was typed is in it
+        if type(error).__name__ != "NoArgsIsHelpError":  # whose message is the help; older versions of click lack it
+            vars(error).update(message=printable(error.message))  # what was typed is in it
         _report(error.show)
         sys.exit(WRONG_INPUT)
     except click.Abort as error:  # click's word for an interrupt
         raise KeyboardInterrupt from error
+    except MemoryError:
+        _report("unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more")
+        _discard(sys.stdout)
+        sys.exit(UNDECIDED)
     except OSError as error:
         _report(f"could not write: {(error.strerror or str(error)).lower()}")
         _discard(sys.stdout)

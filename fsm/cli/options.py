@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -79,10 +80,21 @@ def _style(value: str, how: str) -> str:
     return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
 
 
-def progress(label: str, size: int) -> ProgressBar[int]:
-    """A bar on a terminal, over *size* pieces of work; nothing in a pipe, or if there is no work."""
+@contextmanager
+def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
+    """A bar on a terminal, over *size* pieces of work; nothing in a pipe, or if there is no work.
+
+    Out of time or memory, a line says how much of it was done.
+    """
     shown = size and sys.stderr is not None and sys.stderr.isatty()  # it may even be closed
-    return click.progressbar(length=size, label=label, file=sys.stderr if shown else io.StringIO())
+    bar = click.progressbar(length=size, label=label, file=sys.stderr if shown else io.StringIO())
+    try:
+        with bar:
+            yield bar
+    except (KeyboardInterrupt, MemoryError) as error:
+        if size and (error.args or isinstance(error, MemoryError)):  # not where somebody interrupts it
+            click.echo(f"{label} came as far as {bar.pos:,} of {size:,}", err=True)
+        raise
 
 
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:

@@ -133,7 +133,9 @@ def open_recording(
     kind = next((each for each in kinds if each is not RecordingKind.NOTHING), RecordingKind.NOTHING)
     if kind in {RecordingKind.TRACE, RecordingKind.NOTHING} and (wrong := json_lines.mistake(b"".join(head.lines[:1]))):
         hint = 'it is {"trace": 1, "machine": "NAME"}, see docs/trace-format.md'
-        raise InputError([Problem(path=name, line=1, code="FSM212", what=f"header of a trace: {wrong}", hint=hint)])
+        raise InputError(
+            [Problem(path=name, line=head.first, code="FSM212", what=f"header of a trace: {wrong}", hint=hint)]
+        )
     match kind:
         case RecordingKind.CALLS:
             calls = cri_calls.CriCallReader(notes=notes, restarts=restarts, as_called=as_called)

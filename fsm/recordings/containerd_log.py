@@ -117,7 +117,7 @@ class Log:
             self.notes["crashes"] += 1
             doubted = dict.fromkeys((each.entity, each.of) for each in self._replies)
             return [Observation(entity=entity, of=of, phase="gap") for entity, of in doubted]
-        self.notes["foreign or damaged lines"] += 1
+        self.notes["foreign or damaged lines"] += bool(line.strip())
         return ()
 
     def _observed(self, found: Entry) -> Sequence[Observation] | None:

@@ -34,7 +34,7 @@ _GZIP: Final = 31
 
 @dataclass(slots=True, kw_only=True)
 class Piece:
-    """Whole lines without their line ends; the first has the number ``first``."""
+    """Whole lines without their line ends; the first has the number ``first``.  What is nothing but blank lines is left out."""
 
     first: int
     lines: list[bytes]
@@ -70,6 +70,11 @@ class LineReader:
         first, rest, cut = 1, b"", False
         for each in data:
             taken = rest + each
+            if taken.isspace() and b"\n" in taken:  # counted, and not given one by one: there may be a billion
+                blank = taken.count(b"\n")
+                self.notes["lines"] += blank
+                first, rest, cut = first + blank, taken[taken.rfind(b"\n") + 1 :], False
+                continue
             lines = taken.split(b"\n")
             rest = lines.pop()
             if lines:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from fsm.errors import WRONG_INPUT, Problem
+from fsm.errors import UNDECIDED, WRONG_INPUT, Problem
 from fsm.machine import LEVELS, Level
 from fsm.verdict import Finding, Holds, Illegal, Judgement, Unknown
 
@@ -24,7 +24,7 @@ class ExitCode(Enum):
 
     HOLDS = 0
     FAILS = 1
-    UNKNOWN = 3
+    UNKNOWN = UNDECIDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

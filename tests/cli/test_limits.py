@@ -1,0 +1,255 @@
+"""What a command may take: seconds of computing and memory, whatever it is given; measured in processes of their own."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import resource
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pytest
+from commands import FSM, HOLDING, PLAIN, interruptible
+
+from fsm.cli.options import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+MEMORY: Final = 500 << 20
+COMPUTING: Final = 60
+"""Bounds of a process under test, in bytes and seconds: wide ones, which what is unbounded exceeds on any machine."""
+
+OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
+
+
+class Ended(NamedTuple):
+    """How a process ended, and what it took."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+
+def bounded(*arguments: str, stdin: Iterable[bytes] = (), cwd: Path | None = None) -> Ended:
+    """The command, killed where it takes more than :data:`MEMORY` or :data:`COMPUTING`."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (COMPUTING, COMPUTING))
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [FSM, *arguments],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        cwd=cwd,
+        env=PLAIN,
+        preexec_fn=limit,  # noqa: PLW1509  (no threads here)
+    ) as process:
+        assert process.stdin is not None
+        for piece in stdin:
+            process.stdin.write(piece)
+        out, err = process.communicate()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Ended(process.returncode, out.decode(), err.decode(), used)
+
+
+def large(folder: Path, size: int, properties: int) -> str:
+    """A property file of so many claims about a machine with so many states and events, none of which fails."""
+    states = "".join(f's{each} = {{ about = "" }}\n' for each in range(size))
+    events = "".join(
+        f'[event.e{each}]\nkind = "call"\nabout = ""\nmoves."*" = "s{each * 7 % size}"\n' for each in range(size)
+    )
+    head = '[machine]\nname = "large"\ntitle = ""\nabout = ""\nsource = ""\ninitial = "s0"\n[states]\n'
+    claims = "".join(
+        f'[property.p{each}]\nsays = ""\nMUST = ""\nnever = "s{each % size} and was s{each % size} and e1 replies NO"\n'
+        for each in range(properties)
+    )
+    for name, text in {"models": head + states + events, "properties": f'machine = "large"\n{claims}'}.items():
+        (folder / name).mkdir()
+        (folder / name / "large.toml").write_text(text, encoding="utf-8")
+    return str(folder / "properties" / "large.toml")
+
+
+# -- seconds and memory of a command --------------------------------------------------------
+
+
+def test_out_of_time_a_command_ends_as_unknown(tmp_path: Path) -> None:
+    """All its searches together, and what it does besides: each property alone is within the limit of a search."""
+    ended = bounded("--seconds", "1", "check", large(tmp_path, 100, 2_000))
+
+    assert (3, "") == (ended.code, ended.out)
+    assert OUT_OF_TIME == ended.err.splitlines()[-1]
+    assert ended.seconds < COMPUTING / 4
+
+
+@pytest.mark.parametrize("command", [("mutate", "container-status"), ("check",)], ids=" ".join)
+def test_every_command_ends_in_time(command: tuple[str, ...]) -> None:
+    """Whatever it is doing."""
+    ended = bounded("--seconds", "0.05", *command)
+
+    assert (3, "", [OUT_OF_TIME]) == (ended.code, ended.out, ended.err.splitlines()[-1:])
+
+
+def test_out_of_time_a_line_says_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
+    """One who interrupts a command has not asked for it."""
+    for why in ("", "out of time"):
+        with pytest.raises(KeyboardInterrupt), progress("checking", 1_500) as bar:  # noqa: PT012  (it must pass through)
+            bar.update(1)
+            raise KeyboardInterrupt(*filter(None, [why]))
+
+    assert "checking came as far as 1 of 1,500\n" == capsys.readouterr().err
+
+
+def test_in_time_nothing_is_said() -> None:
+    """Seconds are of computing, not of waiting, and are counted for one command."""
+    ended = bounded("--seconds", "50", "judge", HOLDING)
+
+    assert (0, "") == (ended.code, ended.err)
+
+
+def test_out_of_memory_a_command_ends_as_unknown(tmp_path: Path) -> None:
+    """Where it is refused memory; no traceback, no verdict."""
+    ended = bounded("--memory", "110", "check", large(tmp_path, 700, 1))
+
+    assert (3, "") == (ended.code, ended.out)
+    assert "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more" == ended.err.splitlines()[-1]
+    assert "Traceback" not in ended.err
+
+
+# -- inputs ----------------------------------------------------------------------------------
+
+
+def test_a_billion_blank_lines_are_counted() -> None:
+    """A sixteenth of them here; the lines after them have their numbers."""
+    last = b'{"entity": "a", "event": "nonsense"}\n'
+    blank = [b"\n" * (1 << 20), b" \r\n" * (1 << 18)] * 32
+
+    ended = bounded("judge", "--model", "cri-pod", "-", stdin=[*blank, last])
+
+    number = sum(piece.count(b"\n") for piece in blank) + 1
+    assert f"  cri-pod unknown, line {number}: cri-pod has no event 'nonsense'" in ended.out.splitlines()
+    assert f"  {number:,} lines read" in ended.out.splitlines()
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def _twice(path: Path) -> None:
+    path.write_bytes(gzip.compress(gzip.compress(Path(HOLDING).read_bytes())))
+
+
+def _one_line(path: Path) -> None:
+    with path.open("wb") as file:
+        for _ in range(100):
+            file.write(b"x" * (1 << 20))
+
+
+MODELS: Final[dict[str, Callable[[Path], object]]] = {
+    "sparse": _sparse,
+    "one line": _one_line,
+    "directory": Path.mkdir,
+    "a chain of profiles": lambda path: path.write_text(
+        '[machine]\nname = "m"\ntitle = ""\nabout = ""\nsource = ""\ninitial = "s"\n[states]\ns = { about = "" }\n'
+        '[event.e]\nkind = "call"\nabout = ""\nmoves."*" = "s"\n[profile.p0]\nabout = ""\n'
+        + "".join(f'[profile.p{each}]\nabout = ""\nextends = "p{each - 1}"\n' for each in range(1, 20_000))
+    ),
+    "definitions that double": lambda path: path.write_text(
+        'machine = "cri-pod"\n[define]\nd0 = "stays"\n'
+        + "".join(f'd{each} = "(d{each - 1} or not d{each - 1})"\n' for each in range(1, 60))
+        + '[property.p]\nsays = ""\nMUST = ""\nnever = "d59"\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("made", MODELS.values(), ids=MODELS)
+def test_a_file_that_is_no_model_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
+    """Or decided, or given up: within bounds, with a word about it."""
+    path = tmp_path / "model.toml"
+    made(path)
+
+    ended = bounded("--seconds", "1", "check", str(path))
+
+    assert ended.code in {2, 3}, ended
+    assert ended.err
+    assert "Traceback" not in ended.err
+    assert len(ended.err) < 100_000
+
+
+@pytest.mark.parametrize("made", [_twice, _one_line, Path.mkdir])
+def test_a_file_that_is_no_recording_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
+    """Or found to hold nothing known."""
+    path = tmp_path / "recording.log"
+    made(path)
+
+    ended = bounded("judge", str(path))
+
+    assert ended.code in {2, 3}, ended
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "/dev/zero"), ("import", "/dev/zero"), ("diff", "/dev/zero", "cri-pod"),
+        ("show", "cri-pod", "--event", "x" * 100_000), ("judge", "x" * 5_000),
+    ],
+    ids=lambda each: "-".join(each)[:24],
+)  # fmt: skip
+def test_what_never_ends_or_is_huge_is_refused(arguments: tuple[str, ...]) -> None:
+    """An argument too."""
+    ended = bounded("--seconds", "20", *arguments)
+
+    assert 2 == ended.code
+    assert 0 < len(ended.err) < 10_000
+
+
+@pytest.mark.slow
+def test_zeros_without_end_are_judged_until_time_is_over() -> None:
+    """They are one line; the part of it that is kept is bounded."""
+    ended = bounded("--seconds", "1", "judge", "/dev/zero")
+
+    assert (3, "", OUT_OF_TIME) == (ended.code, ended.out, ended.err.splitlines()[-1])
+
+
+def test_a_full_disk_is_no_verdict() -> None:
+    """Nor is an output that cannot be opened."""
+    ended = bounded("export", "cri-pod", "--to", "dot", "-o", "/dev/full")
+
+    assert (2, "") == (ended.code, ended.out)
+    assert "no space left" in ended.err
+
+
+def test_one_may_stop_waiting_for_a_pipe(tmp_path: Path) -> None:
+    """That nobody writes to."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with interruptible():
+        process = subprocess.Popen([FSM, "judge", str(pipe)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN)
+
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+
+    assert (130, b"") == (process.returncode, out)
+
+
+@pytest.mark.slow
+def test_names_and_entities_may_be_many_or_long() -> None:
+    """Every entity is known for as long as it lives; what a message quotes of a long id is cut."""
+    many = [f'{{"entity": "e{each}", "event": "run", "reply": "ok"}}\n'.encode() for each in range(100_000)]
+    long = b'{"entity": "%s", "event": "run", "reply": "NOT_FOUND"}\n' % (b"x" * 1_000_000)
+
+    ended = bounded("judge", "--model", "cri-pod", "--fresh", "-", stdin=[*many, long])
+
+    assert ended.code in {0, 1, 3}
+    assert "    100,001 pods, 100,001 observations" in ended.out.splitlines()
