@@ -6,9 +6,13 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 from real_parts import PACKAGES, PROGRAMS, ROOT
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -87,6 +91,41 @@ def test_the_nightly_run_tries_more() -> None:
     assert "--hypothesis-profile thorough" in script
     assert "export FSM_SPIN=again" in script
     assert "export FSM_CRASHES=200" in script
+
+
+def _locked() -> dict[str, list[Version]]:
+    """The versions of each library in the lock; there may be several, for several versions of Python."""
+    found: dict[str, list[Version]] = {}
+    for line in (ROOT / ".ci" / "lock.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            requirement = Requirement(line)
+            (exact,) = requirement.specifier
+            assert "==" == exact.operator, line
+            found.setdefault(canonicalize_name(requirement.name), []).append(Version(exact.version))
+    return found
+
+
+def test_the_lock_has_every_dependency_within_its_bounds() -> None:
+    """And is made by the command in its head, which names no registry."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = [Requirement(each) for each in (*project["dependencies"], *(each for extra in extras for each in extra))]
+
+    found = _locked()
+
+    for each in wanted:
+        versions = found.get(canonicalize_name(each.name), [])
+        assert versions, f"{each.name} is not in .ci/lock.txt: run the command in its head"
+        assert all(each.specifier.contains(version) for version in versions), each
+    lock = (ROOT / ".ci" / "lock.txt").read_text(encoding="utf-8")
+    assert "#    uv pip compile --universal --python-version 3.11 --all-extras " in lock
+    assert "://" not in lock
+
+
+def test_the_lock_is_what_tests_run_with() -> None:
+    """Where fsm is installed without them, whatever is newest is."""
+    assert 'lock=(--constraint .ci/lock.txt)\n"${install[@]}" "${lock[@]}" --editable' in SETUP
+    assert "pip-audit --requirement .ci/lock.txt" in (ROOT / ".ci" / "nightly").read_text(encoding="utf-8")
 
 
 def test_no_test_asks_for_a_program_by_itself() -> None:
