@@ -1,0 +1,137 @@
+"""Text from outside, full of what is syntax somewhere: every output can be read, and gives it back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from typing import TYPE_CHECKING, Final
+from xml.etree import ElementTree as ET
+
+import pytest
+from commands import fsm
+from readers import read_by_mermaid
+from real_parts import program
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEXT: Final = (
+    "<script>alert('&amp; &lt')</script> ]]> --> <!-- \"quoted\" 'too' \\n \\ back`tick` | pipe %0A%25 ::error file=a,line=1::b "
+    "${HOME} $(id) #{x} # -- */ /* // %% @enduml }} {{ [link](javascript:x) *b* _i_ ~~s~~ 😀 é ; : = , \\u202e \\"
+)
+"""No control characters, and none that turns the direction of writing: those are refused in models."""
+
+NAME: Final = "it's <b>&amp; ]]> %0A ::error $(x) `y` |\"#.jsonl"
+"""A name that a file can have."""
+
+MODEL: Final = f"""\
+[machine]
+name = "hostile"
+title = {json.dumps(TEXT, ensure_ascii=False)}
+about = {json.dumps(TEXT, ensure_ascii=False)}
+source = {json.dumps(TEXT, ensure_ascii=False)}
+initial = "off"
+[states]
+off = {{ about = {json.dumps(TEXT, ensure_ascii=False)} }}
+end = {{ about = "" }}
+[clause.class]
+says = {json.dumps(TEXT, ensure_ascii=False)}
+MUST = {json.dumps(TEXT, ensure_ascii=False)}
+link = "https://example.org/?a=1&b=<2>"
+[event.note]
+kind = "call"
+about = {json.dumps(TEXT, ensure_ascii=False)}
+clause = "class"
+moves.off = "end"
+refuses.end = "NOT_FOUND"
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of the model."""
+    path = tmp_path_factory.mktemp("hostile") / "hostile.toml"
+    path.write_text(MODEL, encoding="utf-8")
+    return str(path)
+
+
+def written(*arguments: str) -> str:
+    """What the command writes."""
+    ran = fsm(*arguments)
+    assert ran.returncode in {0, 1, 3}, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.parametrize("form", ["dot", "scxml", "transitions", "python-statemachine", "json", "promela"])
+def test_exports_are_well_formed(form: str, model: str) -> None:
+    """For a reader that has no part in writing them."""
+    found = written("export", model, "--to", form)
+    match form:
+        case "scxml":
+            root = ET.fromstring(found)  # noqa: S314  (we wrote it)
+            assert {"off", "end"} == {each.get("id") for each in root.iter() if each.get("id")}
+        case "promela":
+            head, _, code = found.partition("*/")
+            assert "alert" in head
+            assert "alert" not in code
+        case "dot":
+            read = subprocess.run([program("dot"), "-Tjson"], input=found.encode(), capture_output=True, check=True)
+            assert {"off", "end"} == {each["name"] for each in json.loads(read.stdout)["objects"]}
+        case _:
+            assert "hostile" in str(json.loads(found))
+
+
+def test_a_model_written_as_toml_has_the_same_text(model: str) -> None:
+    """``tomllib`` reads it."""
+    assert TEXT == tomllib.loads(MODEL)["machine"]["about"]
+    assert TEXT == json.loads(written("show", model, "--format", "json"))["about"]
+
+
+@pytest.mark.parametrize("form", ["svg", "mermaid", "plantuml", "markdown", "dot"])
+def test_drawings_are_well_formed(form: str, model: str) -> None:
+    """A page that shows one runs nothing of it."""
+    found = written("draw", model, "--format", form)
+    match form:
+        case "svg":
+            root = ET.fromstring(found)  # noqa: S314  (we wrote it)
+            assert not [each for each in root.iter() if each.tag.endswith("script")]
+        case "mermaid":
+            (read,) = read_by_mermaid([found])
+            assert 2 <= len(read["states"])
+        case "markdown":
+            rows = [line for line in found.splitlines() if line.startswith("|")]
+            assert 1 == len({line.replace("\\|", "").count("|") for line in rows})
+            assert "<script" not in found.replace("\\<", "")
+        case "plantuml":
+            assert 1 == found.count("@enduml")
+            assert "<script" not in found
+        case _:
+            assert "digraph" in found
+
+
+@pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "github"])
+def test_reports_are_well_formed(form: str, model: str, tmp_path: Path) -> None:
+    """Ids, messages and the name of the file come from elsewhere; lines turn no direction and end where they end."""
+    entity = f"{TEXT}\u202e\x1b[31m\n::error::new line"
+    lines = [{"trace": 1, "fresh": True}, {"entity": entity, "event": "note", "reply": "NOT_FOUND"}]
+    recording = tmp_path / NAME
+    recording.write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
+
+    found = written("judge", "--model", model, "--format", form, str(recording))
+
+    match form:
+        case "json":
+            assert json.dumps(entity)[1:-1] in json.dumps(json.loads(found))
+        case "sarif":
+            assert json.loads(found)["runs"][0]["results"]
+        case "junit":
+            assert any(each.tag == "failure" for each in ET.fromstring(found).iter())  # noqa: S314  (we wrote it)
+        case "github":
+            for line in found.splitlines():
+                kind, _, rest = line.removeprefix("::").partition(" ")
+                assert kind in {"error", "warning", "notice"}, line
+                assert rest.partition("::")[0].count("file=") == 1
+        case _:
+            assert not [each for each in found if each in "\x1b\u202e"]
+            assert not [line for line in found.splitlines() if line.startswith("::")]
