@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+import msgspec
+
 from fsm.errors import InputError
 from fsm.judgement import Judged, judge
 from fsm.library import load
@@ -140,15 +142,25 @@ def _alarms(judged: Judged) -> _Alarms:
     return found
 
 
-def _lines(name: str) -> list[bytes]:
-    return [line for piece in LineReader(name=name, notes=Counter()) for line in piece.lines] if name else []
+def _lines(name: str, *, json: bool = True) -> list[bytes]:
+    """The lines of the file *name*; those of *json* with blanks after colons and commas, as edits expect them."""
+    lines = (line for piece in LineReader(name=name, notes=Counter()) for line in piece.lines) if name else ()
+    return [_spaced(line) if json else line for line in lines]
+
+
+def _spaced(line: bytes) -> bytes:
+    try:
+        return msgspec.json.format(line, indent=0)
+    except (msgspec.DecodeError, RecursionError):  # it is damaged
+        return line
 
 
 class _StrictReading:
     """What is beyond doubt of one recording, as it is and edited."""
 
     def __init__(self, name: str, calls: str, profile: str | None, assume: Assume) -> None:
-        self.kind, self.lines = open_recording(name).kind, _lines(name)
+        self.kind = open_recording(name).kind
+        self.lines = _lines(name, json=self.kind in {RecordingKind.CALLS, RecordingKind.EVENTS})
         self.calls = tuple(timed(_lines(calls)))
         self.restarts = Restarts(assume=assume)
         self.machines = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from judged import RECORDINGS, content
 
@@ -51,6 +52,17 @@ def test_the_same_seed_gives_the_same_edits() -> None:
     assert first == again
     assert [each.edit for each in first.planted] != [each.edit for each in other.planted]
     assert first.tried == 30 < first.edits
+
+
+@pytest.mark.parametrize("name", ["cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jsonl"])
+def test_blanks_between_keys_and_values_do_not_matter(name: str, tmp_path: Path) -> None:
+    """JSON may be written without any."""
+    file = tmp_path / "compact"
+    file.write_bytes(b"".join(msgspec.json.format(line, indent=-1) + b"\n" for line in content(name).splitlines()))
+    written, compact = (power_over(str(each), limit=120) for each in (RECORDINGS / name, file))
+
+    assert [each.edit for each in compact.planted] == [each.edit for each in written.planted]
+    assert compact.counts() == written.counts()
 
 
 def test_lines_that_are_damaged_are_passed_over(tmp_path: Path) -> None:
