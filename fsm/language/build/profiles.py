@@ -100,7 +100,7 @@ class Overriding:
 
     def _check_names(self, profiled: Machine) -> None:
         """Outcomes of one cell have distinct names, those of deviations too."""
-        for event in profiled.events.values():
+        for event in (each for name, each in profiled.events.items() if each is not self.machine.events[name]):
             for state, cell in (*event.cells.items(), *event.ends.items()):
                 times = Counter(way.name for way in cell.outcomes) if isinstance(cell, Moves) else Counter[str]()
                 for name in (name for name, number in times.items() if number > 1):
