@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from fsm.checker.instants import InstantStep, StepCache, machine_table
 from fsm.machine import ANY_ERROR
-from fsm.machine.calls.rules import ASKED, CallInstant, Rules
+from fsm.machine.calls.rules import CallInstant, Rules
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.table import Table, Way
 from fsm.property.claims import Claim, conditions_of
@@ -71,6 +71,7 @@ class PropertyProduct:
         self._origin: list[tuple[int, int]] = []
         self._number: dict[RunPlace, int] = {}
         self.step = cache(self._step)
+        self.anywhere = cache(self._anywhere)
         self._rest = {self.memory.start, self.memory.restarted, None}
         self.table = _ProductTable(
             machine=machine.machine,
@@ -131,6 +132,12 @@ class PropertyProduct:
         step = self.steps.step(place.state, row, way, reply)
         return self.after(place, step), step
 
+    def _anywhere(self, number: int, row: int, reply: str, emits: tuple[str, ...]) -> tuple[int, ...]:
+        """Where an event of *row* leads from a place that moves the entity to any state, whatever the machine has of it."""
+        place = self.places[number]
+        moved = (self.unspecified(place, row, to, reply=reply, emits=emits)[0] for to in sorted(self.reached))
+        return tuple(map(self.number, moved))
+
     def _unknown(self, state: int) -> RunPlace:
         """The place of a run of which only the *state* is known."""
         return RunPlace(state, self.memory.restarted if state in self.reached else None)
@@ -183,9 +190,9 @@ class _ProductRules(Rules):
         super().__init__(product.table)
         self._product = product
 
-    def instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
+    def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
         """Every way of the machine, one for each reply that the property distinguishes."""
-        found, product = super().instants(state, row, stage), self._product
+        found, product = super()._found(state, row, begun=begun), self._product
         if not found or found[0].way is not None:
             return found
         silent = self.table.step(state, found[0].row) is None

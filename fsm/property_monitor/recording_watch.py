@@ -13,6 +13,7 @@ violation, the entity may be in any state, and the property begins again.
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Final, NamedTuple
 
 from fsm.machine.calls.belief import Dynamics
@@ -238,16 +239,15 @@ class ClaimWatch:
         row, product = self._dynamics.row(seen.event), self.product
         if seen.phase == "" and self._dynamics.calls(row):
             before = self._bare.asked(before, row)
-        moved = []
-        for each in before:
-            place = product.places[each.state]
-            for at, pending in self._happening(each, row):
-                for reply, emits in self._given(at, seen):
-                    for state in sorted(product.reached):
-                        to, _ = product.unspecified(place, at, state, reply=reply, emits=emits)
-                        number = product.number(to)
-                        moved.append(Configuration(number, passing(pending, number), (), each.deviations))
-        return self._dynamics.closed(moved)
+        given = cache(lambda at: tuple(self._given(at, seen)))
+        moved = (
+            Configuration(to, passing(pending, to), (), each.deviations)
+            for each in before
+            for at, pending in self._happening(each, row)
+            for reply, emits in given(at)
+            for to in product.anywhere(each.state, at, reply, emits)
+        )
+        return self._dynamics.closed(dict.fromkeys(moved))
 
     def _happening(self, each: Configuration, row: int) -> Iterator[tuple[int, tuple[Pending, ...]]]:
         """The rows by which an event of *row* may happen, or any event, and the calls that are in progress then."""
