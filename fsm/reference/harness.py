@@ -73,6 +73,9 @@ class ReferenceSUT(Generic[K]):
 
     def _attempt(self, event: str, act: Callable[[], object]) -> str:
         """``ok``, the code of an error, or the empty string if *event* is not a call."""
+        known = driver(self.machine).machine.events.get(event)
+        if known is None:
+            raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")
         code = "ok"
         try:
             self._run(act)
@@ -80,7 +83,7 @@ class ReferenceSUT(Generic[K]):
             code = error.code
         except CannotHappenError as error:
             raise UnsupportedError(str(error)) from error
-        return code if driver(self.machine).machine.events[event].kind == "call" else ""
+        return code if known.kind == "call" else ""
 
     def _run(self, act: Callable[[], object]) -> None:
         act()

@@ -16,7 +16,7 @@ from fsm.reference.driven import driver
 from fsm.reference.harness import ReferenceSUT
 from fsm.reference.nri.sync_lock import SyncLock
 from fsm.reference.nri.upstream import UpstreamSyncLock
-from fsm.sut import BrokenError
+from fsm.sut import BrokenError, UnsupportedError
 
 REGISTRATION: Final = 5.0
 """Timeout of a plugin in seconds, by a clock that stands still."""
@@ -94,6 +94,8 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
     def do(self, event: str) -> str:
         """Let the process of *event* follow its order, until it has done so or waits."""
         name, _, number = event.partition(".")
+        if name not in ORDERS:
+            raise UnsupportedError(f"the reference of plugin-sync has no event {event!r}")
         process = self._processes[f"call.{number}" if number else "plugin"]
         if ORDERS[name] == "go":
             process.may_go = True
