@@ -184,9 +184,10 @@ def _defaults(recording: Recording) -> list[Machine]:
     try:
         return [machine for each in recording.machines for machine in _machines(_in_reach(each, recording))]
     except InputError as error:
-        named = (replace(each, what=f"machine '{each.path}' {each.what}") for each in error.problems if not each.line)
-        at_header = [replace(each, path=recording.name, line=1) for each in named]
-        raise InputError(at_header or error.problems) from error
+        raise InputError(
+            each if each.line else replace(each, path=recording.name, line=1, what=f"machine '{each.path}' {each.what}")
+            for each in error.problems
+        ) from error
 
 
 def _in_reach(name: str, recording: Recording) -> str:

@@ -138,6 +138,7 @@ class Possible:
 
 
 Outputs: TypeAlias = Seen | Possible
+"""How far the outputs of an entity have come: those that were seen, or all that could have been."""
 
 
 class _Kind(NamedTuple):

@@ -87,6 +87,7 @@ def ours(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 _PHASES: Final[Mapping[str, FormRole]] = {"": "whole", "request": "call", "reply": "return", "lost": "lost"}
+"""What the phases of our own operations are ends of."""
 
 TYPES: Final[Mapping[str, FormRole]] = {"invoke": "call", "ok": "return", "fail": "return", "info": "lost"}
 """What the types of Jepsen's operations are ends of."""

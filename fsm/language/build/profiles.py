@@ -135,10 +135,11 @@ class Overriding:
 
     def _check_changes(self, made: Override, event: Event, *, deviates: bool) -> None:
         """An override that allows more names the clause it breaks; one that does not, does not."""
-        rows: tuple[tuple[Mapping[str, Cell], Mapping[str, Cell]], ...]
-        rows = (event.cells, made.cells), (event.ends, made.ends)
-        for state, cell, before in ((state, row[state], of) for of, row in rows for state in row):
-            own = outcomes(before[state], state, event.kind) if state in before else ()
+        cells: list[tuple[str, Cell, Cell | None]]
+        cells = [(state, cell, event.cells[state]) for state, cell in made.cells.items()]
+        cells += [(state, end, event.ends.get(state)) for state, end in made.ends.items()]
+        for state, cell, before in cells:
+            own = outcomes(before, state, event.kind) if before else ()
             new = outcomes(cell, state, event.kind)
             wider = own is not None and not all(any(each.covers(way) for each in own) for way in new or ())
             if own is not None and new is None:

@@ -1,8 +1,8 @@
 """From a TOML file to a model as written, with the line of every word in it.
 
-Reading knows bytes and lines (:mod:`fsm.language.read.toml`) and the vocabulary of
-:mod:`fsm.language.machine_file` (:mod:`fsm.language.read.forms`); whether the names in a model fit together is for
-:mod:`fsm.language.build` to say.  All mistakes of a file are reported at once.
+Reading knows bytes and lines (:mod:`fsm.language.read.toml`) and the vocabulary of :mod:`fsm.language.machine_file`
+(:mod:`fsm.language.read.forms`); whether the names in a model fit together is for :mod:`fsm.language.build` to say.
+All mistakes of a file are reported at once.
 """
 
 import codecs

@@ -33,7 +33,10 @@ RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-wait
 
 
 class BackoffSUT(LoopSUT[Backoff[int]]):
-    """A :class:`~fsm.reference.events.backoff.Backoff` under test: one key, a handler that ends when it is let, and a clock that is turned."""
+    """A :class:`~fsm.reference.events.backoff.Backoff` under test.
+
+    There is one key, a handler that ends when it is let, and a clock that is turned.
+    """
 
     machine = MACHINE
     turns = 8
@@ -131,9 +134,10 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
 
 
 class EventsSUT(ReferenceSUT[EventQueue[int]]):
-    """An :class:`~fsm.reference.events.queue.EventQueue` under test: one subscriber, a small buffer, and a clock that is turned.
+    """An :class:`~fsm.reference.events.queue.EventQueue` under test.
 
-    Events are numbered, so that one that comes twice or out of order is noticed. How many are unread or retained is
+    There is one subscriber, a small buffer, and a clock that is turned.  Events are numbered, so that one that comes
+    twice or out of order is noticed.  How many are unread or retained is
     arranged by sending, reading or discarding others first, which does not change the state.
     """
 

@@ -141,8 +141,8 @@ class Introspection(Driven):
     """One runtime on its way into the list of ``handlers``, under *profile*, such as ``upstream``.
 
     ``plugin_info`` asks the runtime at a path, with options, for the ``Extra`` field of its answer, if there is one, or
-    raises :class:`IntrospectionError`.  ``kernel_has_rro`` is whether the kernel has recursive read-only mounts, as Linux has since 5.12. ``failures`` are
-    the reasons for which nothing is known of a runtime, as containerd logs them.
+    raises :class:`IntrospectionError`.  ``kernel_has_rro`` is whether the kernel has recursive read-only mounts, as
+    Linux has since 5.12.  ``failures`` are the reasons for which nothing is known of a runtime, as containerd logs them.
 
     >>> found = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda path, options: None, kernel_has_rro=True)
     >>> found.run()
