@@ -95,11 +95,11 @@ def _problems(each: Recorded, understood: Sequence[_Names], file: str) -> Iterat
         what = f"no event '{each.seen.event}' of {of}"
         hint = nearest(each.seen.event, events, of="events")
         yield Problem(path=file, line=each.called, code="FSM210", what=what, hint=hint)
-    said = [seen for names in known if (seen := names.understood(each.seen)) is not None and seen.shows]
+    shown = [seen for names in known if (seen := names.understood(each.seen)) is not None and seen.shows]
     sights = dict.fromkeys(shows for names in known for shows in names.table.shows)
-    if said and said[0].shows not in sights:
-        what = f"'{said[0].shows}' is shown, which {of} never shows"
-        hint = nearest(said[0].shows, sights, of="its states show")
+    if shown and shown[0].shows not in sights:
+        what = f"'{shown[0].shows}' is shown, which {of} never shows"
+        hint = nearest(shown[0].shows, sights, of="its states show")
         yield Problem(path=file, line=each.returned, code="FSM210", what=what, hint=hint)
 
 

@@ -42,13 +42,13 @@ AIMS: Final = 20_000
 class Violated:
     """That an implementation does not have a property.
 
-    ``steps`` are the numbers, from 1, of the steps of the test that matter; ``said`` is what it went through.  It has
+    ``steps`` are the numbers, from 1, of the steps of the test that matter; ``text`` is what it went through.  It has
     ``stopped`` if a target is due and comes no more, and ``left`` if no run of the machine explains all that was seen.
     """
 
     of: Property
     steps: tuple[int, ...]
-    said: str
+    text: str
     stopped: bool = False
     left: bool = False
 
@@ -63,8 +63,8 @@ def untestable(stated: Property) -> str:
     match stated.claim:
         case MatchesDiagram():
             return "it compares the machine with a drawing, and an implementation draws nothing"
-        case Always(conditions=said):
-            means = [each.means for each in said]
+        case Always(conditions=conditions):
+            means = [each.means for each in conditions]
         case Never(sequences=sequences) | Reachable(sequences=sequences):
             means = [each.means for sequence in sequences for each in sequence]
         case _:
@@ -101,7 +101,7 @@ class Watch:
     >>> watch = Watch(of.machine, stated)
     >>> for event, reply in (("create", "ok"), ("stop", "ok"), ("stop", "NOT_FOUND")):
     ...     violated = watch.step(Stimulus(event), Response(reply=reply, shows="CONTAINER_CREATED"))
-    >>> violated.steps, violated.said
+    >>> violated.steps, violated.text
     ((2, 3), 'stop then stop')
     """
 
@@ -323,8 +323,8 @@ class Watch:
                 mattering.append(number)
             if places[number - 1].progress == self._memory.start:
                 break
-        said = self._memory.texts[progress.which if isinstance(progress, Broken) else 0]
-        return Violated(of=self.of, steps=tuple(mattering[::-1]), said=said, stopped=stopped, left=self.left)
+        text = self._memory.texts[progress.which if isinstance(progress, Broken) else 0]
+        return Violated(of=self.of, steps=tuple(mattering[::-1]), text=text, stopped=stopped, left=self.left)
 
     def aims(self) -> tuple[Run, ...]:
         """Runs of the machine whose last steps put the property to the test; the shortest come first.

@@ -55,7 +55,7 @@ class Passing:
         self._breaks = not isinstance(claim, claims.Reachable)
         self._automata = tuple(SequenceAutomaton(each, until, stepping) for each in sequences)
         self._asked = tuple(self._trigger(claim, each[-1], stepping) for each in sequences)
-        self.texts = tuple(" then ".join(said.text for said in each) for each in sequences)
+        self.texts = tuple(" then ".join(condition.text for condition in each) for each in sequences)
 
     def _trigger(
         self, claim: claims.Always | claims.Never | claims.Reachable, last: WrittenCondition, stepping: StepCache

@@ -40,7 +40,7 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
         yield from layout.clause(failure.clause)
     if breaks:
         numbers = words.either(str(number) for number in breaks.steps).replace(" or ", " and ")
-        yield from layout.row("broken by", f"{breaks.said}, in {numbers}" if breaks.steps else breaks.said)
+        yield from layout.row("broken by", f"{breaks.text}, in {numbers}" if breaks.steps else breaks.text)
         yield from layout.row("source", breaks.of.source)
         yield from layout.row("", breaks.of.link)
     if again and failure.trace:

@@ -25,13 +25,13 @@ class CannotExportError(Exception):
 
 
 class PromelaNames:
-    """Promela's names for the states, events, replies and outputs of *machine*, and for those that the conditions *said* mention.
+    """Promela's names for the states, events, replies and outputs of *machine*, and for those that the conditions *stated* mention.
 
     ``codes`` are the error replies that the conditions distinguish.
     """
 
-    def __init__(self, machine: Machine, said: Iterable[Condition]) -> None:
-        mentioned = [atom for condition in said for atom in atoms(condition)]
+    def __init__(self, machine: Machine, stated: Iterable[Condition]) -> None:
+        mentioned = [atom for condition in stated for atom in atoms(condition)]
         self.machine = machine
         self.codes = frozenset(each.reply for each in mentioned if isinstance(each, conditions.Replies)) - {
             "ok",

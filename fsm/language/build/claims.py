@@ -255,7 +255,7 @@ def subject(
     """What the property *name* of *machine* is about: of a system what belongs to the copy *number* of *part*, if one is named."""
     if isinstance(machine, Machine):
         if part is not None:
-            problems.say("FSM302", "'for' is said of a system only", "leave it out", "property", name, "for")
+            problems.say("FSM302", "only a property of a system has 'for'", "leave it out", "property", name, "for")
         return machine
     known = problems.known("FSM303", "unknown part", part, machine.parts, "property", name, "for")
     return scope(machine, machine.parts[part].copies[number] if part and known else None)

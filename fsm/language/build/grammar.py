@@ -43,9 +43,9 @@ class Grammar(ABC):
 
     def sequence(self) -> Sequence:
         """All of the text: conditions, which ``then`` separates."""
-        found = [self.said()]
+        found = [self.written()]
         while self.take("then"):
-            found.append(self.said())
+            found.append(self.written())
         if self.peek():
             raise ConditionError(f"{self.text!r} goes on with '{self.peek()}'", "put and, or or then in between")
         return tuple(found)
@@ -68,7 +68,7 @@ class Grammar(ABC):
         self.next += 1
         return True
 
-    def said(self) -> WrittenCondition:
+    def written(self) -> WrittenCondition:
         """A condition, with its text."""
         start = self.words[self.next - 1][1] if self.next else 0
         means = self._some()

@@ -10,7 +10,7 @@ from fsm.language.read import F, File
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems(Generic[F]):
-    """What is wrong with the *model*, or another file; the same mistake is said once."""
+    """What is wrong with the *model*, or another file; the same mistake is noted once."""
 
     model: File[F]
     _found: dict[Problem, None] = field(default_factory=dict)
