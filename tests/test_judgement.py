@@ -209,13 +209,15 @@ def test_a_path_in_a_header_starts_at_the_trace(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    "name", ["../mine.toml", "{here}/mine.toml", "link.toml", "pipe.toml", "nul\\u0000.toml", "run/"]
+    "name",
+    ["../mine.toml", "../run/real.toml", "{here}/mine.toml", "link.toml", "pipe.toml", "nul\\u0000.toml", "run/"],
 )
 def test_a_header_opens_no_file_elsewhere(name: str, tmp_path: Path) -> None:
     """Not by an absolute path, above, through a link, and nothing that could be waited for."""
     here = tmp_path / "run"
     (here / "run").mkdir(parents=True)
-    (tmp_path / "mine.toml").write_text((home() / "models" / "cri-container.toml").read_text("utf-8"), "utf-8")
+    for path in (tmp_path / "mine.toml", here / "real.toml"):
+        path.write_text((home() / "models" / "cri-container.toml").read_text("utf-8"), "utf-8")
     (here / "mine.toml").symlink_to("../mine.toml")
     (here / "link.toml").symlink_to("../mine.toml")
     os.mkfifo(here / "pipe.toml")
