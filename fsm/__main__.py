@@ -31,8 +31,7 @@ class _Interruption:
         if not self.came:
             self.came = True
             self.over = number == signal.SIGPROF
-            if sys.stdout is not None:  # closed by the caller
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            self.silence()
             # Of what is abandoned half-way no word is of use.
             sys.unraisablehook = lambda _: None
             threading.excepthook = lambda _: None
@@ -41,15 +40,29 @@ class _Interruption:
                 sys.modules["logging"].disable()
         raise KeyboardInterrupt(*(["out of time"] if self.over else []))
 
-    def end(self) -> NoReturn:
-        """Say why the command ends, and end it."""
-        more = b"unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing\n"
+    @staticmethod
+    def silence() -> None:
+        """Discard what is still written to standard output."""
+        if sys.stdout is not None:  # closed by the caller
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def end(self, error: BaseException) -> NoReturn:
+        """Say why the command ends, interrupted or by *error*, and end it."""
+        from fsm.errors import INTERNAL_ERROR, UNDECIDED, internal  # noqa: PLC0415  (as below)
+
+        code, why = INTERRUPTED, "interrupted"
+        if self.over:
+            code, why = (
+                UNDECIDED,
+                "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing",
+            )
+        elif not self.came and not isinstance(error, KeyboardInterrupt):
+            code, why = INTERNAL_ERROR, internal(error)
+        self.silence()
         if sys.stderr is not None:
             with suppress(OSError):
-                os.write(sys.stderr.fileno(), more if self.over else b"interrupted\n")
-        from fsm.errors import UNDECIDED  # noqa: PLC0415  (as below)
-
-        sys.exit(UNDECIDED if self.over else INTERRUPTED)
+                os.write(sys.stderr.fileno(), f"{why}\n".encode())
+        sys.exit(code)
 
 
 def main() -> None:
@@ -63,9 +76,10 @@ def main() -> None:
         from fsm import cli  # noqa: PLC0415  (an interrupt may come while it is imported)
 
         cli.main()
-    finally:
-        if interruption.came:
-            interruption.end()
+    except BaseException as error:  # a library may be missing; what is tested may raise anything
+        if interruption.came or not isinstance(error, SystemExit):
+            interruption.end(error)
+        raise
 
 
 if __name__ == "__main__":

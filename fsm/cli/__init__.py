@@ -16,7 +16,7 @@ from typing import Final, TextIO
 
 import click
 
-from fsm.errors import UNDECIDED, WRONG_INPUT, InputError, nearest, printable
+from fsm.errors import INTERNAL_ERROR, UNDECIDED, WRONG_INPUT, InputError, internal, nearest, printable
 
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
@@ -39,9 +39,6 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 CANNOT_WRITE: Final = 74
 """As ``sysexits.h`` has it: an error of input or output, such as a full disk; there is no verdict."""
-INTERNAL_ERROR: Final = 70
-"""As ``sysexits.h`` has it: a mistake in fsm itself; there is no verdict."""
-
 
 SECONDS: Final = 300
 """Seconds of computing after which a command gives up."""
@@ -161,7 +158,7 @@ def main() -> None:
         _discard(sys.stdout)
         sys.exit(CANNOT_WRITE)
     except Exception as error:  # noqa: BLE001  (whatever it is, it is no verdict)
-        _report(_internal(error, traced="--debug" in sys.argv[1:2]))
+        _report(internal(error))
         _discard(sys.stdout)
         sys.exit(INTERNAL_ERROR)
     sys.exit(answer if isinstance(answer, int) else 0)
@@ -176,17 +173,6 @@ def _report(message: str | Callable[[], None]) -> None:
             message()
     except OSError:
         _discard(sys.stderr)
-
-
-def _internal(error: Exception, *, traced: bool) -> str:
-    """The line that reports *error*, a mistake in fsm itself; if *traced*, below its traceback."""
-    import traceback  # noqa: PLC0415  (every command would wait for what is seldom needed)
-    from importlib.metadata import version  # noqa: PLC0415
-
-    above = "".join(traceback.format_exception(error)) if traced else ""
-    what = printable(" ".join(f"{type(error).__name__}: {error}".split()))
-    way = "report it with what 'fsm --debug COMMAND ...' prints"
-    return f"{above}error in fsm {version('container-fsm')} itself, no verdict: {what}; {way}"
 
 
 def _discard(stream: TextIO | None) -> None:

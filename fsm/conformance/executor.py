@@ -372,4 +372,6 @@ def _listed(shows: str, oracle: Oracle) -> str:
 
 
 def _described(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        raise error  # of this process, which ``fsm --memory`` bounds: no answer of the SUT
     return str(error) if isinstance(error, BrokenError) else f"it raised {type(error).__name__}: {error}"

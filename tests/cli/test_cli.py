@@ -612,6 +612,42 @@ def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
     assert 1 == len(ran.stderr.splitlines())
     assert "LookupError: lost ::error:: its \\x1b[31mway; report it with what 'fsm --debug COMMAND" in ran.stderr
     assert (70, "Traceback") == (debugged.returncode, debugged.stderr[:9])
+    other = process("--seconds", "50", "--debug", *command, env={"PYTHONPATH": str(tmp_path)})
+    assert debugged.stderr == other.stderr
+
+
+def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
+    """One that nothing can be done without, not even the reading of options."""
+    (tmp_path / "click.py").write_text("raise ImportError('too old')\n", encoding="utf-8")
+
+    ran = process("list", env={"PYTHONPATH": str(tmp_path)})
+
+    assert (70, "") == (ran.returncode, ran.stdout)
+    assert re.fullmatch(r"error in fsm \S+ itself, no verdict: ImportError: too old; report it with .*\n", ran.stderr)
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        ("KeyboardInterrupt", 130, "interrupted"),
+        ("asyncio.CancelledError", 70, "error in fsm"),
+        ("MemoryError", 3, "unknown: out of memory"),
+    ],
+)
+def test_what_is_tested_cannot_end_the_command_with_a_verdict(
+    raised: str, code: int, said: str, tmp_path: Path
+) -> None:
+    """Whatever it raises; that this process is refused memory is no answer of it."""
+    (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
+    (tmp_path / "carpenter.py").write_text(IMPLEMENTATION, encoding="utf-8")
+    raising = f"class Door(carpenter.Door):\n    def do(self, event):\n        raise {raised}\n"
+    (tmp_path / "hard.py").write_text(f"import asyncio, carpenter\n\n{raising}", encoding="utf-8")
+
+    ran = process("test", "door.toml", "--against", "python:hard:Door", "-n", "5", cwd=tmp_path)
+
+    assert (code, "") == (ran.returncode, ran.stdout)
+    assert ran.stderr.strip().splitlines()[-1].startswith(said)
+    assert "Traceback" not in ran.stderr
 
 
 def test_interrupting_simulate(tmp_path: Path) -> None:
