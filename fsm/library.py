@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cache, lru_cache, partial
 from importlib.resources import files
 from os import PathLike, fspath
+from os.path import lexists
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
@@ -154,9 +155,16 @@ def load_system(name: str | PathLike[str]) -> System:
 def _part(path: Path, machine: str) -> Machine:
     """The *machine* of a part of the system at *path*: a path beside its file, a model beside that, or a shipped one."""
     if is_path(machine):
-        return load(str(path.parent / machine))
+        return load(_named(path.parent / machine))
     near = [folder / f"{machine}.toml" for folder in (path.absolute().parent, path.absolute().parent.parent)]
     return load(next((str(each) for each in near if is_file(each)), machine))
+
+
+def _named(path: Path) -> str:
+    """The *path* that a file names, unless it is that of a pipe or a device, at which one could wait for ever."""
+    if lexists(path) and not is_file(path):
+        raise refused(str(path), "FSM001", "is no file", "give the path of a model file, or a name from 'fsm list'")
+    return str(path)
 
 
 def composition(system: System) -> File[WrittenSystem]:
@@ -221,7 +229,7 @@ def _beside(path: Path, name: str) -> Machine | System:
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
     near = folder / name if is_path(name) else models / f"{name}.toml"
-    found = str(near) if is_file(near) or is_path(name) else name
+    found = _named(near) if is_file(near) or is_path(name) else name
     return load_system(found) if is_system(found) else load(found)
 
 

@@ -87,3 +87,16 @@ def test_all_that_is_shipped_is_found() -> None:
 def test_every_module_can_be_imported(name: str) -> None:
     """By itself, with no more than what is installed with it."""
     import_module(name)
+
+
+def test_what_a_file_names_is_a_file(tmp_path: Path) -> None:
+    """No pipe, at which one could wait for ever, and no device."""
+    system = (
+        '[system]\nname = "s"\ntitle = ""\nabout = ""\nsource = ""\n[part]\na = { machine = "/dev/null" }\n[event]\n'
+    )
+    stated = STATED.replace('"door"', '"/dev/null"')
+    for read, text in ((fsm.load_system, system), (claims, stated)):
+        (tmp_path / "naming.toml").write_text(text, encoding="utf-8")
+
+        with pytest.raises(InputError, match="machine '/dev/null' is no file"):
+            read(str(tmp_path / "naming.toml"))
