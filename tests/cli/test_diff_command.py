@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 from click.testing import CliRunner
+from commands import fsm
 from drawn import CONTAINER, POD
 from machines import DOOR, edited
 from real_parts import program
@@ -150,6 +151,17 @@ def test_behaviour(tmp_path: Path) -> None:
     assert 0 == same.return_value
     assert "they are equivalent" in same.output
     assert "equal" == json.loads(run("--behaviour", "cri-pod", "cri-pod", "-f", "json").output)["verdict"]
+
+
+@pytest.mark.parametrize("text", ["digraph {}", "stateDiagram-v2\n\n", "strict digraph x { node [shape=box] }"])
+def test_a_drawing_of_nothing_equals_nothing(text: str, tmp_path: Path) -> None:
+    """As one that was cut off where it begins; a sketch leaves out whatever it does not show."""
+    (tmp_path / "drawing").write_text(text, encoding="utf-8")
+
+    ran = fsm("diff", str(tmp_path / "drawing"), "cri-pod")
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert "has no drawing of states in it [FSM402]" in ran.stderr
 
 
 def test_several_drawings_in_a_file(source: Path) -> None:

@@ -70,6 +70,7 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
         *mermaid.drawings(text, path),
         *dot.drawings(text, path),
     ]
+    found = [each for each in found if each.states or each.problems]  # what shows nothing would equal anything
     if not found:
         raise InputError([_nothing(sheet, lines)])
     if len(found) > _MOST_DRAWINGS:
