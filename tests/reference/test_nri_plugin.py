@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -505,3 +506,20 @@ def test_a_layer_synchronises_in_parts() -> None:
     with pytest.raises(ValueError, match="sync_objects is -1"):
         Config(sync_objects=-1)
     nri.stop()
+
+
+def test_no_thread_outlives_its_test() -> None:
+    """Each connection has one, which ends when another test begins."""
+    before = {*threading.enumerate()}
+    sut = NriPluginSUT()
+    for _ in range(3):
+        sut.do("connect")
+        sut.do("register")
+        sut.do("configure")
+        sut.reset()
+    sut.close()
+
+    left = {*threading.enumerate()} - before
+    for each in left:
+        each.join(10)
+    assert not any(each.is_alive() for each in left)

@@ -110,11 +110,9 @@ class NriPluginSUT(ReferenceSUT[Connection]):
     def _begin(self) -> None:
         self.plugin = ScriptedPlugin(outputs=self._outputs, late=self._be_late)
         self.connection = self._plugins.connection(self.plugin)
+        self._scope.callback(self.connection.stop)
+        self._scope.callback(self.connection.hang_up)  # which ends its thread
         self._launched = self._again = self._stopped = False
-
-    def close(self) -> None:
-        self.connection.hang_up()
-        self.connection.stop()
 
     def shows(self) -> str:
         return self.connection.state
