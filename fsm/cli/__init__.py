@@ -11,12 +11,14 @@ import resource
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Final, TextIO
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NoReturn
 
 import click
 
 from fsm.errors import INTERNAL_ERROR, UNDECIDED, WRONG_INPUT, InputError, internal, nearest, printable
+from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, discard
 
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
@@ -120,13 +122,23 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
-    # Repeated, since the first interrupt may be lost, as in a finalizer; child processes do not inherit it.
-    signal.setitimer(signal.ITIMER_PROF, seconds or LONG.get(ctx.invoked_subcommand or "", SECONDS), 1)
-    ctx.call_on_close(lambda: signal.setitimer(signal.ITIMER_PROF, 0))
-    before, most = resource.getrlimit(resource.RLIMIT_DATA)
-    lowest = min(each for each in (before, most, memory << 20) if each >= 0)
-    resource.setrlimit(resource.RLIMIT_DATA, (lowest, most))
-    ctx.call_on_close(lambda: resource.setrlimit(resource.RLIMIT_DATA, (before, most)))
+    ctx.with_resource(_refused(memory << 20))
+    ctx.with_resource(INTERRUPTION.limited(seconds or LONG.get(ctx.invoked_subcommand or "", SECONDS), memory << 20))
+
+
+@contextmanager
+def _refused(memory: int) -> Iterator[None]:
+    """Let the system refuse what is taken at once and is far more than *memory* bytes.
+
+    No more than that, since Python may loop for ever where there is not even memory for what it does at an error.
+    """
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    lowest = min(each for each in (*before, memory * 5 // 4) if each >= 0)
+    resource.setrlimit(resource.RLIMIT_DATA, (lowest, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def main() -> None:
@@ -150,18 +162,18 @@ def main() -> None:
     except click.Abort as error:  # click's word for an interrupt
         raise KeyboardInterrupt from error
     except MemoryError:
-        _report("unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more")
-        _discard(sys.stdout)
-        sys.exit(UNDECIDED)
+        _fail(OUT_OF_MEMORY, UNDECIDED)
     except OSError as error:
-        _report(f"could not write: {(error.strerror or str(error)).lower()}")
-        _discard(sys.stdout)
-        sys.exit(CANNOT_WRITE)
+        _fail(f"could not write: {(error.strerror or str(error)).lower()}", CANNOT_WRITE)
     except Exception as error:  # noqa: BLE001  (whatever it is, it is no verdict)
-        _report(internal(error))
-        _discard(sys.stdout)
-        sys.exit(INTERNAL_ERROR)
+        _fail(internal(error), INTERNAL_ERROR)
     sys.exit(answer if isinstance(answer, int) else 0)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    _report(message)
+    discard(sys.stdout)
+    sys.exit(code)
 
 
 def _report(message: str | Callable[[], None]) -> None:
@@ -172,10 +184,4 @@ def _report(message: str | Callable[[], None]) -> None:
         else:
             message()
     except OSError:
-        _discard(sys.stderr)
-
-
-def _discard(stream: TextIO | None) -> None:
-    """Discard what is still to be written to *stream*, so that there is no second message at exit."""
-    if stream is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        discard(sys.stderr)

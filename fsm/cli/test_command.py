@@ -10,16 +10,7 @@ from hypothesis import configuration
 
 from fsm.checker import as_known
 from fsm.cli import completion
-from fsm.cli.options import (
-    asked,
-    format_option,
-    layout,
-    profile_option,
-    progress,
-    property_option,
-    require,
-    under,
-)
+from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, require, under
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test

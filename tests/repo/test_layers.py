@@ -27,7 +27,7 @@ LAYERS = (
     ("conformance", "mutation"),
     ("reference",),
     ("report",),
-    ("pytest_plugin", "hypothesis_tests"),
+    ("pytest_plugin", "hypothesis_tests", "interruption"),
     ("cli",),
     ("__init__", "__main__"),
 )

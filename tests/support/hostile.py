@@ -426,13 +426,13 @@ def bounded() -> Iterator[None]:
     def hangs(_number: int, _frame: object) -> None:
         raise HangError
 
-    before = signal.signal(signal.SIGPROF, hangs)
-    signal.setitimer(signal.ITIMER_PROF, LONGEST)
+    before = signal.signal(signal.SIGVTALRM, hangs)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def offence(ran: subprocess.CompletedProcess[str]) -> str:

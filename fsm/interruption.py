@@ -1,0 +1,99 @@
+"""How a command ends before it has come to an end: interrupted, out of time, out of memory."""
+
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from math import inf
+from types import FrameType
+from typing import Final, NoReturn, TextIO
+
+INTERRUPTED: Final = 130
+OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
+OUT_OF_MEMORY: Final = "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
+
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_LOOK: Final = 0.05
+"""Seconds of computing after which it is looked at what was taken: less than it takes to fill much memory."""
+
+
+class Interruption:
+    """What a signal does: the command cleans up and ends, and nothing that it still finds is a verdict.
+
+    The exception may be lost on its way, as in a finalizer, or be met by code that takes it for a failure of what it
+    tests.  So from the first signal on nothing is written to standard output, and the exit code is settled.
+    """
+
+    def __init__(self) -> None:
+        self.came = False
+        self.over = ""
+        self._ends, self._most = inf, inf
+
+    def expect(self) -> None:
+        """Take the signals that end a command."""
+        for each in _ENDING:
+            if signal.getsignal(each) is not signal.SIG_IGN:  # as with nohup, or in the background
+                signal.signal(each, self)
+
+    @contextmanager
+    def limited(self, seconds: float, memory: int) -> Iterator[None]:
+        """Interrupt what computes for more than *seconds*, or takes more than *memory* bytes; child processes do not count."""
+        before = signal.signal(signal.SIGPROF, self)
+        self._ends, self._most = time.process_time() + seconds, memory
+        signal.setitimer(signal.ITIMER_PROF, min(_LOOK, seconds), _LOOK)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if not self.came:
+            if number == signal.SIGPROF:
+                self.over = OUT_OF_TIME if time.process_time() >= self._ends else ""
+                self.over = self.over or (OUT_OF_MEMORY if _resident() > self._most else "")
+                if not self.over:
+                    return
+            self.came = True
+            discard(sys.stdout)
+            # Of what is abandoned half-way no word is of use.
+            sys.unraisablehook = lambda _: None
+            threading.excepthook = lambda _: None
+            warnings.simplefilter("ignore")
+            if "logging" in sys.modules:
+                sys.modules["logging"].disable()
+        raise KeyboardInterrupt(*filter(None, [self.over]))
+
+    def end(self, error: BaseException) -> NoReturn:
+        """Say why the command ends, interrupted or by *error*, and end it."""
+        from fsm.errors import INTERNAL_ERROR, UNDECIDED, internal  # noqa: PLC0415  (an interrupt may come meanwhile)
+
+        code, why = (UNDECIDED, self.over) if self.over else (INTERRUPTED, "interrupted")
+        if not self.came and not isinstance(error, KeyboardInterrupt):
+            code, why = INTERNAL_ERROR, internal(error)
+        discard(sys.stdout)
+        if sys.stderr is not None:
+            with suppress(OSError):
+                os.write(sys.stderr.fileno(), f"{why}\n".encode())
+        sys.exit(code)
+
+
+def discard(stream: TextIO | None) -> None:
+    """Discard what is still to be written to *stream*, so that there is no second message at exit."""
+    if stream is not None:  # closed by the caller
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _resident() -> int:
+    """Bytes of memory of this process; 0 where the system does not say."""
+    with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123  (pathlib takes long)
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+INTERRUPTION: Final = Interruption()
