@@ -14,7 +14,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-collect_ignore = ["bench"]
+collect_ignore = ["bench", "cli/corpus"]
 
 settings.register_profile("default", max_examples=100, deadline=None, derandomize=True, database=None)
 settings.register_profile("thorough", max_examples=2_000, deadline=None)
