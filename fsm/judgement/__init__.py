@@ -119,11 +119,7 @@ def judge(
     if recording.notes[BROKEN_OFF]:
         judgements = tuple(map(_broken_off, judgements))
     return Judged(
-        name=name,
-        kind=recording.kind,
-        judgements=judgements,
-        notes=dict(recording.notes),
-        version=recording.version(),
+        name=name, kind=recording.kind, judgements=judgements, notes=dict(recording.notes), version=recording.version()
     )
 
 

@@ -12,23 +12,8 @@ from typing import Any, Final, TypeAlias, TypeVar, assert_never
 import tomlkit
 from tomlkit.items import Array, InlineTable, Table
 
+from fsm import machine as model
 from fsm.language.names import distinct
-from fsm.machine import (
-    Cannot,
-    Cell,
-    Clause,
-    Event,
-    Ignores,
-    Kind,
-    Level,
-    Machine,
-    Moves,
-    Outcome,
-    Override,
-    Profile,
-    Refuses,
-    Silent,
-)
 from fsm.machine.fields import Exemption, Requirement
 
 WIDEST: Final = 110
@@ -36,7 +21,11 @@ WIDEST: Final = 110
 
 REST: Final = "*"
 
-_PLAIN: Final[Mapping[type[Cell], str]] = {Ignores: "ignores", Cannot: "cannot", Silent: "silent"}
+_PLAIN: Final[Mapping[type[model.Cell], str]] = {
+    model.Ignores: "ignores",
+    model.Cannot: "cannot",
+    model.Silent: "silent",
+}
 """The groups of cells of which only the states are written."""
 
 T = TypeVar("T")
@@ -54,7 +43,7 @@ _Form: TypeAlias = tuple[str, _What]
 """What stands for a cell: its group, and its outcomes or its codes."""
 
 
-def toml(machine: Machine, *, comments: Sequence[str] = ()) -> str:
+def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
     """*machine* as a model file that begins with *comments*, a line each, ending in a newline.
 
     >>> from fsm.library import load
@@ -81,7 +70,7 @@ def toml(machine: Machine, *, comments: Sequence[str] = ()) -> str:
     return tomlkit.dumps(document).rstrip("\n") + "\n"
 
 
-def _header(machine: Machine, level: Level) -> Table:
+def _header(machine: model.Machine, level: model.Level) -> Table:
     return _table(
         name=machine.name,
         title=machine.title,
@@ -96,7 +85,7 @@ def _header(machine: Machine, level: Level) -> Table:
     )
 
 
-def _states(machine: Machine) -> Table:
+def _states(machine: model.Machine) -> Table:
     written = {}
     for name, state in machine.states.items():
         shows = "" if state.shows == name else state.shows
@@ -104,7 +93,7 @@ def _states(machine: Machine) -> Table:
     return _table(**written)
 
 
-def _event(machine: Machine, event: Event, level: Level) -> Table:
+def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Table:
     rests = [cell.clause for cell in (*event.ends.values(), *event.cells.values())]
     implied = next((clause for clause in rests if not _named(machine, clause)), None)
     named = Counter(clause.name for clause in rests if _named(machine, clause))
@@ -115,7 +104,7 @@ def _event(machine: Machine, event: Event, level: Level) -> Table:
     if implied and (implied.level, implied.source) != (level, machine.source):
         table[implied.level] = implied.source
 
-    def home(cell: Cell) -> str:
+    def home(cell: model.Cell) -> str:
         return cell.clause.name if _named(machine, cell.clause) else usual
 
     forms = {
@@ -142,7 +131,7 @@ def _clauses(others: Mapping[str, Table]) -> Table | InlineTable:
     return inline if len(text) <= WIDEST and "\n" not in text else _super(others)
 
 
-def _profile(machine: Machine, profile: Profile) -> Table:
+def _profile(machine: model.Machine, profile: model.Profile) -> Table:
     table = _table(about=profile.about, **_given(extends=profile.extends, since=profile.since, until=profile.until))
     parent = machine.profiles.get(profile.extends)
     parents = {each.name: each.of(profile.name) for each in (parent.overrides if parent else ())}
@@ -156,7 +145,7 @@ def _profile(machine: Machine, profile: Profile) -> Table:
     return table
 
 
-def _fields(machine: Machine) -> Table:
+def _fields(machine: model.Machine) -> Table:
     kinds: dict[str, list[str]] = {}
     for name, kind in machine.fields.items():
         kinds.setdefault(kind, []).append(name)
@@ -180,14 +169,14 @@ def _exemption(each: Exemption) -> Table:
     return _filled(table, _given(since=each.since, until=each.until, link=broken.link))
 
 
-def _is_part(override: Override, whole: Override | None) -> bool:
+def _is_part(override: model.Override, whole: model.Override | None) -> bool:
     """Whether *override* is *whole*, perhaps without some of its cells, which others replace."""
     if whole is None or replace(override, cells=whole.cells, ends=whole.ends) != whole:
         return False
     return override.cells.items() <= whole.cells.items() and override.ends.items() <= whole.ends.items()
 
 
-def _override(machine: Machine, override: Override) -> Table:
+def _override(machine: model.Machine, override: model.Override) -> Table:
     table = _table(event=override.event, about=override.about)
     broken = override.deviation
     deviates, link = (broken.clause.name, broken.link) if broken else ("", "")
@@ -199,7 +188,7 @@ def _override(machine: Machine, override: Override) -> Table:
     return table
 
 
-def _drawing(machine: Machine) -> Table:
+def _drawing(machine: model.Machine) -> Table:
     omits = {}
     for event, each in (machine.omits or {}).items():
         states = [REST] if each.states == machine.states.keys() else sorted(each.states)
@@ -207,19 +196,25 @@ def _drawing(machine: Machine) -> Table:
     return _super({"omits": _table(**omits)})
 
 
-def _named(machine: Machine, clause: Clause) -> bool:
+def _named(machine: model.Machine, clause: model.Clause) -> bool:
     return machine.clauses.get(clause.name) == clause
 
 
-def _usual_level(machine: Machine) -> Level:
+def _usual_level(machine: model.Machine) -> model.Level:
     """The level of most events that name no clause."""
-    levels: Counter[Level] = Counter()
+    levels: Counter[model.Level] = Counter()
     for event in machine.events.values():
         levels.update({cell.clause.level for cell in event.cells.values() if not _named(machine, cell.clause)})
     return levels.most_common(1)[0][0] if levels else "MUST"
 
 
-def _cells(table: Table, kind: Kind, cells: Mapping[str, Cell], ends: Mapping[str, Moves], usual: _Form | None) -> None:
+def _cells(
+    table: Table,
+    kind: model.Kind,
+    cells: Mapping[str, model.Cell],
+    ends: Mapping[str, model.Moves],
+    usual: _Form | None,
+) -> None:
     """Put *cells* and *ends* into *table*; ``*`` stands for the cells that are *usual*."""
     forms = {state: _forms(cell, kind, state) for state, cell in cells.items()}
     groups: dict[str, dict[str, _What]] = {}
@@ -243,21 +238,21 @@ def _usual(forms: Mapping[str, Collection[T]]) -> T | None:
     return found if found and times[found] > 1 else None
 
 
-def _forms(cell: Cell, kind: Kind, state: str) -> tuple[_Form, ...]:
+def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
     """What may be written for *cell* at *state*: an outcome that leads back to it may also be said to stay."""
     match cell:
-        case Moves(outcomes=ways):
+        case model.Moves(outcomes=ways):
             written = tuple(("moves", _ways(ways, kind, stays)) for stays in ("", state))
             return tuple(dict.fromkeys(written))
-        case Refuses(codes=codes):
+        case model.Refuses(codes=codes):
             return (("refuses", codes),)
-        case Ignores() | Cannot() | Silent():
+        case model.Ignores() | model.Cannot() | model.Silent():
             return ((_PLAIN[type(cell)], ()),)
         case _:
             assert_never(cell)
 
 
-def _ways(ways: tuple[Outcome, ...], kind: Kind, stays: str) -> tuple[_Way, ...]:
+def _ways(ways: tuple[model.Outcome, ...], kind: model.Kind, stays: str) -> tuple[_Way, ...]:
     """The words of each of *ways*; what leads to the state *stays* is said to stay."""
     names: list[str] = []
     for way in ways:
@@ -265,7 +260,7 @@ def _ways(ways: tuple[Outcome, ...], kind: Kind, stays: str) -> tuple[_Way, ...]
     return tuple(_way(way, name, kind, stays, alone=len(ways) == 1) for way, name in zip(ways, names, strict=True))
 
 
-def _way(way: Outcome, name: str, kind: Kind, stays: str, *, alone: bool) -> _Way:
+def _way(way: model.Outcome, name: str, kind: model.Kind, stays: str, *, alone: bool) -> _Way:
     usual = f"begins-{way.to}" if way.begins else "done"
     where: tuple[str, _Word] = ("to", way.to)
     if way.begins:

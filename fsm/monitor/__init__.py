@@ -17,13 +17,12 @@ from fsm.machine import Machine
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError, tried
 from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
-from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, certain
+from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Deadline, certain
 from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Scene
 from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.grouping import Folder, Open
-from fsm.monitor.time_limits import Deadline
 from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Assumed, Covered, Holds, Illegal, Judgement, Legality, Unknown, Violation
 

@@ -2,6 +2,8 @@
 
 Most observations of a trace lead from beliefs that many entities had before:
 then judging one is a look-up.  What is not needed any more is forgotten.
+
+Outcomes that have ``within`` lead to a state that the entity leaves for good in time: a belief loses what is overdue.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.rules import CUT, LOST
 from fsm.monitor.diagnosis import Explained
-from fsm.trace import Key
+from fsm.trace import Key, Observation, nanoseconds
 
 INTERNED: Final = 200_000
 """Configurations and steps, in all, that are remembered beyond those that are needed."""
@@ -139,3 +142,33 @@ def _without(configurations: Configurations, names: frozenset[str]) -> Configura
         each._replace(deviations=tuple(name for name in each.deviations if name not in names))
         for each in configurations
     )
+
+
+@dataclass(slots=True)
+class Deadline:
+    """The time since which an entity is in such a state if at all; the way by which it came to the last one that it left."""
+
+    since: int | None = None
+    overdue: int = -1
+
+    def in_time(self, before: Belief, dynamics: Dynamics, seen: Observation) -> Configurations:
+        """*before* without what has been left when *seen* is seen; all of it if nothing else is possible."""
+        now = nanoseconds(seen.at) if self.since is not None else None
+        if self.since is None or now is None:
+            return before.configurations
+        elapsed, ways = (now - self.since) / 1e9, dynamics.table.ways
+        left = {each for each in before.configurations if each.due >= 0 and elapsed > ways[each.due].within}
+        if left == before.configurations:
+            return before.configurations
+        self.overdue = max((each.due for each in left), default=self.overdue)
+        return before.configurations - left
+
+    def runs(self, after: Belief, dynamics: Dynamics, seen: Observation) -> None:
+        """Begin with *seen*, or go on, if of what is possible *after* it nothing comes to such a state only now."""
+        possible = after.configurations if after.timed else ()
+        due = {each.due for each in possible} - {-1}
+        fresh = any(each.due < 0 and each.state in dynamics.limits[way] for each in possible for way in due)
+        if fresh or not due:
+            self.since = None
+        elif self.since is None:
+            self.since = nanoseconds(seen.at)

@@ -4,7 +4,7 @@ Recordings judged by one machine lead to the same beliefs again and again.  Wher
 violation, depends on nothing else, so it is remembered, within bounds, for as long as the machine is in use.
 """
 
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final
 
 from fsm.machine import Machine
@@ -30,6 +30,7 @@ class Shared:
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
+        self.described = machine  # so that no other one gets its id
         self.machine = machine.under(profile)
         table = tabulate(self.machine)
         self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=True)
@@ -75,29 +76,17 @@ class Shared:
             self._size = 0
 
 
+_SHARED: Final[dict[tuple[object, ...], Shared]] = {}
+
+
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
     """What the monitors of *machine* share, by its *profile* and by what a trace shows of it."""
-    return _shared(_Itself(machine), profile, seen, outputs)
-
-
-class _Itself:
-    """A machine as the one that it is: comparing it with another takes longer than it saves."""
-
-    __slots__ = ("machine",)
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and other.machine is self.machine
-
-    def __hash__(self) -> int:
-        return id(self.machine)
-
-
-@lru_cache(maxsize=MACHINES)
-def _shared(itself: _Itself, profile: str | None, seen: frozenset[str] | None, outputs: bool) -> Shared:  # noqa: FBT001  (a key)
-    return Shared(itself.machine, profile, seen, outputs=outputs)
+    at = (id(machine), profile, seen, outputs)  # to compare it with another machine takes longer than it saves
+    if at not in _SHARED:
+        if len(_SHARED) == MACHINES:
+            _SHARED.pop(next(iter(_SHARED)), None)
+        _SHARED[at] = Shared(machine, profile, seen, outputs=outputs)
+    return _SHARED[at]
 
 
 def _ended(table: Table, state: int) -> bool:

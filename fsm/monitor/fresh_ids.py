@@ -5,7 +5,7 @@ a runtime names are ids, which it never gives twice; the last :data:`REMEMBERED`
 """
 
 from collections import OrderedDict
-from typing import Final, TypeVar
+from typing import Final
 
 from fsm.machine import ANY_ERROR, Clause, Refuses
 from fsm.machine.calls.belief import Dynamics
@@ -13,8 +13,6 @@ from fsm.machine.calls.configuration import Configurations
 from fsm.monitor.diagnosis import Explained
 from fsm.trace import Observation, nanoseconds
 from fsm.verdict import Cause, Permitted
-
-T = TypeVar("T")
 
 REMEMBERED: Final = 65_536
 """Ids of which it is remembered that they were given."""
@@ -27,7 +25,7 @@ class FreshIds:
         self._initial = dynamics.table.machine.initial if dynamics else ""
         self._clauses = _creations(dynamics) if dynamics else {}
         self._named: OrderedDict[str, int | None] = OrderedDict()
-        self._given: OrderedDict[str, None] = OrderedDict()
+        self._given: OrderedDict[str, int | None] = OrderedDict()
 
     def named(self, seen: Observation) -> None:
         """*seen* has an id that may not have been seen before, or is that of nothing that is known to exist."""
@@ -55,8 +53,8 @@ class FreshIds:
         )
 
 
-def _remember(ids: OrderedDict[str, T], identity: str, what: T) -> None:
-    ids[identity] = what
+def _remember(ids: OrderedDict[str, int | None], identity: str, at: int | None) -> None:
+    ids[identity] = at
     if len(ids) > REMEMBERED:
         ids.popitem(last=False)
 

@@ -8,21 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from fsm import machine as model
 from fsm.language.build.events import endless, in_progress
-from fsm.machine import (
-    ANY_ERROR,
-    Cannot,
-    Cell,
-    Event,
-    Ignores,
-    Kind,
-    Machine,
-    Moves,
-    Outcome,
-    Refuses,
-    Silent,
-    outcomes,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +21,10 @@ class Mutant:
     state: str
     ends: bool
     line: int
-    machine: Machine
+    machine: model.Machine
 
 
-def mutants(machine: Machine) -> Iterator[Mutant]:
+def mutants(machine: model.Machine) -> Iterator[Mutant]:
     """Every mutant of *machine*, in the order of its events and states, each with a name of its own.
 
     Each is well formed, and its cell means something else than the machine's.  Two mutants may be equal.
@@ -66,19 +53,19 @@ def mutants(machine: Machine) -> Iterator[Mutant]:
 class _Making:
     """Makes the mutants of one cell."""
 
-    machine: Machine
-    event: Event
+    machine: model.Machine
+    event: model.Event
     state: str
     ends: bool
     outputs: tuple[str, ...]
 
-    def mutant(self, name: str, cell: Cell) -> Mutant | None:
+    def mutant(self, name: str, cell: model.Cell) -> Mutant | None:
         """The machine with *cell* in this place; ``None`` if a call would never end in it.
 
         Ends that no call comes to any more go with the cell that led there.
         """
         event = self.event
-        if isinstance(cell, Moves) and self.ends:
+        if isinstance(cell, model.Moves) and self.ends:
             changed = replace(event, ends={**event.ends, self.state: cell})
         else:
             changed = replace(event, cells={**event.cells, self.state: cell})
@@ -87,47 +74,50 @@ class _Making:
             return None
         return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=cell.line, machine=machine)
 
-    def changes(self, cell: Cell) -> Iterator[tuple[str, Cell]]:
+    def changes(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
         """Names and cells, the same cell perhaps under several names."""
         yield from self._kinds(cell)
         match cell:
-            case Moves(outcomes=ways):
+            case model.Moves(outcomes=ways):
                 for index, way in enumerate(ways):
                     for change, changed in self._ways(way):
                         others = (*ways[:index], changed, *ways[index + 1 :])
                         yield self._name(change, way if len(ways) > 1 else None), replace(cell, outcomes=others)
                     if len(ways) > 1:
                         yield self._name("dropped", way), replace(cell, outcomes=(*ways[:index], *ways[index + 1 :]))
-            case Ignores() | Refuses():
+            case model.Ignores() | model.Refuses():
                 still = self._still(cell)
                 for change, changed in self._ways(still):
-                    yield self._name(change), Moves(outcomes=(changed,), clause=cell.clause, line=cell.line)
-            case Cannot() | Silent():
+                    yield self._name(change), model.Moves(outcomes=(changed,), clause=cell.clause, line=cell.line)
+            case model.Cannot() | model.Silent():
                 for state in self.machine.states:
                     if state != self.state:
                         moved = replace(self._still(cell), name="moved", to=state)
-                        yield self._name(f"to {state}"), Moves(outcomes=(moved,), clause=cell.clause, line=cell.line)
+                        yield (
+                            self._name(f"to {state}"),
+                            model.Moves(outcomes=(moved,), clause=cell.clause, line=cell.line),
+                        )
             case _:
                 assert_never(cell)
 
-    def _kinds(self, cell: Cell) -> Iterator[tuple[str, Cell]]:
+    def _kinds(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
         """The cell as one of another kind; ends are moves and nothing else."""
         clause, line = cell.clause, cell.line
-        kinds: dict[str, Cell] = {"ignored": Ignores(clause=clause, line=line)}
+        kinds: dict[str, model.Cell] = {"ignored": model.Ignores(clause=clause, line=line)}
         if self.event.kind == "call":
-            kinds["refused"] = Refuses(codes=(ANY_ERROR,), clause=clause, line=line)
+            kinds["refused"] = model.Refuses(codes=(model.ANY_ERROR,), clause=clause, line=line)
         else:
-            kinds["cannot"] = Cannot(clause=clause, line=line)
-        kinds["silent"] = Silent(clause=clause, line=line)
+            kinds["cannot"] = model.Cannot(clause=clause, line=line)
+        kinds["silent"] = model.Silent(clause=clause, line=line)
         for name, changed in kinds.items() if not self.ends else ():
             if type(changed) is not type(cell):
                 yield self._name(name), changed
 
-    def _still(self, cell: Cell) -> Outcome:
-        reply = cell.codes if isinstance(cell, Refuses) else ("ok",) if self.event.kind == "call" else ()
-        return Outcome(name="still", to=self.state, reply=reply)
+    def _still(self, cell: model.Cell) -> model.Outcome:
+        reply = cell.codes if isinstance(cell, model.Refuses) else ("ok",) if self.event.kind == "call" else ()
+        return model.Outcome(name="still", to=self.state, reply=reply)
 
-    def _ways(self, way: Outcome) -> Iterator[tuple[str, Outcome]]:
+    def _ways(self, way: model.Outcome) -> Iterator[tuple[str, model.Outcome]]:
         """One outcome with one thing changed: where it leads, what it replies, what it emits."""
         verb = "begins" if way.begins else "to"
         for state in self.event.ends if way.begins else self.machine.states:
@@ -146,23 +136,23 @@ class _Making:
             verb = "repeats" if output in way.emits else "adds"
             yield f"{verb} {output}", replace(way, emits=(*way.emits, output))
 
-    def _replies(self, way: Outcome) -> Iterator[tuple[str, Outcome]]:
-        for each in dict.fromkeys(("ok", ANY_ERROR, *way.reply)) if way.reply else ():
+    def _replies(self, way: model.Outcome) -> Iterator[tuple[str, model.Outcome]]:
+        for each in dict.fromkeys(("ok", model.ANY_ERROR, *way.reply)) if way.reply else ():
             if way.reply != (each,):
                 yield f"replies {each}", replace(way, reply=(each,))
 
-    def _name(self, change: str, way: Outcome | None = None) -> str:
+    def _name(self, change: str, way: model.Outcome | None = None) -> str:
         outcome = f"/{way.name}" if way is not None else ""
         return f"{self.event.name}{outcome}{' ends' if self.ends else ''} in {self.state}: {change}"
 
 
-def _meaning(cell: Cell, state: str, kind: Kind) -> object:
+def _meaning(cell: model.Cell, state: str, kind: model.Kind) -> object:
     """What *cell* does in *state*, apart from the names of its outcomes."""
-    ways = outcomes(cell, state, kind)
+    ways = model.outcomes(cell, state, kind)
     return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins) for way in ways)
 
 
-def _met(machine: Machine) -> Machine:
+def _met(machine: model.Machine) -> model.Machine:
     """*machine* without the ends that no call can come to."""
     for event in machine.events.values():
         if event.ends:
