@@ -1,0 +1,38 @@
+"""What a command takes is looked at while it computes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from fsm.interruption import OUT_OF_MEMORY, OUT_OF_TIME
+
+ENOUGH = 1 << 40
+
+
+@pytest.mark.parametrize(
+    ("seconds", "memory", "why"),
+    [(60.0, 1 << 20, OUT_OF_MEMORY), (0.2, ENOUGH, OUT_OF_TIME), (60.0, ENOUGH, "")],
+    ids=["memory", "time", "neither"],
+)
+def test_more_than_it_may_is_an_interrupt(seconds: float, memory: int, why: str) -> None:
+    """Before the system refuses anything; nothing more is written, whatever becomes of the exception."""
+    code = (
+        "from fsm.interruption import Interruption\n"
+        f"with Interruption().limited({seconds}, {memory}):\n"
+        "    try:\n"
+        "        sum(range(20_000_000))\n"
+        "        for _ in range(1_000_000): pass\n"
+        "    except KeyboardInterrupt as error: why = error\n"
+        "    else: why = ''\n"
+        "import sys\n"
+        "print('a verdict')\n"
+        "print(why, file=sys.stderr)\n"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ran.stdout == ("" if why else "a verdict\n")
+    assert ran.stderr == f"{why}\n"
