@@ -14,11 +14,10 @@ from fsm.checker.cones import Cones, JointListener
 from fsm.checker.idempotence import check_idempotent
 from fsm.checker.instants import StepCache, machine_table
 from fsm.checker.liveness import check_leads_to
+from fsm.checker.matches_drawing import check_matches
 from fsm.checker.refinement import OutputListener, check_follows, check_refines
 from fsm.checker.safety import check_always, check_never, check_reachable
 from fsm.checker.silence import washed_out
-from fsm.diagrams.compare import Comparison, Where, choose
-from fsm.diagrams.read import find
 from fsm.machine import Machine
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.table import Table, TransitionSystem, tabulate
@@ -27,7 +26,7 @@ from fsm.machine.versions import meant
 from fsm.product import SystemTable
 from fsm.product.system import System
 from fsm.property import claims
-from fsm.property.evidence import Checked, Conclusion, DrawnItem, Examined, Misdrawn, Proved, Refuted, Undecided
+from fsm.property.evidence import Checked, Conclusion, Examined, Refuted, Undecided
 from fsm.verdict import Unknown
 
 M = TypeVar("M", bound=Machine | System)
@@ -167,7 +166,7 @@ def _conclude(
             refined = tabulate(other.partly_under(profile))
             return check_refines(machine_table(stepping.table), refined, overlap, limit)
         case claims.MatchesDiagram():
-            return _check_matches(claim, machine_table(stepping.table).machine)
+            return check_matches(claim, machine_table(stepping.table).machine)
         case claims.Requires():
             return Undecided(), claims.Counts(states=0, transitions=0, depth=0)
         case _:
@@ -181,26 +180,3 @@ def _check_follows(
     if isinstance(table, SystemTable):
         return check_follows(table, JointListener(table.system, claim, followed), limit)
     return check_follows(table, OutputListener(machine_table(table), tabulate(followed)), limit)
-
-
-def _check_matches(claim: claims.MatchesDiagram, machine: Machine) -> tuple[Conclusion, claims.Counts]:
-    """The conclusion on the drawing, and the number of states and moves that were compared.
-
-    Raises :class:`InputError` if the file has no drawing that can be read.
-    """
-    found = choose(machine, find(claim.path))
-    searched = claims.Counts(states=len(found.states), transitions=len(found.moves), depth=0)
-    if found.equal:
-        return Proved(), searched
-    misdrawn = Misdrawn(place=found.second, lacks=_misdrawn(found, Where.FIRST), adds=_misdrawn(found, Where.SECOND))
-    return Refuted(evidence=misdrawn), searched
-
-
-def _misdrawn(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
-    items = [DrawnItem(target=state.name) for state in found.states if state.where is where]
-    for move in found.moves:
-        if move.where is where:
-            place, event = move.places[1], move.label or move.event
-            line, column = (place.line, place.column) if place else (0, 0)
-            items.append(DrawnItem(target=move.target, source=move.source, event=event, line=line, column=column))
-    return tuple(items)

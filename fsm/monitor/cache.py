@@ -4,6 +4,7 @@ Recordings judged by one machine lead to the same beliefs again and again.  Wher
 violation, depends on nothing else, so it is remembered, within bounds, for as long as the machine is in use.
 """
 
+from collections import OrderedDict
 from functools import cache
 from typing import Final
 
@@ -76,17 +77,17 @@ class Shared:
             self._size = 0
 
 
-_SHARED: Final[dict[tuple[object, ...], Shared]] = {}
+_SHARED: Final[OrderedDict[tuple[object, ...], Shared]] = OrderedDict()
 
 
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
     """What the monitors of *machine* share, by its *profile* and by what a trace shows of it."""
     at = (id(machine), profile, seen, outputs)  # to compare it with another machine takes longer than it saves
-    if at not in _SHARED:
-        if len(_SHARED) == MACHINES:
-            _SHARED.pop(next(iter(_SHARED)), None)
-        _SHARED[at] = Shared(machine, profile, seen, outputs=outputs)
-    return _SHARED[at]
+    found = _SHARED.pop(at, None) or Shared(machine, profile, seen, outputs=outputs)
+    _SHARED[at] = found  # behind all others: the first is the one that was not used for longest
+    if len(_SHARED) > MACHINES:
+        _SHARED.popitem(last=False)
+    return found
 
 
 def _ended(table: Table, state: int) -> bool:
