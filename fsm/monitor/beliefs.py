@@ -2,8 +2,6 @@
 
 Most observations of a trace lead from beliefs that many entities had before:
 then judging one is a look-up.  What is not needed any more is forgotten.
-
-Outcomes that have ``within`` lead to a state that the entity leaves for good in time: a belief loses what is overdue.
 """
 
 from __future__ import annotations
@@ -146,7 +144,7 @@ def _without(configurations: Configurations, names: frozenset[str]) -> Configura
 
 @dataclass(slots=True)
 class Deadline:
-    """The time since which an entity is in such a state if at all; the way by which it came to the last one that it left."""
+    """Since when an entity is where an outcome with ``within`` led, which it leaves in time; the last such way it has left."""
 
     since: int | None = None
     overdue: int = -1
