@@ -35,9 +35,6 @@ WRONG_INPUT: Final = 2
 UNDECIDED: Final = 3
 """The exit code where the answer is unknown."""
 
-INTERNAL_ERROR: Final = 70
-"""As ``sysexits.h`` has it: a mistake in fsm itself; there is no verdict."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -121,17 +118,6 @@ def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
 def printable(text: str) -> str:
     """*text*, of which a part may come from an input, on one line that can be read to its end."""
     return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")
-
-
-def internal(error: BaseException) -> str:
-    """The line that reports *error*, a mistake in fsm itself; below its traceback if the command was given ``--debug``."""
-    import traceback  # noqa: PLC0415  (every command would wait for what is seldom needed)
-    from importlib.metadata import version  # noqa: PLC0415
-
-    above = "".join(traceback.format_exception(error)) if "--debug" in sys.argv else ""
-    what = printable(" ".join(f"{type(error).__name__}: {error}".split()))
-    way = "report it with what 'fsm --debug COMMAND ...' prints"
-    return f"{above}error in fsm {version('container-fsm')} itself, no verdict: {what}; {way}"
 
 
 def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> InputError:

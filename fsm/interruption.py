@@ -1,6 +1,7 @@
-"""How a command ends before it has come to an end: interrupted, out of time, out of memory."""
+"""How a command ends before it has come to an end: interrupted, out of time, out of memory, by a mistake in fsm."""
 
 import os
+import resource
 import signal
 import sys
 import threading
@@ -8,11 +9,13 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from math import inf
 from types import FrameType
 from typing import Final, NoReturn, TextIO
 
 INTERRUPTED: Final = 130
+INTERNAL_ERROR: Final = 70
+"""As ``sysexits.h`` has it: a mistake in fsm itself; there is no verdict."""
+
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
 OUT_OF_MEMORY: Final = "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
 
@@ -31,7 +34,7 @@ class Interruption:
     def __init__(self) -> None:
         self.came = False
         self.over = ""
-        self._ends, self._most = inf, inf
+        self._ends, self._most = 0.0, 0
 
     def expect(self) -> None:
         """Take the signals that end a command."""
@@ -41,8 +44,15 @@ class Interruption:
 
     @contextmanager
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
-        """Interrupt what computes for more than *seconds*, or takes more than *memory* bytes; child processes do not count."""
-        before = signal.signal(signal.SIGPROF, self)
+        """Interrupt what computes for more than *seconds*, or takes more than *memory* bytes; child processes do not count.
+
+        What is taken at once and is far more, the system refuses.  It cannot do so sooner: where there is not even memory
+        for what Python does at an error, Python may loop for ever.
+        """
+        data = resource.getrlimit(resource.RLIMIT_DATA)
+        lowest = min(each for each in (*data, memory * 5 // 4) if each >= 0)
+        resource.setrlimit(resource.RLIMIT_DATA, (lowest, data[1]))
+        before = signal.signal(signal.SIGPROF, self._look)
         self._ends, self._most = time.process_time() + seconds, memory
         signal.setitimer(signal.ITIMER_PROF, min(_LOOK, seconds), _LOOK)
         try:
@@ -50,15 +60,11 @@ class Interruption:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, before)
+            resource.setrlimit(resource.RLIMIT_DATA, data)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        del frame
+        del number, frame
         if not self.came:
-            if number == signal.SIGPROF:
-                self.over = OUT_OF_TIME if time.process_time() >= self._ends else ""
-                self.over = self.over or (OUT_OF_MEMORY if _resident() > self._most else "")
-                if not self.over:
-                    return
             self.came = True
             discard(sys.stdout)
             # Of what is abandoned half-way no word is of use.
@@ -69,9 +75,19 @@ class Interruption:
                 sys.modules["logging"].disable()
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
+    def _look(self, number: int, frame: FrameType | None) -> None:
+        """Interrupt what has taken too much, and each second again; not what is interrupted already and cleans up."""
+        if not self.came and time.process_time() >= self._ends:
+            self.over = OUT_OF_TIME
+        elif not self.came and _resident() > self._most:
+            self.over = OUT_OF_MEMORY
+        if self.over:
+            signal.setitimer(signal.ITIMER_PROF, 1, 1)
+            self(number, frame)
+
     def end(self, error: BaseException) -> NoReturn:
         """Say why the command ends, interrupted or by *error*, and end it."""
-        from fsm.errors import INTERNAL_ERROR, UNDECIDED, internal  # noqa: PLC0415  (an interrupt may come meanwhile)
+        from fsm.errors import UNDECIDED  # noqa: PLC0415  (an interrupt may come meanwhile)
 
         code, why = (UNDECIDED, self.over) if self.over else (INTERRUPTED, "interrupted")
         if not self.came and not isinstance(error, KeyboardInterrupt):
@@ -81,6 +97,19 @@ class Interruption:
             with suppress(OSError):
                 os.write(sys.stderr.fileno(), f"{why}\n".encode())
         sys.exit(code)
+
+
+def internal(error: BaseException) -> str:
+    """The line that reports *error*, a mistake in fsm itself; below its traceback if the command was given ``--debug``."""
+    import traceback  # noqa: PLC0415  (every command would wait for what is seldom needed)
+    from importlib.metadata import version  # noqa: PLC0415
+
+    from fsm.errors import printable  # noqa: PLC0415
+
+    above = "".join(traceback.format_exception(error)) if "--debug" in sys.argv else ""
+    what = printable(" ".join(f"{type(error).__name__}: {error}".split()))
+    way = "report it with what 'fsm --debug COMMAND ...' prints"
+    return f"{above}error in fsm {version('container-fsm')} itself, no verdict: {what}; {way}"
 
 
 def discard(stream: TextIO | None) -> None:

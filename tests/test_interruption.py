@@ -36,3 +36,22 @@ def test_more_than_it_may_is_an_interrupt(seconds: float, memory: int, why: str)
 
     assert ran.stdout == ("" if why else "a verdict\n")
     assert ran.stderr == f"{why}\n"
+
+
+def test_what_cleans_up_is_not_interrupted_again() -> None:
+    """By a look at what it has taken; another signal does."""
+    code = (
+        "import signal, time\n"
+        "from fsm.interruption import Interruption\n"
+        "interruption = Interruption()\n"
+        "interruption.expect()\n"
+        "with interruption.limited(0.3, 1 << 40):\n"
+        "    try: signal.raise_signal(signal.SIGTERM)\n"
+        "    except KeyboardInterrupt: pass\n"
+        "    while time.process_time() < 0.8: pass\n"
+        "interruption.end(KeyboardInterrupt())\n"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (130, "", "interrupted\n") == (ran.returncode, ran.stdout, ran.stderr)

@@ -7,18 +7,16 @@ that ``fsm --help`` does not pay for the engines.
 import importlib
 import io
 import os
-import resource
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Final, NoReturn
 
 import click
 
-from fsm.errors import INTERNAL_ERROR, UNDECIDED, WRONG_INPUT, InputError, internal, nearest, printable
-from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, discard
+from fsm.errors import UNDECIDED, WRONG_INPUT, InputError, nearest, printable
+from fsm.interruption import INTERNAL_ERROR, INTERRUPTION, OUT_OF_MEMORY, discard, internal
 
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
@@ -122,23 +120,7 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
-    ctx.with_resource(_refused(memory << 20))
     ctx.with_resource(INTERRUPTION.limited(seconds or LONG.get(ctx.invoked_subcommand or "", SECONDS), memory << 20))
-
-
-@contextmanager
-def _refused(memory: int) -> Iterator[None]:
-    """Let the system refuse what is taken at once and is far more than *memory* bytes.
-
-    No more than that, since Python may loop for ever where there is not even memory for what it does at an error.
-    """
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    lowest = min(each for each in (*before, memory * 5 // 4) if each >= 0)
-    resource.setrlimit(resource.RLIMIT_DATA, (lowest, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def main() -> None:
