@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,7 +22,7 @@ from fsm.library import load, names
 from fsm.machine.calls import unobserved
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor, beliefs, cache, grouping
-from fsm.monitor.cache import shared
+from fsm.monitor.cache import MACHINES, shared
 from fsm.trace import Observation
 from fsm.verdict import Cause, Holds, Illegal, Repair, Unknown
 
@@ -1094,3 +1095,15 @@ def test_a_reply_that_meets_a_state_the_machine_does_not_have_is_a_violation() -
 
     assert (Cause.STATE, "PAUSED") == (violation.cause, violation.illegal)
     assert [] == violations(judged(door(), seen("push:ok push:ok&absent")))
+
+
+def test_what_is_shared_lasts_while_it_is_used() -> None:
+    """However many machines are judged by in between; what is not used makes room."""
+    used, unused = load("cri-pod"), replace(load("cri-pod"))
+    first, other = (shared(each, None, None, outputs=False) for each in (used, unused))
+    between = [replace(used) for _ in range(MACHINES)]
+    for each in between:
+        shared(each, None, None, outputs=False)
+        assert shared(used, None, None, outputs=False) is first
+
+    assert shared(unused, None, None, outputs=False) is not other
