@@ -26,6 +26,7 @@ LAYERS = (
     ("judgement",),
     ("conformance", "mutation"),
     ("reference",),
+    ("live",),
     ("report",),
     ("pytest_plugin", "hypothesis_tests", "interruption"),
     ("cli",),

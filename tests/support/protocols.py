@@ -1,0 +1,38 @@
+"""The modules that protoc makes of the protocols in ``fsm/live``.
+
+``python tests/support/protocols.py --write`` makes them again; ``tests/live/test_protocols.py`` fails while they are
+not what it would write.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from grpc_tools import protoc
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+PROTOCOLS: Final = tuple(sorted((ROOT / "fsm" / "live").glob("*.proto")))
+
+
+def made(protocol: Path) -> dict[Path, str]:
+    """The text of each module that protoc makes of *protocol*, by where it belongs."""
+    with tempfile.TemporaryDirectory() as folder:
+        name = str(protocol.relative_to(ROOT))
+        if protoc.main(["protoc", f"-I{ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", name]):
+            raise SystemExit(f"protoc refuses {name}")
+        return {
+            ROOT / path.relative_to(folder): path.read_text(encoding="utf-8")
+            for path in sorted(Path(folder).rglob("*.py*"))
+        }
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit(__doc__)
+    for each in PROTOCOLS:
+        for path, text in made(each).items():
+            path.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"{path.relative_to(ROOT)}\n")
