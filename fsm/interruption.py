@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final, NoReturn, TextIO
@@ -35,6 +35,7 @@ class Interruption:
         self.came = False
         self.over = ""
         self._ends, self._most = 0.0, 0
+        self._end: Callable[[], None] | None = None
 
     def expect(self) -> None:
         """Take the signals that end a command."""
@@ -62,8 +63,21 @@ class Interruption:
             signal.signal(signal.SIGPROF, before)
             resource.setrlimit(resource.RLIMIT_DATA, data)
 
+    @contextmanager
+    def ends(self, end: Callable[[], None]) -> Iterator[None]:
+        """A signal calls *end*, as the normal end of a command that has none of its own; a second one interrupts it."""
+        self._end = end
+        try:
+            yield
+        finally:
+            self._end = None
+
     def __call__(self, number: int, frame: FrameType | None) -> None:
         del number, frame
+        if self._end is not None and not self.over:
+            end, self._end = self._end, None
+            end()
+            return
         if not self.came:
             self.came = True
             discard(sys.stdout)

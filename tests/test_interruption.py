@@ -55,3 +55,24 @@ def test_what_cleans_up_is_not_interrupted_again() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert (130, "", "interrupted\n") == (ran.returncode, ran.stdout, ran.stderr)
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: int) -> None:
+    """By the first signal; one that comes while it ends interrupts it."""
+    code = (
+        "import signal\n"
+        "from fsm.interruption import Interruption\n"
+        "interruption, over = Interruption(), []\n"
+        "interruption.expect()\n"
+        "try:\n"
+        "    with interruption.ends(lambda: over.append(1)):\n"
+        f"        for _ in range({signals}): signal.raise_signal(signal.SIGTERM)\n"
+        "    print('ended', over)\n"
+        "except KeyboardInterrupt as error: interruption.end(error)\n"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    expected = (0, "ended [1]\n") if signals == 1 else (130, "")
+    assert expected == (ran.returncode, ran.stdout)

@@ -6,6 +6,7 @@ that ``fsm --help`` does not pay for the engines.
 
 import importlib
 import io
+import math
 import os
 import signal
 import sys
@@ -44,6 +45,8 @@ SECONDS: Final = 300
 """Seconds of computing after which a command gives up."""
 LONG: Final[Mapping[str, int]] = {"judge": 86_400, "test": 3_600, "mutate": 3_600}
 """The same of commands that may take long."""
+ENDLESS: Final = ("proxy", "record", "serve")
+"""Commands that go on until they are interrupted, however much they compute."""
 MEMORY: Final = 4_096
 """Mebibytes of memory that a command may take."""
 
@@ -120,7 +123,9 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
-    ctx.with_resource(INTERRUPTION.limited(seconds or LONG.get(ctx.invoked_subcommand or "", SECONDS), memory << 20))
+    command = ctx.invoked_subcommand or ""
+    most = seconds or (math.inf if command in ENDLESS else LONG.get(command, SECONDS))
+    ctx.with_resource(INTERRUPTION.limited(most, memory << 20))
 
 
 def main() -> None:
