@@ -1,0 +1,167 @@
+"""Frames: what is encoded is decoded, however it is cut; hostile frames are refused, and take no memory."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.live.frames import FIRST, LONGEST, FrameDecoder, FrameError, Multiplexer, frames
+
+
+def joined(pieces: list[tuple[int, bytes]]) -> dict[int, bytes]:
+    """The stream of each connection."""
+    streams: dict[int, bytes] = {}
+    for connection, piece in pieces:
+        streams[connection] = streams.get(connection, b"") + piece
+    return streams
+
+
+def cut(data: bytes, sizes: list[int]) -> list[bytes]:
+    """*data* in pieces of *sizes*, and the rest."""
+    found = []
+    for size in sizes:
+        found.append(data[:size])
+        data = data[size:]
+    return [*found, data]
+
+
+MESSAGES = st.lists(st.tuples(st.integers(1, 4), st.binary(max_size=50)), max_size=8)
+SIZES = st.lists(st.integers(0, 40), max_size=30)
+
+
+@given(MESSAGES, SIZES)
+def test_what_is_encoded_is_decoded_however_it_is_cut(messages: list[tuple[int, bytes]], sizes: list[int]) -> None:
+    wire = b"".join(frames(connection, data) for connection, data in messages)
+    decoder = FrameDecoder()
+
+    found = [each for piece in cut(wire, sizes) for each in decoder.pieces(piece)]
+
+    assert joined([each for each in messages if each[1]]) == joined(found)
+    assert not decoder.within
+
+
+@given(MESSAGES.filter(lambda those: any(data for _, data in those)))
+def test_a_lost_byte_is_noticed(messages: list[tuple[int, bytes]]) -> None:
+    wire = b"".join(frames(connection, data) for connection, data in messages)
+    decoder = FrameDecoder()
+
+    assert joined(list(decoder.pieces(wire[:-1]))) != joined([each for each in messages if each[1]]) or decoder.within
+
+
+@pytest.mark.parametrize(
+    ("size", "lengths"),
+    [
+        (0, [0]),
+        (FIRST, [FIRST]),
+        (FIRST + 1, [FIRST, 1]),
+        (5_010, [FIRST, 914]),
+        (LONGEST, [FIRST, LONGEST - FIRST]),
+        (FIRST + LONGEST + 1, [FIRST, LONGEST, 1]),
+    ],
+)
+def test_a_long_message_is_cut_as_go_reads_it(size: int, lengths: list[int]) -> None:
+    """NRI in Go hangs at one frame of 5,010 bytes; of two it needs the first to fill its buffer."""
+    wire = frames(1, bytes(size))
+    found = []
+    while wire:
+        connection, length = struct.unpack_from(">II", wire)
+        assert connection == 1
+        found.append(length)
+        wire = wire[8 + length :]
+
+    assert lengths == found
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        (struct.pack(">II", 0, 5), "a frame for connection 0, which is reserved"),
+        (struct.pack(">II", 1, LONGEST + 1), "a frame of 4,194,315 bytes, where 4,194,314 are the most"),
+        (b"\xff" * 8, "a frame of 4,294,967,295 bytes, where 4,194,314 are the most"),
+        (b"GET / HTTP/1.1\r\n", "a frame of 790,644,820 bytes, where 4,194,314 are the most"),
+    ],
+)
+def test_what_is_no_frame_is_refused(header: bytes, why: str) -> None:
+    with pytest.raises(FrameError) as refused:
+        list(FrameDecoder().pieces(header))
+
+    assert why == str(refused.value)
+
+
+def test_a_long_frame_takes_no_memory() -> None:
+    """The longest frame that may be is passed on as it comes."""
+    chunk = bytes(65_536)
+    decoder = FrameDecoder()
+    tracemalloc.start()
+    try:
+        count = sum(len(piece) for _, piece in decoder.pieces(struct.pack(">II", 1, LONGEST)))
+        while count < LONGEST:
+            count += sum(len(piece) for _, piece in decoder.pieces(chunk[: LONGEST - count]))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert count == LONGEST
+    assert peak < 4 * len(chunk)
+
+
+async def ends() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], Multiplexer]:
+    """One end of a stream, and a multiplexer at the other."""
+    left, right = socket.socketpair()
+    return await asyncio.open_connection(sock=left), Multiplexer(*await asyncio.open_connection(sock=right))
+
+
+async def test_connections_over_one_stream_do_not_mix() -> None:
+    (reader, writer), far = await ends()
+    near = Multiplexer(reader, writer)
+    got: dict[int, bytes] = {1: b"", 2: b""}
+
+    async def one(data: bytes) -> None:
+        got[1] += data
+
+    async def two(data: bytes) -> None:
+        got[2] += data
+
+    far.open(1, one)
+    far.open(2, two)
+    sends = [near.open(number, one) for number in (1, 2, 3)]
+    running = asyncio.create_task(far.run())
+    await asyncio.gather(*(send(bytes([65 + number]) * 100_000) for number, send in enumerate(sends)))
+    await near.close()
+    await running
+    await far.close()
+
+    assert got == {1: b"A" * 100_000, 2: b"B" * 100_000}, "connection 3 was not opened, so nothing of it came"
+
+
+async def test_an_end_within_a_frame_is_an_error() -> None:
+    (_, writer), far = await ends()
+    writer.write(frames(1, b"abc")[:-1])
+    writer.close()
+
+    with pytest.raises(FrameError, match="ended in the middle of a frame"):
+        await far.run()
+
+    await far.close()
+
+
+async def test_nobody_sends_on_what_is_closed() -> None:
+    (_, writer), near = await ends()
+
+    async def nothing(data: bytes) -> None:
+        raise AssertionError(data)
+
+    send = near.open(1, nothing)
+    await near.close()
+    with pytest.raises(ConnectionError):
+        await send(b"late")
+    for number in (0, 1):
+        with pytest.raises(ValueError, match="connection"):
+            near.open(number, nothing)
+    writer.close()
