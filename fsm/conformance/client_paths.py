@@ -1,0 +1,164 @@
+"""The shortest steps by which a client makes each cell of a machine be met, and what it needs for that beside calls.
+
+Decided on the machine's table alone: a client makes calls, one at a time, and lets a container's process end.  What it
+needs beyond is named, and the steps given need no more than the least of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from itertools import combinations
+from typing import Final
+
+from fsm.conformance.plan import Edge, Plan, Point
+from fsm.machine import Machine, Moves
+from fsm.machine.table import Table, Way, tabulate
+from fsm.machine.traversal import BreadthFirst
+from fsm.sut import Stimulus
+
+ARRANGED: Final = frozenset({"StartContainer"})
+"""Calls that a client can make fail after they have begun: by a command that does not exist."""
+MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
+"""Calls that make an entity, whose id the runtime chooses."""
+_EXIT: Final = "exit"
+
+
+class Need(IntEnum):
+    """What a client needs beside calls and processes that end, the least first."""
+
+    FAILURE = 1
+    """A call fails, as a client can arrange."""
+    OVERLAP = 2
+    """Calls overlap: another one arrives while one is in progress."""
+    SAME_ID = 3
+    """An entity is made anew under an id that is in use: a runtime refuses the name, and gives no id."""
+    RESTART = 4
+    """The runtime is interrupted: restarted or killed."""
+    FAULT = 5
+    """Something else happens, or ends, as it usually does not, and as no call makes it."""
+    HIDDEN = 6
+    """Something happens that nobody observes."""
+    NEVER = 7
+    """No event at all leads to such a state."""
+    CANNOT = 8
+    """The model says that the event does not happen there."""
+
+
+CALLS: Final = frozenset({Need.FAILURE})
+"""What a single client can arrange with its calls alone."""
+
+_ALLOWED: Final = sorted(
+    (frozenset(some) for size in range(Need.NEVER) for some in combinations(list(Need)[: Need.HIDDEN], size)),
+    key=lambda some: (max(some, default=0), len(some), sorted(some)),
+)
+"""What paths may need, the least first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPath:
+    """The shortest ``steps`` from the initial state that meet a cell, the last of them meets it; what they ``need``.
+
+    There are none if the cell cannot be met at all.
+    """
+
+    steps: tuple[Stimulus, ...]
+    needs: tuple[Need, ...] = ()
+
+    @property
+    def alone(self) -> bool:
+        """Whether one client can do it, by calls that do not overlap."""
+        return CALLS.issuperset(self.needs)
+
+
+def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
+    """The path to every cell of *machine*, by event (with ``…`` before it for its ends) and state, in the order of the model.
+
+    >>> from fsm.library import load
+    >>> paths = client_paths(load("cri-container"))
+    >>> [str(step) for step in paths["start", "exited"].steps], paths["start", "exited"].needs
+    (['create=created', 'start=started', 'stop=stopped', 'start'], ())
+    >>> paths["exit", "created"].needs[0].name, paths["stop", "unknown-exited"].needs[0].name
+    ('CANNOT', 'RESTART')
+    """
+    search = _Search(Plan(tabulate(machine)))
+    table = search.plan.table
+    wanted = {cell for cell in table.defined() if table.step(cell[1], cell[0]) != ()}
+    for allowed in _ALLOWED:
+        if len(search.found) < len(wanted):
+            search.within(allowed)
+    paths: dict[tuple[str, str], ClientPath] = {}
+    for row, state in table.defined():
+        need = Need.NEVER if (row, state) in wanted else Need.CANNOT
+        name = table.rows[row].name, table.states[state]
+        paths[name] = search.found.get((row, state)) or ClientPath(steps=(), needs=(need,))
+    return paths
+
+
+class _Search:
+    """The paths ``found`` to cells, by row and state."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.found: dict[tuple[int, int], ClientPath] = {}
+        self._leaving = cache(lambda point: tuple((edge, needs(plan.table, edge)) for edge in plan.leaving(point)))
+
+    def within(self, allowed: frozenset[Need]) -> None:
+        """Add the shortest path to each cell that has none yet, by edges that need nothing but what is *allowed*."""
+
+        def taken(point: Point) -> Iterator[Edge]:
+            return (edge for edge, needed in self._leaving(point) if needed <= allowed)
+
+        def onward(point: Point) -> Iterator[Edge]:
+            return (edge for edge in taken(point) if edge.to is not None)
+
+        search: BreadthFirst[Point, Edge] = BreadthFirst([self.plan.start], onward).exhausted()
+        for point in search.depth:
+            for edge in taken(point):
+                if all(cell in self.found for cell in edge.cells):
+                    continue
+                way = (*search.path_to(point), edge)
+                needed = {need for each in way for need in needs(self.plan.table, each)}
+                path = ClientPath(steps=tuple(each.step for each in way), needs=tuple(sorted(needed)))
+                for cell in edge.cells:
+                    self.found.setdefault(cell, path)
+
+
+def needs(table: Table, edge: Edge) -> frozenset[Need]:
+    """What a client needs, beside calls and processes that end, to take *edge*."""
+    event = table.rows[table.row[edge.step.event]].event
+    found = {Need.OVERLAP} if edge.step.stage != "do" else set()
+    if event.interrupts:
+        found.add(Need.RESTART)
+    elif event.kind == "hidden":
+        found.add(Need.HIDDEN)
+    elif event.kind != "call" and not event.rpc:
+        found |= set() if _ends(table, edge) else {Need.FAULT}
+    elif event.rpc in MAKES and _made(table, edge):
+        found.add(Need.SAME_ID)
+    if event.kind == "call":
+        for (row, state), way in zip(edge.cells, edge.ways, strict=False):  # the last may be unspecified
+            if way is not usual(table.step(state, row) or ()):
+                fails = event.rpc in ARRANGED and way.deviation is None and not way.replies("ok")
+                found.add(Need.FAILURE if fails else Need.FAULT)
+    return frozenset(found)
+
+
+def usual(ways: Sequence[Way]) -> Way | None:
+    """The way in which a call usually goes: the first, as models have it, that deviates from no clause."""
+    return next((way for way in ways if way.deviation is None), None)
+
+
+def _ends(table: Table, edge: Edge) -> bool:
+    """Whether it is the exit of a container's process that runs."""
+    row, state = edge.cells[0]
+    moves = isinstance(table.cell(state, row), Moves)
+    return edge.step.event == _EXIT and table.machine.entity == "container" and moves
+
+
+def _made(table: Table, edge: Edge) -> bool:
+    """Whether the call is to make what is there; calls on a pod that make containers in it are not meant."""
+    of_entity = "RunPodSandbox" if table.machine.entity == "pod" else "CreateContainer"
+    return table.machine.events[edge.step.event].rpc == of_entity and edge.source.state != table.initial

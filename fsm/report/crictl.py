@@ -1,0 +1,239 @@
+"""Steps of a machine as shell lines that a client of the CRI types: ``crictl``, and ``grpcurl`` where it has no command.
+
+A step says what is to happen; which containers that takes (one that ends by itself, one whose command does not exist) is
+decided here.  ``crictl rm`` and ``rmp`` look at the status first and remove nothing that runs or is not there, and ``crictl
+stats`` lists, so those calls are made directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from fsm.conformance.client_paths import usual
+from fsm.conformance.plan import Edge, Plan, Point
+from fsm.machine import Event, Machine
+from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
+from fsm.sut import Stimulus
+
+SECONDS: Final = 4
+"""How long the process runs of a container that ends by itself."""
+
+PREAMBLE: Final = f"""\
+# Needs crictl, grpcurl for what crictl has no command for, and an image that the runtime has, with the command sleep.
+IMAGE=${{IMAGE:-docker.io/library/busybox:latest}}
+SOCKET=${{SOCKET:-/run/containerd/containerd.sock}}
+PROTO=${{PROTO:-$PWD/fsm/live/cri.proto}} # the messages of CRI, of fsm or of kubernetes/cri-api
+RESTART=${{RESTART:-systemctl restart containerd}}
+NOBODY=$(printf %064d 0) # an id that was never given
+export CONTAINER_RUNTIME_ENDPOINT="unix://$SOCKET"
+cd "$(mktemp -d)" || exit
+cat > pod.json << END
+{{"metadata": {{"name": "fsm", "namespace": "fsm", "uid": "fsm-$$"}}, "log_directory": "$PWD", "linux": {{}}}}
+END
+container() {{
+  cat << END
+{{"metadata": {{"name": "fsm"}}, "image": {{"image": "$1"}}, "command": [$2], "log_path": "fsm.log", "linux": {{}}}}
+END
+}}
+container "$IMAGE" '"sleep", "3600"' > container.json
+container "$IMAGE" '"sleep", "{SECONDS}"' > ends.json
+container "$IMAGE" '"/no/such/command"' > broken.json
+container no.such/image '"sleep", "3600"' > missing.json
+call() {{ # METHOD FIELD ID
+  grpcurl -plaintext -unix -authority localhost -import-path "$(dirname "$PROTO")" -proto "$(basename "$PROTO")" \\
+    -d "{{\\"$2\\": \\"$3\\"}}" "$SOCKET" "runtime.v1.RuntimeService/$1"
+}}"""
+"""What stands once before all lines: the variables, the configurations, and what the lines call."""
+
+_COMMANDS: Final[Mapping[str, str]] = {
+    "StopPodSandbox": 'crictl stopp "$POD"',
+    "RemovePodSandbox": 'crictl rmp "$POD"',
+    "PodSandboxStatus": 'crictl inspectp "$POD"',
+    "PortForward": 'timeout 2 crictl port-forward "$POD" 8080',
+    "UpdatePodSandboxResources": 'call UpdatePodSandboxResources pod_sandbox_id "$POD"',
+    "StartContainer": 'crictl start "$CONTAINER"',
+    "StopContainer": 'crictl stop "$CONTAINER"',
+    "RemoveContainer": 'crictl rm "$CONTAINER"',
+    "ContainerStatus": 'crictl inspect "$CONTAINER"',
+    "UpdateContainerResources": 'crictl update --cpu-share 512 "$CONTAINER"',
+    "ReopenContainerLog": 'crictl logs --reopen --tail 0 "$CONTAINER"',
+    "ExecSync": 'crictl exec --sync "$CONTAINER" true',
+    "Exec": 'crictl exec "$CONTAINER" true',
+    "Attach": 'timeout 2 crictl attach "$CONTAINER"',
+    "ContainerStats": 'call ContainerStats container_id "$CONTAINER"',
+    "CheckpointContainer": 'crictl checkpoint --export "$PWD/checkpoint.tar" "$CONTAINER"',
+}
+_FAILING: Final[Mapping[str, str]] = {
+    "StopContainer": 'crictl stop --timeout 10 "$CONTAINER"',
+    "ExecSync": 'crictl exec --sync "$CONTAINER" /no/such/command',
+    "Exec": 'crictl exec "$CONTAINER" /no/such/command',
+}
+_DIRECT: Final[Mapping[str, str]] = {
+    "RemovePodSandbox": 'call RemovePodSandbox pod_sandbox_id "$POD"',
+    "RemoveContainer": 'call RemoveContainer container_id "$CONTAINER"',
+}
+_REMOVABLE: Final = frozenset({"CONTAINER_CREATED", "CONTAINER_EXITED", "CONTAINER_UNKNOWN", "SANDBOX_NOTREADY"})
+"""What the status shows where ``crictl`` calls what removes."""
+
+
+class ClientRun(NamedTuple):
+    """Steps of a plan's machine, from its initial state, under a title."""
+
+    title: str
+    plan: Plan
+    steps: Sequence[Stimulus]
+
+
+def takes(machine: Machine) -> bool:
+    """Whether the calls of *machine* are those that a client of the CRI makes on one pod, or on one container."""
+    called = {event.rpc for event in machine.events.values() if event.kind == "call"}
+    of_entity = {POD: POD_CALLS, CONTAINER: CONTAINER_CALLS | {"CreateContainer"}}
+    return bool(called) and called <= of_entity.get(machine.entity, frozenset())
+
+
+def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
+    """The shell lines that make *steps* happen to one entity, from the initial state; they need :data:`PREAMBLE` before them.
+
+    The id is in ``$POD`` or ``$CONTAINER``; what the lines have made is removed by the last one.  Where an outcome is
+    expected that is not the usual one, a comment names it.  Steps that no command makes happen are
+    comments on ``:``.
+
+    Raises ``ValueError`` for a machine that :func:`takes` refuses.
+
+    >>> from fsm.conformance.plan import steps
+    >>> from fsm.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> print("\\n".join(lines(Plan(tabulate(load("cri-container"))), steps("create; start; exit; remove"))))
+    POD=$(crictl runp pod.json)
+    CONTAINER=$(crictl create "$POD" ends.json pod.json)
+    crictl start "$CONTAINER"
+    sleep 6 # the process has ended
+    crictl rm "$CONTAINER"
+    crictl rmp --force "$POD"
+    """
+    machine = plan.table.machine
+    if not takes(machine):
+        raise ValueError(f"{machine.name} is no machine of calls that a client of the CRI makes")
+    return (*_begin(machine, steps), *_Writer(plan, steps).lines(), *_end(machine, steps))
+
+
+def script(runs: Iterable[ClientRun]) -> str:
+    """A shell script that makes each of *runs* happen, one after the other, ending in a newline.
+
+    A call that fails does not end it: many are meant to be refused.
+    """
+    blocks = ["#!/bin/sh\n" + PREAMBLE]
+    for run in runs:
+        title = " ".join(run.title.split())
+        blocks.append("\n".join([f"# {title}", *lines(run.plan, run.steps)]))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _begin(machine: Machine, steps: Sequence[Stimulus]) -> Iterator[str]:
+    if machine.entity == CONTAINER and CONTAINER in _made(machine, steps):
+        yield "POD=$(crictl runp pod.json)"
+    if machine.entity not in _made(machine, steps[:1]):
+        yield f"{machine.entity.upper()}=$NOBODY"
+
+
+def _end(machine: Machine, steps: Sequence[Stimulus]) -> Iterator[str]:
+    if machine.entity in _made(machine, steps):
+        yield 'crictl rmp --force "$POD"'
+
+
+def _made(machine: Machine, steps: Sequence[Stimulus]) -> set[str]:
+    """What *steps* ask for to be made."""
+    return {_of(rpc) for each in steps if (rpc := machine.events[each.event].rpc) in MAKES}
+
+
+def _of(rpc: str) -> str:
+    """What *rpc* makes."""
+    return POD if rpc == "RunPodSandbox" else CONTAINER
+
+
+class _Writer:
+    """The lines of *steps*, as the machine moves by them."""
+
+    def __init__(self, plan: Plan, steps: Sequence[Stimulus]) -> None:
+        self._plan, self._steps = plan, steps
+        self._machine = plan.table.machine
+
+    def lines(self) -> Iterator[str]:
+        point = self._plan.start
+        for index, step in enumerate(self._steps):
+            event = self._machine.events[step.event]
+            edge = self._edge(point, step)
+            line, *notes = self._line(index, event, point.state).split(" # ")
+            if step.stage == "begin":
+                line += " &"
+            elif step.stage == "end":
+                line = "wait"
+            elif step.stage == "crash":
+                line = f"{line} & $RESTART"
+                notes.append(f"meant to be killed in {event.name}")
+            if step.expected and (odd := self._odd(edge)):
+                notes.append(f"expected: {odd}")
+            yield f"{line} # {'; '.join(notes)}" if notes else line
+            point = edge.to if edge is not None and edge.to is not None else point
+
+    def _edge(self, point: Point, step: Stimulus) -> Edge | None:
+        """How *step* goes at *point*: as expected, or the first way."""
+        known: Mapping[Stimulus, Edge] = self._plan.by_step(point)
+        alike = (each for each in self._plan.leaving(point) if each.step[:2] == step[:2])
+        return known.get(step) or next(alike, None)
+
+    def _odd(self, edge: Edge | None) -> str:
+        """The outcomes of *edge* that are not usual; empty if all are."""
+        if edge is None:
+            return ""
+        met = zip(edge.cells, edge.ways, strict=False)  # the last may be unspecified
+        unusual = any(way is not usual(self._plan.table.step(state, row) or ()) for (row, state), way in met)
+        return ", ".join(edge.step.expected) if unusual else ""
+
+    def _line(self, index: int, event: Event, state: int) -> str:
+        step, table = self._steps[index], self._plan.table
+        if event.rpc in MAKES and _of(event.rpc) == self._machine.entity:
+            return self._making(index, event.rpc, again=state != table.initial)
+        if event.rpc == "CreateContainer":
+            return 'crictl create "$POD" container.json pod.json'
+        if event.interrupts:
+            return "$RESTART"
+        if event.name == "exit" and self._machine.entity == CONTAINER:
+            return f"sleep {SECONDS + 2} # the process has ended"
+        if event.rpc in _DIRECT and table.shows[state] not in _REMOVABLE:
+            return _DIRECT[event.rpc]
+        if event.rpc in _FAILING and (step.stage == "begin" or self._fails(index)):
+            return _FAILING[event.rpc]
+        return _COMMANDS.get(event.rpc, f": # {event.name}: no command makes it happen")
+
+    def _making(self, index: int, rpc: str, *, again: bool) -> str:
+        if rpc == "RunPodSandbox":
+            if again:
+                return "crictl runp pod.json # the name is taken"
+            failing = "--runtime no-such-handler " if self._fails(index) else ""
+            return f"POD=$(crictl runp {failing}pod.json)"
+        if again:
+            return 'crictl create "$POD" container.json pod.json # the name is taken'
+        config = "missing.json" if self._fails(index) else self._config(index)
+        return f'CONTAINER=$(crictl create "$POD" {config} pod.json)'
+
+    def _config(self, index: int) -> str:
+        """The configuration of a container that takes the steps after its creation, step *index*."""
+        for number, step in enumerate(self._steps[index + 1 :], start=index + 1):
+            match self._machine.events[step.event].rpc or step.event:
+                case "StartContainer" if self._fails(number):
+                    return "broken.json"
+                case "exit":
+                    return "ends.json"
+                case "StopContainer" | "RemoveContainer" | "CreateContainer":
+                    break
+                case _:
+                    pass
+        return "container.json"
+
+    def _fails(self, index: int) -> bool:
+        """Whether an outcome is expected by which the call fails."""
+        step = self._steps[index]
+        replies = [each.reply for each in self._machine.events[step.event].outcomes() if each.name in step.expected]
+        return any(reply and "ok" not in reply for reply in replies)

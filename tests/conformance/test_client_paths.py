@@ -1,0 +1,139 @@
+"""Tests of what a client can make a machine meet: the steps are taken on a machine, and there are none that are shorter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from fsm.conformance.client_paths import Need, client_paths
+from fsm.conformance.executor import Execution
+from fsm.conformance.oracle import oracle
+from fsm.conformance.simulated import Simulated
+from fsm.library import load
+from fsm.machine import Cannot, Machine, Moves
+from fsm.machine.table import tabulate
+from fsm.sut import Stimulus
+
+MACHINES = (
+    "cri-container",
+    "cri-pod",
+    "container-status",
+    "pod-sandbox",
+    "nri-container",
+    "nri-pod",
+    "plugin-container",
+)
+Cell = tuple[str, str]
+
+
+def _met(machine: Machine, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
+    """The cells that each of *steps* meets on a machine that plays the implementation."""
+    execution = Execution(oracle(machine), Simulated(machine))
+    table = tabulate(machine)
+    met, known = [], Counter[tuple[int, int]]()
+    for step in steps:
+        execution.take(step)
+        cells = execution.cover.cells - known
+        met.append({(table.rows[row].name, table.states[state]) for row, state in cells})
+        known = Counter(execution.cover.cells)
+    return met
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_steps_meet_the_cell(name: str) -> None:
+    """Each path, taken on the machine, meets its cell with its last step, and not before."""
+    machine = load(name)
+    for cell, path in client_paths(machine).items():
+        if path.steps:
+            *before, last = _met(machine, path.steps)
+
+            assert (cell in last, cell in set().union(*before)) == (True, False), (cell, path)
+
+
+def test_without_the_last_but_one_step_it_is_another_cell() -> None:
+    """Twin: with a step less, the last step meets another cell."""
+    machine = load("cri-container")
+    path = client_paths(machine)["start", "exited"]
+
+    (*_, last) = _met(machine, (*path.steps[:-2], path.steps[-1]))
+
+    assert last == {("start", "running")}
+
+
+def _nearest(machine: Machine) -> dict[Cell, int]:
+    """How many calls it takes to meet each cell if every call goes its first way; by the model's cells alone."""
+    calls = [
+        event
+        for event in machine.events.values()
+        if event.kind == "call" or (event.name == "exit" and machine.entity == "container")
+    ]
+    makes = "CreateContainer" if machine.entity == "container" else "RunPodSandbox"
+    found: dict[Cell, int] = {}
+    level, seen, depth = {machine.initial}, {machine.initial}, 0
+    while level:
+        depth += 1
+        after = set()
+        for state in sorted(level):
+            for event in calls:
+                cell = event.cells[state]
+                if event.rpc == makes and state != machine.initial:
+                    continue
+                if isinstance(cell, Cannot) or (event.kind != "call" and not isinstance(cell, Moves)):
+                    continue
+                found.setdefault((event.name, state), depth)
+                to = state
+                while isinstance(cell, Moves):
+                    outcome = cell.outcomes[0]
+                    to = outcome.to
+                    if not outcome.begins:
+                        break
+                    cell = event.ends[to]
+                    found.setdefault((f"…{event.name}", to), depth)
+                after.add(to)
+        level, seen = after - seen, seen | after
+    return found
+
+
+@pytest.mark.parametrize("name", MACHINES[:4])
+def test_no_path_is_shorter(name: str) -> None:
+    """What calls alone meet, and in how many steps, is what a plain search of the model finds."""
+    machine = load(name)
+
+    assert _nearest(machine) == {
+        cell: len(path.steps) for cell, path in client_paths(machine).items() if not path.needs
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "needs"),
+    [
+        ("cri-container", ("exit", "created"), [Need.CANNOT]),
+        ("cri-container", ("exit", "exited"), [Need.FAULT]),
+        ("cri-container", ("create", "running"), [Need.SAME_ID]),
+        ("cri-container", ("stop", "unknown-running"), [Need.RESTART]),
+        ("cri-container", ("start", "exited-removing"), [Need.OVERLAP]),
+        ("container-status", ("…start", "exited-starting"), [Need.FAILURE]),
+        ("container-status", ("status", "exited-starting"), [Need.FAILURE, Need.OVERLAP]),
+        ("cri-pod", ("exit", "ready"), [Need.FAULT]),
+        ("cri-pod", ("create-container", "stopped"), []),
+    ],
+)
+def test_what_a_cell_needs(name: str, cell: Cell, needs: list[Need]) -> None:
+    """What a client cannot do by calls alone is named."""
+    assert list(client_paths(load(name))[cell].needs) == needs
+
+
+def test_a_state_that_nothing_leads_to() -> None:
+    """A cell of such a state has no path, and that is said."""
+    machine = load("cri-pod")
+    states = {**machine.states, "nowhere": replace(machine.states["stopped"], name="nowhere")}
+    events = {
+        name: replace(event, cells={**event.cells, "nowhere": event.cells["stopped"]})
+        for name, event in machine.events.items()
+    }
+
+    path = client_paths(replace(machine, states=states, events=events))["stop", "nowhere"]
+
+    assert (path.steps, path.needs) == ((), (Need.NEVER,))
