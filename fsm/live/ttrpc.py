@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from fsm.live.ttrpc_messages import LONGEST, MessageKind, MessageDecoder, encoded
+from fsm.live.ttrpc_messages import LONGEST, MessageDecoder, MessageKind, encoded
 from fsm.live.ttrpc_pb2 import Request, Response, Status
 
 UNKNOWN: Final = 2
@@ -145,6 +145,11 @@ class Server:
     def held(self) -> int:
         """Bytes of the requests in progress."""
         return self._held
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for the answers to the calls in progress, for *seconds* at most."""
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=seconds)
 
     async def close(self) -> None:
         """Abandon the calls in progress."""
