@@ -1,0 +1,109 @@
+"""Addresses of Unix sockets, as runtimes and the kubelet spell them: whether one can be used, and how gRPC connects to it."""
+
+import os
+import socket
+import stat
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote
+
+from fsm.errors import InputError, refused
+
+CODE: Final = "FSM603"
+
+_LONGEST: Final = 107
+"""Bytes that Linux has for the path of a socket."""
+
+_PATIENCE: Final = 5.0
+"""Seconds in which a socket has to accept a connection, or its queue is full for good."""
+
+_WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
+
+CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.default_authority", "localhost"),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.max_send_message_length", 64 << 20),
+)
+"""Options of a channel to a Unix socket.
+
+Proxies of the environment are for networks.  Without an authority gRPC sends the path of the socket, which servers in Go
+refuse.  Each channel has a connection of its own, and soon tries again after the runtime was restarted.
+"""
+
+
+def path(address: str) -> str:
+    """The path in *address*: ``unix:///path``, ``unix:path``, or an absolute path.
+
+    Raises :class:`InputError` for an address of another kind.
+
+    >>> path("unix:///run/containerd/containerd.sock"), path("unix:fsm.sock"), path("/run/crio/crio.sock")
+    ('/run/containerd/containerd.sock', 'fsm.sock', '/run/crio/crio.sock')
+    """
+    if address.startswith("unix:"):
+        found = address.removeprefix("unix:")
+        if found.startswith("//"):
+            found = found.removeprefix("//")
+            if not found.startswith("/"):
+                raise refused(
+                    address, CODE, "has a host in the place of a path", "write unix:///PATH, with three slashes"
+                )
+    elif address.startswith("/"):
+        found = address
+    else:
+        raise refused(address, CODE, "is not the address of a Unix socket", _WAY)
+    if not found or "\0" in found:
+        raise refused(address, CODE, "names no path", _WAY)
+    if (size := len(os.fsencode(found))) > _LONGEST:
+        what = f"has a path of {size} bytes, where the system has room for {_LONGEST}"
+        raise refused(address, CODE, what, "make a symbolic link to its folder, and use that")
+    return found
+
+
+def target(address: str) -> str:
+    """*address* as gRPC takes it.
+
+    >>> target("/run/a socket")
+    'unix:/run/a%20socket'
+    """
+    return f"unix:{quote(os.fsencode(path(address)))}"
+
+
+def reached(address: str) -> str:
+    """The path of the socket at *address*, on which something listens.
+
+    Raises :class:`InputError` if there is no socket, if it may not be used, or if nothing listens on it.
+    """
+    found = path(address)
+    try:
+        if not stat.S_ISSOCK(os.stat(found).st_mode):  # noqa: PTH116  (a path that is not UTF-8 stays as it is)
+            raise refused(address, CODE, "is not a socket", _WAY)
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(_PATIENCE)
+            probe.connect(found)
+    except OSError as error:
+        raise _unreachable(address, error) from error
+    return found
+
+
+_REASONS: Final[Mapping[type[OSError], tuple[str, str]]] = {
+    FileNotFoundError: (
+        "there is no such socket",
+        "is the runtime running? its configuration has the path of its socket",
+    ),
+    NotADirectoryError: ("there is no such socket", "a part of the path is not a folder"),
+    PermissionError: ("may not be used by this user", "most runtimes let only root use their socket: try sudo"),
+    ConnectionRefusedError: ("nothing listens on this socket", "the runtime that made it has ended: start it again"),
+    TimeoutError: ("does not accept connections", "the runtime may hang"),
+    BlockingIOError: ("does not accept connections", "the runtime may hang"),
+}
+
+
+def _unreachable(address: str, error: OSError) -> InputError:
+    known = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
+    what, hint = known or (f"cannot be connected to: {(error.strerror or str(error)).lower()}", _WAY)
+    return refused(address, CODE, what, hint)

@@ -1,0 +1,93 @@
+"""Addresses of Unix sockets: what is understood, and what is said of what cannot be used."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fsm.errors import InputError
+from fsm.live.sockets import path, reached, target
+
+
+@pytest.fixture
+def listening(tmp_path: Path) -> Iterator[Path]:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "it.sock"))
+        server.listen()
+        yield tmp_path / "it.sock"
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        ("unix:///run/it.sock", "/run/it.sock"),
+        ("unix:/run/it.sock", "/run/it.sock"),
+        ("unix:it.sock", "it.sock"),
+        ("/run/it.sock", "/run/it.sock"),
+    ],
+)
+def test_addresses_name_paths(address: str, found: str) -> None:
+    assert found == path(address)
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("tcp://localhost:1234", "is not the address of a Unix socket"),
+        ("it.sock", "is not the address of a Unix socket"),
+        ("unix://run/it.sock", "three slashes"),
+        ("unix:", "names no path"),
+        ("unix:///a\0b", "names no path"),
+        (f"unix:///{'x' * 200}", "where the system has room for 107"),
+    ],
+)
+def test_other_addresses_are_refused(address: str, says: str) -> None:
+    with pytest.raises(InputError, match=says) as refused:
+        path(address)
+
+    assert refused.value.problems[0].code == "FSM603"
+
+
+def test_gRPC_takes_any_path() -> None:  # noqa: N802
+    assert target("unix:///run/a b%41?.sock") == "unix:/run/a%20b%2541%3F.sock"
+
+
+def test_a_socket_that_listens_is_reached(listening: Path) -> None:
+    assert reached(f"unix://{listening}") == str(listening)
+
+
+def test_what_cannot_be_reached_is_said(tmp_path: Path, listening: Path) -> None:
+    """Each with its reason and the way out."""
+    (tmp_path / "file").touch()
+    gone = tmp_path / "gone.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(gone))  # it never listens
+
+    for place, says in {
+        tmp_path / "none.sock": "there is no such socket",
+        tmp_path / "file" / "it.sock": "there is no such socket",
+        tmp_path / "file": "is not a socket",
+        tmp_path: "is not a socket",
+        gone: "nothing listens on this socket",
+    }.items():
+        with pytest.raises(InputError, match=says) as refused:
+            reached(str(place))
+        assert refused.value.problems[0].hint
+    assert reached(str(listening))
+
+
+def test_a_socket_of_others_is_not_reached(listening: Path) -> None:
+    """Nobody's user, where the tests run as root."""
+    listening.chmod(0)
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65_534)
+    try:
+        with pytest.raises(InputError, match="may not be used by this user"):
+            reached(str(listening))
+    finally:
+        os.seteuid(before)
