@@ -28,6 +28,7 @@ class CallError(ReplyError):
         super().__init__(f"{event}: {code}: {why}")
         self.event = event
         self.code = code
+        self.why = why
 
 
 class WorldError(Exception):
@@ -54,13 +55,29 @@ def driver(name: str, profile: str = "") -> Driver:
     return Driver(load(name).under(profile))
 
 
+def choices(position: Position, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
+    """The outcomes of *event* at *position* that code chooses from; with ``ends``, those that a call of it may end in.
+
+    By a profile's deviations an entity does what its world leads to, so they are no choice; but what is absent has no
+    world, and the deviation is all that there is.
+
+    >>> [way.name for way in choices(driver("container-status", "containerd-1.6").position(), "stop")]
+    ['stop-of-removed']
+    >>> [way.name for way in choices(driver("container-status", "containerd-1.6").position("exited"), "stop")]
+    ['ignored']
+    """
+    ways = position.outcomes(event, ends=ends)
+    deviating = position.shows == ABSENT and any(way.deviation for way in ways)
+    return tuple(way for way in ways if bool(way.deviation) == deviating)
+
+
 def offered(position: Position, event: str) -> set[str]:
     """The names of the outcomes that *event* may have at *position*.
 
     >>> sorted(offered(driver("container-status").position(), "create"))
     ['created', 'failed']
     """
-    return {way.name for way in position.outcomes(event)}
+    return {way.name for way in choices(position, event)}
 
 
 def first_of(names: Collection[str], *wanted: str) -> str:
@@ -78,8 +95,19 @@ def is_noop(position: Position, event: str) -> bool:
     >>> is_noop(driver("container-status").position(), "stop")
     True
     """
-    ways = position.outcomes(event)
+    ways = choices(position, event)
     return len(ways) == 1 and ways[0].to == position.state
+
+
+def take(position: Position, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
+    """Let *event* happen at *position* with *outcome*, or with the only one that there is to choose.
+
+    >>> take(driver("container-status", "containerd-1.6").position(), "stop").reply
+    ('NOT_FOUND',)
+    """
+    if not outcome and len(ways := choices(position, event, ends=ends)) == 1:
+        outcome = ways[0].name
+    return position.take(event, outcome, ends=ends)
 
 
 def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None:

@@ -23,8 +23,9 @@ from fsm.reference.driven import CallError, WorldError, first_of, is_noop, offer
 from fsm.reference.harness import turns
 from fsm.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.reference.pods.network import Leases
-from fsm.reference.pods.service import Containers, Pods
+from fsm.reference.pods.service import Pods
 from fsm.reference.pods.stages import Stage
+from fsm.reference.pods.surroundings import Containers
 from fsm.reference.pods.sut import NAME, PodsSUT
 from fsm.reference.sandbox.controller import Controller
 from fsm.reference.sandbox.processes import Processes

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from fsm.machine.driver import Position
-from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_of, is_noop, offered
+from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_of, is_noop
 from fsm.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
 from fsm.reference.pods.stages import FAILURES, MakeError, Stage, unmake
@@ -23,6 +23,11 @@ NAME_AND_METADATA: Final = 2
 
 FOUND: Final[Mapping[str, str]] = {READY: "ready", NOT_READY: "notready"}
 """The state in which a restart finds a pod, by the state at its controller; otherwise it is unknown."""
+
+
+def offered(position: Position, event: str) -> set[str]:
+    """The names of the outcomes of *event*, those by which containerd deviates included."""
+    return {way.name for way in position.outcomes(event)}
 
 
 class UpstreamPods(Pods):

@@ -12,13 +12,13 @@ from fsm.reference.container.effects import Effects
 from fsm.reference.container.record import ContainerState, Resources, Status
 from fsm.reference.container.storage import StatusStorage, load
 from fsm.reference.container.world import LOST_CODE, LOST_REASON, Exit, NoRecordError, SimulatedWorld, Task
-from fsm.reference.driven import ABSENT, Driven, WorldError, driver, is_noop, offered, raise_reply
+from fsm.reference.driven import ABSENT, Driven, WorldError, choices, driver, is_noop, offered, raise_reply, take
 
 MACHINE: Final = "container-status"
 
 
 class Container(Effects, Driven):
-    """One container with the folder *root*, in its *world*.
+    """One container with the folder *root*, in its *world*, as the machine has it under *profile* if one is named.
 
     Thread-safe; each stage of a call is one step.
 
@@ -32,10 +32,10 @@ class Container(Effects, Driven):
     ('exited', 137)
     """
 
-    def __init__(self, root: Path, world: SimulatedWorld) -> None:
+    def __init__(self, root: Path, world: SimulatedWorld, profile: str = "") -> None:
         super().__init__(root, world)
         self._lock = threading.RLock()
-        self.position = driver(MACHINE).position()
+        self.position = driver(MACHINE, profile).position()
 
     @classmethod
     def recovered(cls, root: Path, world: SimulatedWorld) -> Self:
@@ -90,7 +90,7 @@ class Container(Effects, Driven):
         """Continue the call *event*, which has begun, by one stage; whether it is still in progress."""
         with self._step():
             try:
-                ways = self.position.outcomes(event, ends=True)
+                ways = choices(self.position, event, ends=True)
             except CannotHappenError:
                 # Another call has done what this one was to do.
                 return self._begin(event)
@@ -130,7 +130,7 @@ class Container(Effects, Driven):
 
     def _take(self, event: str, outcome: str, *, ends: bool = False) -> bool:
         """Take *outcome* of *event*, and raise its reply if that is an error; whether the call is in progress now."""
-        way = self.position.take(event, outcome, ends=ends)
+        way = take(self.position, event, outcome, ends=ends)
         raise_reply(event, way, self.why)
         return way.begins
 

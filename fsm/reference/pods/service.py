@@ -5,20 +5,31 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
-from uuid import uuid4
 
 from fsm.machine.driver import Position
 from fsm.reference.clock import Clock
 from fsm.reference.container.world import Exit
-from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, first_of, is_noop, offered, raise_reply
+from fsm.reference.driven import (
+    ABSENT,
+    UNKNOWN,
+    CallError,
+    WorldError,
+    driver,
+    first_of,
+    is_noop,
+    offered,
+    raise_reply,
+    take,
+)
 from fsm.reference.events.backoff import Backoff, HandlerError
-from fsm.reference.fault_injection import Faults
 from fsm.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.stages import FAILURES, MakeError, Stage, make, unmake
+from fsm.reference.pods.surroundings import Containers, PodObserver
 from fsm.reference.sandbox.controller import Controller, SandboxRecord
-from fsm.reference.tasks import Tasks
+from fsm.reference.tasks import Tasks, perform
 
 MACHINE: Final = "pod-sandbox"
 NOT_READY: Final = "SANDBOX_NOTREADY"
@@ -38,31 +49,10 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
 """The outcomes of a stop and of a removal, by how far they got; the first that the machine offers is meant."""
 
 
-class Containers:
-    """The containers of all pods, of which nothing is kept.
-
-    Every method may raise :class:`~fsm.reference.driven.WorldError`, and has a point in *faults*.
-    """
-
-    def __init__(self, faults: Faults | None = None) -> None:
-        self._faults = Faults() if faults is None else faults
-
-    def create(self, _pod: str) -> None:
-        self._faults.point("create container")
-
-    def stop(self, _pod: str) -> None:
-        """Stop the containers of a pod one after the other, up to the first that cannot be stopped."""
-        self._faults.point("stop containers")
-
-    def remove(self, _pod: str) -> None:
-        """Remove all containers of a pod, in any state; can be repeated."""
-        self._faults.point("remove containers")
-
-
 class Pods:
-    """All pods, with their metadata in *root*; *clock* says when a failed write is retried.
+    """All pods, with their metadata in *root*, as the machine has them under *profile* if one is named.
 
-    ``names`` has the id that each name is reserved for.
+    *clock* says when a failed write is retried, *observer* is told of what happens.  ``names`` has the id that each name is reserved for.
 
     For one event loop; calls on one pod are serialised.
 
@@ -91,7 +81,12 @@ class Pods:
         network: Leases,
         containers: Containers | None = None,
         clock: Clock | None = None,
+        *,
+        profile: str = "",
+        observer: PodObserver | None = None,
     ) -> None:
+        self.profile = profile
+        self.observer = observer or PodObserver()
         self.names: dict[str, str] = {}
         self.metadata = MetadataStore(root)
         self.controller = controller
@@ -110,6 +105,10 @@ class Pods:
         """The state that each pod shows, by id."""
         return {id_: pod.position.shows for id_, pod in self._store.items()}
 
+    def position(self, id: str) -> Position:  # noqa: A002  (the field's name)
+        """Where a pod stands; the initial state if there is none."""
+        return self._get(id).position
+
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
         pod, record = self._existing(id, "status"), SandboxRecord()
         with suppress(CallError):
@@ -118,11 +117,21 @@ class Pods:
         kept = asdict(pod.metadata(pod.position.shows))
         return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
 
-    def create_container(self, id: str) -> None:  # noqa: A002  (the field's name)
-        pod = self._existing(id, "create-container")
-        if pod.position.shows != READY:
-            self._take(pod, "create-container", "failed", "the pod is not ready", "NOT_FOUND")
-        self._perform(pod, "create-container", "created", lambda: self.containers.create(id))
+    async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002  (the field's name)
+        """Create a container in a pod, by *create* if that is given.
+
+        Where the contract leaves it open a pod that is not ready takes none, unless a profile says what containerd does.
+        """
+        pod = self._get(id)
+        async with pod.lock:
+            pod = self._existing(id, "create-container")
+            if pod.position.shows != READY and not self.profile:
+                self._take(pod, "create-container", "failed", "the pod is not ready", "NOT_FOUND")
+            try:
+                await perform(create or (lambda: self.containers.create(id)))
+            except FAILURES as error:
+                self._take(pod, "create-container", "failed", str(error))
+            self._take(pod, "create-container", "created")
 
     def port_forward(self, id: str) -> None:  # noqa: A002  (the field's name)
         pod = self._existing(id, "port-forward", "the pod is not ready")
@@ -141,7 +150,7 @@ class Pods:
         """Create a pod and start its pause process; the pod's id."""
         if known := self._store.get(self.names.get(name, "")):
             self._take(known, "run", why=f'there is a pod of the name "{name}"')
-        pod = Pod(Metadata(id=uuid4().hex, name=name, limits=dict(limits or {})), self._position())
+        pod = Pod(Metadata(id=token_hex(32), name=name, limits=dict(limits or {})), self._position())
         try:
             await make(self._stages(pod))
         except MakeError as error:
@@ -244,6 +253,7 @@ class Pods:
             Stage(lambda: self.controller.create(pod.id), lambda: self.controller.shutdown(pod.id)),
             Stage(lambda: self._start_process(pod)),
             Stage(lambda: self._start_watch(pod), lambda: self._stop_watch(pod)),
+            Stage(lambda: self.observer.runs(pod.id), lambda: self.observer.removed(pod.id)),
             Stage(lambda: self._write(pod, "ready")),
         )
 
@@ -297,7 +307,7 @@ class Pods:
         """Stop *pod*: how far that got, and why not further."""
         reached = "held"
         try:
-            self.containers.stop(pod.id)
+            await perform(lambda: self.containers.stop(pod.id))
             try:
                 await self.controller.stop(pod.id)
             except CallError as error:
@@ -305,6 +315,7 @@ class Pods:
                     raise
             reached = "ended"
             pod.exit = pod.exit or self._exit(pod)
+            await perform(lambda: self.observer.stopped(pod.id))
             self.network.teardown(pod.id)
         except FAILURES as error:
             if reached == "held" and self._exit(pod):
@@ -323,13 +334,14 @@ class Pods:
     async def _delete(self, pod: Pod) -> tuple[str, str]:
         """Delete what is left of a stopped *pod*: how far the removal got, and why not further."""
         try:
-            self.containers.remove(pod.id)
+            await perform(lambda: self.containers.remove(pod.id))
             await self.controller.shutdown(pod.id)
             self.metadata.delete(pod.id)
         except FAILURES as error:
             return "freed", str(error)
         self._stop_watch(pod)
         self._release(pod)
+        await perform(lambda: self.observer.removed(pod.id))
         return "gone", ""
 
     def _exit(self, pod: Pod) -> Exit | None:
@@ -345,7 +357,7 @@ class Pods:
         self.metadata.save(pod.metadata(state or pod.position.state))
 
     def _position(self, state: str = "") -> Position:
-        return driver(MACHINE).position(state)
+        return driver(MACHINE, self.profile).position(state)
 
     def _get(self, id_: str) -> Pod:
         """The pod with this id, or an absent one."""
@@ -368,7 +380,7 @@ class Pods:
 
     def _take(self, pod: Pod, event: str, outcome: str = "", why: str = "no such pod", code: str = UNKNOWN) -> None:
         """Take *outcome* of *event*, and raise its reply if that is an error, with *code* if it has none."""
-        way = pod.position.take(event, outcome)
+        way = take(pod.position, event, outcome)
         if pod.position.state == ABSENT:
             self._store.pop(pod.id, None)
         raise_reply(event, way, why, code)

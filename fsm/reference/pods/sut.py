@@ -15,7 +15,8 @@ from fsm.reference.fault_injection import DAMAGE, CrashedError, Damage, Faults, 
 from fsm.reference.harness import LoopSUT
 from fsm.reference.pods.metadata import Pod
 from fsm.reference.pods.network import Leases
-from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Containers, Pods
+from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
+from fsm.reference.pods.surroundings import Containers
 from fsm.reference.sandbox.controller import Controller
 from fsm.reference.sandbox.processes import Processes
 from fsm.sut import BrokenError, UnsupportedError

@@ -25,6 +25,21 @@ class WatchError(WorldError):
     """The stream that was to report an exit broke, or ended without one."""
 
 
+async def process_end(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the end of *process*; its return code, negative after a signal."""
+    while (code := process.poll()) is None:
+        loop = asyncio.get_running_loop()
+        seen = asyncio.Event()
+        descriptor = os.pidfd_open(process.pid)
+        loop.add_reader(descriptor, seen.set)
+        try:
+            await seen.wait()
+        finally:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+    return code
+
+
 class Processes:
     """The world of one sandbox with the directory *root*, on Linux; *now* is its clock.
 
@@ -114,15 +129,7 @@ class Processes:
 
     async def _wait(self) -> Exit:
         while (ended := self.ended()) is None:
-            loop = asyncio.get_running_loop()
-            seen = asyncio.Event()
-            descriptor = os.pidfd_open(self._running().pid)
-            loop.add_reader(descriptor, seen.set)
-            try:
-                await seen.wait()
-            finally:
-                loop.remove_reader(descriptor)
-                os.close(descriptor)
+            await process_end(self._running())
         return ended
 
     def kill(self) -> None:

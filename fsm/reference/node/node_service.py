@@ -1,0 +1,308 @@
+"""The calls on a node: its pods, their containers, its images, and the events of all of them."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network
+from itertools import count
+from pathlib import Path
+from typing import Final, Self, TypeVar
+
+from fsm.machine.versions import Bounded, unknown_profile
+from fsm.reference.clock import Clock
+from fsm.reference.container.container import MACHINE as CONTAINERS
+from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, is_noop
+from fsm.reference.events.queue import EventQueue
+from fsm.reference.node.commands import script
+from fsm.reference.node.error_words import of_pod
+from fsm.reference.node.images import Images
+from fsm.reference.node.node_containers import ContainerPlan, NodeContainer, NodeContainers
+from fsm.reference.node.relays import PluginSender, Relays
+from fsm.reference.node.short_ids import AmbiguousIdError, full_id
+from fsm.reference.node.workloads import ChildProcess, Command, SimulatedPause, SimulatedProcess, Workload
+from fsm.reference.nri import messages
+from fsm.reference.pods.metadata import PodStatus
+from fsm.reference.pods.network import Leases
+from fsm.reference.pods.service import MACHINE as PODS
+from fsm.reference.pods.service import READY, Pods
+from fsm.reference.pods.surroundings import PodObserver
+from fsm.reference.sandbox.controller import MACHINE as CONTROLLER
+from fsm.reference.sandbox.controller import Controller
+from fsm.reference.sandbox.processes import Processes
+from fsm.reference.sandbox.upstream import UpstreamController
+
+T = TypeVar("T")
+
+NETWORK: Final = IPv4Network("10.88.0.0/16")
+FIRST_PID: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodPlan:
+    """What a client wants of a pod; ``annotations`` and ``labels`` are given back as they are."""
+
+    name: str
+    uid: str = ""
+    namespace: str = ""
+    attempt: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    runtime_handler: str = ""
+    log_folder: str = ""
+    host_network: bool = False
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.name}_{self.namespace}_{self.uid}_{self.attempt}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEvent:
+    """What happened to the container or pod ``id`` of a pod: ``created``, ``started``, ``stopped`` or ``deleted``."""
+
+    id: str
+    pod: str
+    what: str
+    at: int
+
+
+class ServedNode(PodObserver):
+    """A node with its state in *folder*, under *profile* if one is named; its containers are simulated, or *processes*.
+
+    For one event loop.
+
+    >>> import tempfile
+    >>> async def example(folder: str) -> None:
+    ...     async with ServedNode(Path(folder)) as node:
+    ...         pod = await node.run_pod(PodPlan(name="web"))
+    ...         plan = ContainerPlan(name="true", image="busybox", command=Command(words=("sh", "-c", "exit 3")))
+    ...         container = await node.create_container(pod, plan)
+    ...         await node.containers.start(container[:8])
+    ...         await node.containers.halt(container, 10)
+    ...         print(node.containers.status(container)[1].exit_code)
+    ...         await node.remove_pod(pod)
+    ...         print(node.pods(), node.containers.store)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asyncio.run(example(folder))
+    3
+    {} {}
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        profile: str = "",
+        processes: bool = False,
+        plugins: PluginSender | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.processes = processes
+        self.clock = clock or Clock()
+        self.images = Images()
+        self.events: EventQueue[NodeEvent] = EventQueue(bool, clock=self.clock)
+        self.plans: dict[str, PodPlan] = {}
+        self.relays = Relays(plugins, applicable(profile, "nri-container"))
+        self._pids = count(FIRST_PID)
+        self._running: dict[str, PodPlan] = {}
+        self.containers = NodeContainers(
+            folder / "containers",
+            launch=self._launch,
+            ready=lambda pod: self.pods().get(pod) == READY,
+            notice=self._container_notice,
+            relays=self.relays,
+            profile=applicable(profile, CONTAINERS),
+        )
+        pause = Processes if processes else SimulatedPause
+        controller = UpstreamController if applicable(profile, CONTROLLER) else Controller
+        self._folder = folder
+        self._controller = controller(lambda pod: pause(folder / "pauses" / pod), self.clock, on_exit=self._pod_exited)
+        self._pods = Pods(
+            folder / "pods",
+            self._controller,
+            Leases(folder / "network", NETWORK),
+            self.containers,
+            self.clock,
+            profile=applicable(profile, PODS),
+            observer=self,
+        )
+
+    async def __aenter__(self) -> Self:
+        (self._folder / "pauses").mkdir(parents=True, exist_ok=True)
+        await self._controller.__aenter__()
+        self.containers.tasks.start(self.events.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End everything that runs."""
+        self.events.shutdown()
+        await self.containers.close()
+        for pod in self.pods():
+            await self._pods.stop(pod)
+        await self._pods.close()
+        await self._controller.close()
+        await self.relays.close()
+
+    def pods(self) -> dict[str, str]:
+        """The state that each pod shows, by id."""
+        return self._pods.list()
+
+    def find_pod(self, given: str, event: str) -> str:
+        """The id of the pod that the id *given* to the call *event* stands for; *given* if there is none."""
+        try:
+            return full_id(given, self.pods())
+        except AmbiguousIdError as error:
+            raise CallError(event, UNKNOWN, f'an error occurred when try to find sandbox "{given}": {error}') from None
+
+    async def run_pod(self, plan: PodPlan) -> str:
+        async def run() -> str:
+            async with self.relays.blocking():
+                pod = await self._pods.run(plan.full_name)
+            await self._notice(pod, pod, "created")
+            await self._notice(pod, pod, "started")
+            return pod
+
+        known = self._pods.names.get(plan.full_name)
+        if known or plan.full_name in self._running:
+            why = f'failed to reserve sandbox name "{plan.full_name}": name "{plan.full_name}" is reserved for "{known or ""}"'
+            raise CallError("run", UNKNOWN, why)
+        self._running[plan.full_name] = plan
+        try:
+            return await self._call("run", "", run())
+        finally:
+            del self._running[plan.full_name]
+
+    async def stop_pod(self, given: str) -> None:
+        pod = self.find_pod(given, "stop")
+        async with self.relays.blocking():
+            await self._call("stop", given, self._pods.stop(pod))
+
+    async def remove_pod(self, given: str) -> None:
+        pod = self.find_pod(given, "remove")
+        async with self.relays.blocking():
+            await self._call("remove", given, self._pods.remove(pod))
+
+    def pod_status(self, given: str) -> tuple[PodPlan, PodStatus]:
+        pod = self.find_pod(given, "status")
+        found = self._checked("status", given, lambda: self._pods.status(pod))
+        return self.plans[pod], found
+
+    def forward(self, given: str) -> None:
+        """Prepare a stream to ports of a pod."""
+        pod = self.find_pod(given, "port-forward")
+        self._checked("port-forward", given, lambda: self._pods.port_forward(pod))
+
+    async def update_pod(self, given: str, limits: Mapping[str, int]) -> None:
+        pod = self.find_pod(given, "update-resources")
+        self._checked("update-resources", given, lambda: self._pods.update_resources(pod, limits))
+
+    async def create_container(self, given: str, plan: ContainerPlan) -> str:
+        """Create a container in the pod *given*; its id."""
+        pod = self.find_pod(given, "create-container")
+        made = list[str]()
+
+        async def create() -> None:
+            if self.images.find(plan.image) is None:
+                raise WorldError(f'failed to resolve image "{plan.image}": not found')
+            reserved = f"{plan.name}_{self.plans[pod].full_name}_{plan.attempt}"
+            async with self.relays.blocking():
+                made.append(await self.containers.make(self._told(pod), plan, reserved))
+
+        await self._call("create-container", given, self._pods.create_container(pod, create))
+        return made[0]
+
+    async def runs(self, _pod: str) -> None:
+        self.plans[_pod] = self._plan_of(_pod)
+        try:
+            await self.relays.tell("run-pod-sandbox", self._told(_pod))
+        except WorldError as error:
+            await self.relays.mention("stop-pod-sandbox", self._told(_pod))
+            raise WorldError(f"NRI RunPodSandbox failed: {error}") from error
+
+    async def stopped(self, _pod: str) -> None:
+        await self.relays.mention("stop-pod-sandbox", self._told(_pod))
+
+    async def removed(self, _pod: str) -> None:
+        if _pod in self.plans:
+            if _pod in self.pods():  # and not the left-over of a run that failed
+                await self._notice(_pod, _pod, "deleted")
+            await self.relays.mention("remove-pod-sandbox", self._told(_pod))
+            del self.plans[_pod]
+
+    def told_pods(self) -> Sequence[messages.Pod]:
+        """The pods as plugins that join are told of them."""
+        return [self._told(each) for each in [*self.pods()]]
+
+    def told_containers(self) -> Sequence[messages.Container]:
+        """The containers that are created or running, as plugins that join are told of them."""
+        live = {"CONTAINER_CREATED", "CONTAINER_RUNNING"}
+        return [each.told() for each in [*self.containers.store.values()] if each.shows in live]
+
+    def _plan_of(self, pod: str) -> PodPlan:
+        name = next(name for name, holder in self._pods.names.items() if holder == pod)
+        return self._running[name]
+
+    def _told(self, pod: str) -> messages.Pod:
+        plan = self.plans.get(pod, PodPlan(name=""))
+        return messages.Pod(id=pod, name=plan.name, namespace=plan.namespace)
+
+    def _launch(self, command: Command) -> Workload:
+        if self.processes:
+            return ChildProcess(command)
+        try:
+            plan = script(command.words)
+        except WorldError as error:
+            raise WorldError(f"failed to create containerd task: failed to create shim task: {error}") from error
+        return SimulatedProcess(plan, next(self._pids), self.clock)
+
+    def _pod_exited(self, pod: str) -> None:
+        if pod in self.plans:
+            self.containers.tasks.start(self._notice(pod, pod, "stopped"))
+
+    async def _container_notice(self, container: NodeContainer, what: str) -> None:
+        await self._notice(container.id, container.pod.id, what)
+
+    async def _notice(self, identity: str, pod: str, what: str) -> None:
+        await self.events.send(NodeEvent(id=identity, pod=pod, what=what, at=time.time_ns()))
+
+    async def _call(self, event: str, given: str, call: Awaitable[T]) -> T:
+        """What *call*, which lets *event* happen to a pod, returns; it goes on when its caller gives up."""
+
+        async def waited() -> T:
+            return await call
+
+        pod = self.find_pod(given, event) if given else ""
+        shows, refused = self._shows(pod), self._refuses(pod, event)
+        try:
+            return await asyncio.shield(self.containers.tasks.start(waited()))
+        except CallError as error:
+            raise self._worded(error, event, given, shows, refused=refused) from None
+
+    def _checked(self, event: str, given: str, act: Callable[[], T]) -> T:
+        pod = self.find_pod(given, event)
+        shows, refused = self._shows(pod), self._refuses(pod, event)
+        try:
+            return act()
+        except CallError as error:
+            raise self._worded(error, event, given, shows, refused=refused) from None
+
+    def _worded(self, error: CallError, event: str, given: str, shows: str, *, refused: bool) -> CallError:
+        return CallError(event, error.code, of_pod(event, given, shows) if refused else error.why)
+
+    def _shows(self, pod: str) -> str:
+        return self.pods().get(pod, ABSENT)
+
+    def _refuses(self, pod: str, event: str) -> bool:
+        position = self._pods.position(pod)
+        return event != "run" and is_noop(position, event)
+
+
+def applicable(profile: str, machine: str) -> str:
+    """Those of the names in *profile*, joined by ``+``, that *machine* has as a profile, or a version of one.
+
+    >>> applicable("upstream+containerd-1.6", "container-status")
+    'containerd-1.6'
+    """
+    profiles: list[Mapping[str, Bounded]] = [driver(machine).machine.profiles]
+    return "+".join(each for each in filter(None, profile.split("+")) if unknown_profile(each, profiles) is None)
