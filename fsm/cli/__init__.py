@@ -22,6 +22,7 @@ from fsm.interruption import INTERNAL_ERROR, INTERRUPTION, OUT_OF_MEMORY, discar
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
     "check": "Prove or refute what is claimed of the models.",
+    "record": "Record what a runtime tells NRI plugins.",
     "test": "Test an implementation by a model: ours, yours in Python, or a process.",
     "findings": "List what the specification has found, each with its shortest run.",
     "mutate": "Find out which mistakes in a model its properties would notice.",

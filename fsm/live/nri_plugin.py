@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
@@ -80,32 +81,42 @@ class NriPlugin:
         self._link: NriLink | None = None
         self._left = asyncio.Event()
 
-    async def run(self, address: str, *, lost: Callable[[Exception | None], None] = lambda _why: None) -> None:
+    async def run(
+        self, address: str, *, patient: bool = False, lost: Callable[[Exception | None], None] = lambda _why: None
+    ) -> None:
         """Be connected to the socket at *address* until :meth:`leave`, again and again when the runtime has gone.
 
         Each time *lost* is told why, ``None`` if the runtime has just closed.  That the plugin is refused is an
-        :class:`NriError`; that it cannot connect the first time an :class:`OSError`.
+        :class:`NriError`; that it cannot connect the first time an :class:`OSError`, unless it is *patient*.
         """
         wait, most = AGAIN
-        stream = await connect(socket_path(address))
         while not self._left.is_set():
-            why: Exception | None = None
             try:
-                await self.serve(*stream)
-                wait = AGAIN[0]
-            except NriError as error:
-                if isinstance(error, RefusedError):
+                stream = await connect(socket_path(address))
+            except OSError:
+                if not patient:
                     raise
-                why = error
-            if not self._left.is_set():
-                lost(why)
-            while not self._left.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._left.wait(), wait)
-                wait = min(2 * wait, most)
-                with suppress(OSError):
-                    stream = await connect(socket_path(address))
-                    break
+            else:
+                patient = True
+                began = time.monotonic()
+                why = await self._served(stream)
+                if not self._left.is_set():
+                    lost(why)
+                if time.monotonic() - began > most:
+                    wait = AGAIN[0]
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._left.wait(), wait)
+            wait = min(2 * wait, most)
+
+    async def _served(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> NriError | None:
+        """What was wrong in a connection that has ended."""
+        try:
+            await self.serve(*stream)
+        except RefusedError:
+            raise
+        except NriError as error:
+            return error
+        return None
 
     async def run_launched(self) -> None:
         """Be the plugin that a runtime has started, on the connection that it has left open, until that ends."""

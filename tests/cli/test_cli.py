@@ -60,6 +60,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
         "check models/door.toml",
         "test models/door.toml --against model:models/door.toml --examples 1",
         "findings event-backoff",
+        "record --nri unix:///nowhere/nri.sock",
         "mutate models/door.toml",
         "diff cri-pod nri-pod",
         "draw cri-pod --to md",
