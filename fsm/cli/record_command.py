@@ -13,6 +13,7 @@ import click
 
 from fsm.errors import visible
 from fsm.interruption import INTERRUPTION
+from fsm.live import sockets
 from fsm.report import words
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def command(address: str, output: Path | None) -> int:
         recorders: Any = import_module("fsm.live.nri_recorder")
     except ModuleNotFoundError as error:
         raise click.ClickException(f"fsm record {LIBRARY.format(error.name)}") from error
+    sockets.path(address)
     file = _opened(output, recorders.opened)
     writer = recorders.LineWriter(file)
     try:
@@ -96,9 +98,7 @@ async def _recorded(recorders: Any, address: str, writer: LineWriter) -> NriReco
         except OSError as error:
             if writer.error is not None:
                 raise
-            why = (error.strerror or str(error)).lower()
-            hint = "is NRI enabled there, and may you use it? Before containerd 2.0 it is off unless configured"
-            raise click.ClickException(f"could not reach NRI at {visible(address)}: {why}; {hint}") from error
+            raise sockets.unreachable(address, error) from error
     return found
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket as sockets
+import socket
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, TypeVar
 
 from google.protobuf.message import Message
@@ -156,20 +154,6 @@ class NriLink:
         await self._mux.close()
 
 
-async def connect(socket: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A stream to the Unix socket at the path *socket*; :class:`OSError` if there is none that listens."""
-    return await asyncio.open_unix_connection(socket)
-
-
 async def inherited(number: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """The stream that a runtime has left open as file *number* for a plugin that it has started."""
-    return await asyncio.open_unix_connection(sock=sockets.socket(fileno=number))
-
-
-def socket_path(address: str) -> str:
-    """The path in *address*, which may be written ``unix:///path`` too.
-
-    >>> socket_path("unix:///var/run/nri/nri.sock")
-    '/var/run/nri/nri.sock'
-    """
-    return os.fspath(Path(address.removeprefix("unix://")))
+    return await asyncio.open_unix_connection(sock=socket.socket(fileno=number))

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from google.protobuf.message import Message
 
 from fsm.live import nri_pb2 as nri
+from fsm.live import sockets
 from fsm.live.nri_link import (
     ALWAYS,
     BY_NUMBER,
@@ -27,15 +28,12 @@ from fsm.live.nri_link import (
     NriLink,
     PluginChanges,
     RelayedEvent,
-    connect,
     inherited,
     mask,
-    socket_path,
 )
 from fsm.live.ttrpc import ClosedError, Handler, RpcError, method
 from fsm.recordings.nri_events import EVENTS
 
-SOCKET: Final = "/var/run/nri/nri.sock"
 AGAIN: Final = (0.1, 5.0)
 """Seconds between two attempts to connect: the first time, and the most, each being twice the one before."""
 LISTED: Final = 100_000
@@ -89,10 +87,11 @@ class NriPlugin:
         Each time *lost* is told why, ``None`` if the runtime has just closed.  That the plugin is refused is an
         :class:`NriError`; that it cannot connect the first time an :class:`OSError`, unless it is *patient*.
         """
+        path = sockets.path(address)
         wait, most = AGAIN
         while not self._left.is_set():
             try:
-                stream = await connect(socket_path(address))
+                stream = await asyncio.open_unix_connection(path)
             except OSError:
                 if not patient:
                     raise

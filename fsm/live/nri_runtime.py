@@ -10,7 +10,7 @@ import asyncio
 import errno
 import os
 import re
-import socket as sockets
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -319,17 +319,17 @@ class NriRuntime:
         await asyncio.gather(*self._serving, return_exceptions=True)
 
 
-def bound(path: str) -> sockets.socket:
+def bound(path: str) -> socket.socket:
     """A socket at *path* that only this user may use; one that nobody listens at any more is replaced."""
     if Path(path).is_socket():
-        with sockets.socket(sockets.AF_UNIX) as there:
+        with socket.socket(socket.AF_UNIX) as there:
             try:
                 there.connect(path)
             except ConnectionRefusedError:
                 Path(path).unlink()
             else:
                 raise OSError(errno.EADDRINUSE, "another process listens there", path)
-    made = sockets.socket(sockets.AF_UNIX)
+    made = socket.socket(socket.AF_UNIX)
     before = os.umask(0o177)
     try:
         made.bind(path)

@@ -86,7 +86,7 @@ def reached(address: str) -> str:
             probe.settimeout(_PATIENCE)
             probe.connect(found)
     except OSError as error:
-        raise _unreachable(address, error) from error
+        raise unreachable(address, error) from error
     return found
 
 
@@ -103,7 +103,8 @@ _REASONS: Final[Mapping[type[OSError], tuple[str, str]]] = {
 }
 
 
-def _unreachable(address: str, error: OSError) -> InputError:
+def unreachable(address: str, error: OSError) -> InputError:
+    """Why nothing could be connected to at *address*, by the *error* of the attempt."""
     known = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
     what, hint = known or (f"cannot be connected to: {(error.strerror or str(error)).lower()}", _WAY)
     return refused(address, CODE, what, hint)

@@ -218,7 +218,7 @@ def test_a_runtime_that_is_not_there(tmp_path: Path) -> None:
     ran = fsm("record", "--nri", f"unix://{tmp_path}/nri.sock")
 
     assert 2 == ran.returncode
-    assert f"could not reach NRI at unix://{tmp_path}/nri.sock: no such file or directory; is NRI enabled" in ran.stderr
+    assert f"unix://{tmp_path}/nri.sock: there is no such socket [FSM603]" in ran.stderr
 
 
 async def test_a_runtime_that_refuses(tmp_path: Path) -> None:
