@@ -1,0 +1,184 @@
+"""Images of what containers under test run: a static binary as an OCI archive, and its import into containerd.
+
+Nothing is downloaded.  The same binary gives the same bytes, and so the same image, on every machine.  What runs in the
+containers is the caller's command.
+"""
+
+import hashlib
+import io
+import json
+import shutil
+import socket
+import struct
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from fsm.errors import InputError, refused
+
+WORKLOAD: Final = "localhost/container-fsm-workload:1"
+PAUSE: Final = "localhost/container-fsm-pause:1"
+"""What keeps a pod alive in a containerd whose ``sandbox_image`` (``pinned_images.sandbox`` from 2.0 on) it is."""
+
+BINARY: Final = Path("/bin/busybox")
+APPLETS: Final = ("cat", "echo", "false", "kill", "sh", "sleep", "test", "touch", "true")
+"""Commands in ``/bin`` of an image, each a link to the binary, as busybox expects them."""
+
+NAMESPACE: Final = "k8s.io"
+"""The namespace of containerd in which CRI has its images and containers."""
+
+_SLEEP: Final = ["/bin/sleep", "2147483647"]
+_FOLDERS: Final = ("bin", "dev", "etc", "proc", "root", "sys", "tmp")
+_ARCHITECTURES: Final = {22: "s390x", 62: "amd64", 183: "arm64", 21: "ppc64le", 243: "riscv64", 258: "loong64"}
+"""As images call them, by their number in the header of an ELF file."""
+
+_MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
+
+_BITS_64: Final = b"\x7fELF\x02"
+_HEADER: Final = 64
+"""Bytes before anything else in an ELF file of 64 bits."""
+
+_INTERPRETER: Final = 3
+"""The type of the program header that names a dynamic linker (``PT_INTERP``)."""
+
+_PEER: Final = struct.Struct("3i")
+_INSTALL: Final = "install one: apt-get install busybox-static"
+_CODE: Final = "FSM601"
+
+
+def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) -> bytes:
+    """The OCI archive of an image for each of *names*: *binary* as ``/bin/busybox``, with links for its applets.
+
+    Without a command a container of them sleeps.  Each has an id of its own, so that one can be removed without the
+    others.  Raises :class:`InputError` if *binary* is not there, or needs libraries that the images would not have.
+    """
+    data = _bytes_of(binary)
+    architecture = _architecture(data, str(binary))
+    blobs: dict[str, bytes] = {}
+
+    def blob(media: str, content: bytes) -> dict[str, object]:
+        digest = hashlib.sha256(content).hexdigest()
+        blobs[digest] = content
+        return {"mediaType": f"application/vnd.oci.image.{media}", "digest": f"sha256:{digest}", "size": len(content)}
+
+    layer = blob("layer.v1.tar", _layer(data))
+
+    def image(name: str) -> dict[str, object]:
+        config = {
+            "architecture": architecture,
+            "os": "linux",
+            "config": {"Cmd": _SLEEP, "Env": ["PATH=/bin"], "Labels": {"image": name}},
+            "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]},
+        }
+        manifest = {"schemaVersion": 2, "config": blob("config.v1+json", _json(config)), "layers": [layer]}
+        top = blob("manifest.v1+json", _json({**manifest, "mediaType": _MANIFEST}))
+        return {**top, "annotations": {"io.containerd.image.name": name}}
+
+    index = _json({"schemaVersion": 2, "manifests": [image(name) for name in names]})
+    files = {
+        "oci-layout": _json({"imageLayoutVersion": "1.0.0"}),
+        "index.json": index,
+        **{f"blobs/sha256/{digest}": content for digest, content in blobs.items()},
+    }
+    return _tar(_entry(name, content) for name, content in files.items())
+
+
+def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
+    """Import *content*, an OCI archive, into the containerd whose socket is *endpoint*; of the same bytes nothing changes.
+
+    Raises :class:`InputError` if ``ctr`` is neither beside the daemon nor in ``PATH``, or refuses.
+    """
+    command = [str(_ctr(endpoint)), "--address", str(endpoint), "--namespace", NAMESPACE]
+    with tempfile.NamedTemporaryFile(prefix="container-fsm-image-") as file:
+        file.write(content)
+        file.flush()
+        try:
+            ran = subprocess.run(  # noqa: S603  (the client that comes with the daemon)
+                [*command, "images", "import", file.name], capture_output=True, timeout=timeout, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise _refused(str(endpoint), f"took no image within {timeout:g} s", "is the daemon busy?") from None
+    if ran.returncode:
+        why = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise _refused(
+            str(endpoint), f"took no image: {why}", "does a containerd listen there, and may you talk to it?"
+        )
+
+
+def _bytes_of(binary: Path) -> bytes:
+    try:
+        return binary.read_bytes()
+    except OSError as error:
+        raise _refused(str(binary), f"cannot be read: {(error.strerror or str(error)).lower()}", _INSTALL) from error
+
+
+def _architecture(data: bytes, path: str) -> str:
+    """Of the ELF file *data*; raises if it is none, or is linked dynamically."""
+    if not data.startswith(_BITS_64) or len(data) < _HEADER:
+        raise _refused(path, "is no binary of 64 bits for Linux", _INSTALL)
+    order = "<" if data[5] == 1 else ">"
+    (machine,) = struct.unpack_from(f"{order}H", data, 18)
+    (headers,) = struct.unpack_from(f"{order}Q", data, 32)
+    size, count = struct.unpack_from(f"{order}HH", data, 54)
+    starts = [headers + size * number for number in range(count)]
+    if starts and starts[-1] + 4 > len(data):
+        raise _refused(path, "is cut off", _INSTALL)
+    if any(struct.unpack_from(f"{order}I", data, start)[0] == _INTERPRETER for start in starts):
+        raise _refused(path, "is not static: it needs libraries of this machine", _INSTALL)
+    if machine not in _ARCHITECTURES:
+        raise _refused(path, f"is for a machine of the unknown number {machine}", _INSTALL)
+    return _ARCHITECTURES[machine]
+
+
+def _layer(binary: bytes) -> bytes:
+    folders = (_entry(name, kind=tarfile.DIRTYPE) for name in _FOLDERS)
+    links = (_entry(f"bin/{name}", kind=tarfile.SYMTYPE, target="busybox") for name in APPLETS)
+    return _tar([*folders, _entry("bin/busybox", binary), *links])
+
+
+def _entry(
+    name: str, content: bytes = b"", *, kind: bytes = tarfile.REGTYPE, target: str = ""
+) -> tuple[tarfile.TarInfo, bytes]:
+    header = tarfile.TarInfo(name)
+    header.type, header.linkname, header.size, header.mode = kind, target, len(content), 0o755
+    return header, content
+
+
+def _tar(entries: Iterable[tuple[tarfile.TarInfo, bytes]]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as file:
+        for header, content in entries:
+            file.addfile(header, io.BytesIO(content))
+    return out.getvalue()
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _ctr(endpoint: Path) -> Path:
+    """The client of containerd that stands beside the daemon at *endpoint*, or that ``PATH`` has."""
+    beside = _daemon(endpoint).parent / "ctr"
+    found = str(beside) if beside.is_file() else shutil.which("ctr")
+    if found is None:
+        hint = "install containerd's client: apt-get install containerd; or use an image that the runtime has"
+        raise _refused(str(endpoint), "needs 'ctr' to import an image, and it is not installed", hint)
+    return Path(found)
+
+
+def _daemon(endpoint: Path) -> Path:
+    """The program that listens at *endpoint*; ``/`` where that cannot be seen, as from a container."""
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(endpoint))
+            number, _, _ = _PEER.unpack(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        return Path(f"/proc/{number}/exe").readlink()
+    except OSError:
+        return Path("/")
+
+
+def _refused(path: str, what: str, hint: str) -> InputError:
+    return refused(path, _CODE, what, hint)

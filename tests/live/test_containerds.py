@@ -1,0 +1,80 @@
+"""The daemons that live tests talk to: they last as they are told to, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from containerds import Containerd, DaemonError, lacks, processes
+from packages_of_debian import VERSIONS
+
+pytestmark = pytest.mark.live
+
+NEWEST = list(VERSIONS)[-1]
+
+
+def of_the_folder(folder: Path) -> list[str]:
+    """The mounts of this namespace below *folder*, and the processes that name it."""
+    mounts = [line for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines() if str(folder) in line]
+    return mounts + [each.parent.name for each in Path("/proc").glob("[0-9]*/cmdline") if _names(each, f"{folder}/")]
+
+
+def _names(command: Path, path: str) -> bool:
+    try:
+        return path in command.read_text(encoding="utf-8")
+    except OSError:  # it has ended meanwhile
+        return False
+
+
+def test_a_daemon_is_ended_and_started(containerd: Containerd) -> None:
+    """By a restart, and by a kill; the images are still there, and it is another process."""
+    seen = [containerd.pid]
+    containerd.restart()
+    seen.append(containerd.pid)
+    containerd.kill()
+    seen.append(containerd.pid)
+
+    assert 3 == len(set(seen))
+    assert containerd.pid in processes(containerd.init)
+
+
+def test_a_daemon_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
+    """The error has the end of its log."""
+    if why := lacks():
+        pytest.skip(why)
+    daemon = Containerd(version=NEWEST, folder=tmp_path)
+    (tmp_path / "containerd.sock").mkdir()
+
+    with pytest.raises(DaemonError, match=r"never answers(?s:.*)containerd\.sock"):
+        daemon.open()
+
+    assert 0 == daemon.init
+    assert [] == of_the_folder(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_daemon_ends_with_who_started_it(number: signal.Signals, tmp_path: Path) -> None:
+    """Also if that is killed."""
+    if why := lacks():
+        pytest.skip(why)
+    program = "import time\nfrom pathlib import Path\nfrom containerds import Containerd\n"
+    program += f"Containerd(version={NEWEST!r}, folder=Path({str(tmp_path)!r})).open()\nprint('open', flush=True)\n"
+    program += "time.sleep(30)"
+    command = [sys.executable, "-c", program]
+    support = str(Path(__file__).parent.parent / "support")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": support}) as starter:
+        assert starter.stdout
+        assert b"open\n" == starter.stdout.readline()
+        daemon = Containerd(version=NEWEST, folder=tmp_path)
+        assert processes(daemon.init)
+        starter.send_signal(number)
+    late = time.monotonic() + 10
+    while of_the_folder(tmp_path) and time.monotonic() < late:
+        time.sleep(0.02)
+
+    assert [] == of_the_folder(tmp_path)

@@ -1,0 +1,387 @@
+"""Real daemons of containerd, of the versions that Debian packages, each in a folder and in namespaces of its own.
+
+    python tests/support/containerds.py install|check
+    python tests/support/containerds.py start 2.1.9 FOLDER
+    python tests/support/containerds.py restart|kill|close FOLDER
+
+``install`` downloads the packages with apt, from the archive that this machine takes its own packages from, into
+``.venv/containerd``; nothing is installed in the system.  ``check`` says what keeps this machine from running them.  ``start`` prints the environment variables that tell where the
+daemon listens.  ``kill`` ends the daemon as SIGKILL does and starts it again, ``close`` ends it and all it has started.
+
+A daemon runs below an init process of its own, in a PID and a mount namespace.  When init ends, the kernel ends every shim
+and container and undoes every mount, whatever has failed before.  What is written to ``/run`` stays in that namespace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import grpc
+from packages_of_debian import CACHE, INSTALL, VERSIONS, PackageError, install, installed
+
+from fsm.live.workload import NAMESPACE, PAUSE, archive, import_images
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECONDS: Final = 30.0
+"""How long a daemon may take to start or to end."""
+
+_LIST_PODS: Final = "/runtime.v1.RuntimeService/ListPodSandbox"
+
+_UNSHARE: Final = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+_TRY: Final = ("mount", "-t", "tmpfs", "tmpfs", "/run")
+
+_INIT: Final = """
+set -e
+mount -t tmpfs tmpfs "$1/upper"
+mkdir "$1/upper/run" "$1/upper/work"
+mount -t overlay overlay -o "lowerdir=/run,upperdir=$1/upper/run,workdir=$1/upper/work" /run
+trap "" CHLD
+touch "$1/namespaces"
+exec sleep infinity
+"""
+"""What the first process of the namespaces does; children of a process that ignores SIGCHLD need no wait."""
+
+_OLD: Final = """\
+version = 2
+root = "{folder}/root"
+state = "{folder}/state"
+[grpc]
+  address = "{folder}/containerd.sock"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{folder}/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause}"
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "{snapshotter}"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    conf_dir = "{folder}/cni"
+    bin_dir = "{folder}/cni"
+[plugins."io.containerd.nri.v1.nri"]
+  disable = false
+  socket_path = "{folder}/nri.sock"
+  plugin_path = "{folder}/nri"
+  plugin_config_path = "{folder}/nri"
+"""
+
+_NEW: Final = """\
+version = 3
+root = "{folder}/root"
+state = "{folder}/state"
+[grpc]
+  address = "{folder}/containerd.sock"
+[plugins.'io.containerd.internal.v1.opt']
+  path = "{folder}/opt"
+[plugins.'io.containerd.cri.v1.images']
+  snapshotter = "{snapshotter}"
+  [plugins.'io.containerd.cri.v1.images'.pinned_images]
+    sandbox = "{pause}"
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  [plugins.'io.containerd.cri.v1.runtime'.cni]
+    conf_dir = "{folder}/cni"
+    bin_dirs = ["{folder}/cni"]
+[plugins.'io.containerd.nri.v1.nri']
+  disable = false
+  socket_path = "{folder}/nri.sock"
+  plugin_path = "{folder}/nri"
+  plugin_config_path = "{folder}/nri"
+"""
+
+
+class DaemonError(Exception):
+    """A daemon that did not do what it was started for; the text has the end of its log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Containerd:
+    """A daemon of *version* in *folder*, whose path is short, as those of sockets are.
+
+    All that is known of it is in the folder, so another process may go on with it.
+    """
+
+    version: str
+    folder: Path
+    _started: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False, repr=False, compare=False)
+    """Whoever starts a process has to wait for it."""
+
+    @property
+    def endpoint(self) -> Path:
+        """The socket of CRI."""
+        return self.folder / "containerd.sock"
+
+    @property
+    def nri(self) -> Path | None:
+        """The socket for plugins; a daemon before 1.7 has none."""
+        return None if self.version.startswith("1.6.") else self.folder / "nri.sock"
+
+    @property
+    def log(self) -> Path:
+        """What the daemon has written."""
+        return self.folder / "log"
+
+    @property
+    def init(self) -> int:
+        """The process that holds the namespaces; 0 where there is none."""
+        return _written(self.folder / "init.pid")
+
+    @property
+    def pid(self) -> int:
+        """The daemon's process; 0 where there is none."""
+        return _written(self.folder / "daemon.pid")
+
+    def open(self, *, outlives_us: bool = False) -> None:
+        """Make the namespaces, start the daemon, and import the images; it ends with this thread, or *outlives_us*."""
+        for name in ("root", "state", "opt", "cni", "nri", "upper"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "version").write_text(self.version, encoding="utf-8")
+        text = (_OLD if self.version.startswith("1.") else _NEW).format(
+            folder=self.folder, pause=PAUSE, snapshotter=_snapshotter(self.folder)
+        )
+        (self.folder / "config.toml").write_text(text, encoding="utf-8")
+        try:
+            self._make_namespaces([] if outlives_us else ["setpriv", "--pdeathsig", "KILL"])
+            self.start()
+            import_images(self.endpoint, archive(CACHE / "bin" / "busybox"))
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self) -> None:
+        """Start the daemon, and return when CRI answers."""
+        path = f"{CACHE / self.version / 'bin'}:{CACHE / 'bin'}:{os.environ['PATH']}"
+        command = ["nsenter", f"--target={self.init}", "--mount", "--pid", "--", "containerd"]
+        with self.log.open("ab") as log:
+            entered = subprocess.Popen(
+                [*command, "--config", str(self.folder / "config.toml")],
+                env={**os.environ, "PATH": path},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._started.append(entered)
+        child = self._first_child(entered)
+        (self.folder / "daemon.pid").write_text(str(child), encoding="utf-8")
+        self._until(lambda: _answers(self.endpoint), "answers", ended=lambda: entered.poll() is not None)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End the daemon and nothing else: containers go on."""
+        pid = self.pid
+        if pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+            self._until(lambda: not _runs(pid), "ends")
+            (self.folder / "daemon.pid").unlink()
+
+    def restart(self) -> None:
+        """End the daemon as a system's service manager does, and start it again."""
+        self.end()
+        self.start()
+
+    def kill(self) -> None:
+        """Kill the daemon, whatever it is doing, and start it again."""
+        self.end(signal.SIGKILL)
+        self.start()
+
+    def close(self) -> None:
+        """End the daemon, every shim, container and mount; the folder stays.  May be called again."""
+        init = self.init
+        if not init:
+            return
+        groups = _control_groups(init)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(init, signal.SIGKILL)
+        self._until(lambda: not _runs(init), "ends")
+        for group in groups:
+            _remove_group(group)
+        for each in self._started:
+            each.wait(SECONDS)
+        for name in ("init.pid", "daemon.pid", "namespaces"):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _make_namespaces(self, before: list[str]) -> None:
+        with self.log.open("ab") as log:
+            outside = subprocess.Popen(
+                [*before, *_UNSHARE, "bash", "-c", _INIT, "init", str(self.folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._started.append(outside)
+        (self.folder / "init.pid").write_text(str(self._first_child(outside)), encoding="utf-8")
+        made = (self.folder / "namespaces").exists
+        self._until(made, "has namespaces of its own", ended=lambda: outside.poll() is not None)
+
+    def _first_child(self, parent: subprocess.Popen[bytes]) -> int:
+        found: list[int] = []
+
+        def forked() -> bool:
+            found[:] = _children(parent.pid)
+            return bool(found)
+
+        self._until(forked, "runs", ended=lambda: parent.poll() is not None)
+        return found[0]
+
+    def _until(self, holds: Callable[[], bool], what: str, ended: Callable[[], bool] = lambda: False) -> None:
+        late = time.monotonic() + SECONDS
+        while not holds():
+            if ended() or time.monotonic() > late:
+                lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]
+                raise DaemonError(
+                    "\n".join([f"containerd {self.version} never {what}; the end of {self.log}:", *lines])
+                )
+            time.sleep(0.02)
+
+
+def found(folder: Path) -> Containerd:
+    """The daemon that was started in *folder*."""
+    return Containerd(version=(folder / "version").read_text(encoding="utf-8"), folder=folder)
+
+
+def lacks() -> str:
+    """What keeps this place from running a daemon, and the way out; empty where nothing does."""
+    if os.geteuid() != 0:
+        return "containerd needs root: run it with sudo"
+    try:
+        tried = subprocess.run([*_UNSHARE, *_TRY], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return f"{_UNSHARE[0]} is missing; install it: apt-get install util-linux"
+    if tried.returncode:
+        return (
+            f"namespaces and mounts are not allowed here ({tried.stderr.strip()}); a privileged container allows them"
+        )
+    return "" if all(map(installed, VERSIONS)) else f"containerd is missing; install it: {INSTALL}"
+
+
+def processes(init: int) -> list[int]:
+    """All processes in the PID namespace of *init* but itself: daemon, shims, containers; by their numbers here."""
+    own = _namespace(init)
+    numbers = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal())
+    return sorted(each for each in numbers if own and each != init and _namespace(each) == own)
+
+
+def _namespace(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def _answers(endpoint: Path) -> bool:
+    """Whether CRI lists pods; it listens before it can."""
+    with grpc.insecure_channel(f"unix://{endpoint}", options=[("grpc.default_authority", "localhost")]) as channel:
+        list_pods: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST_PODS)
+        try:
+            list_pods(b"", timeout=5)
+        except grpc.RpcError:
+            return False
+    return True
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(child) for each in threads for child in (each / "children").read_text(encoding="ascii").split()]
+    except OSError:
+        return []
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def _written(path: Path) -> int:
+    try:
+        return int(path.read_text(encoding="utf-8"))
+    except OSError:
+        return 0
+
+
+def _snapshotter(folder: Path) -> str:
+    """A file system of layers cannot have its upper layer on another one, as in a container."""
+    stat = ["stat", "--file-system", "--format=%T", str(folder)]
+    below = subprocess.run(stat, capture_output=True, text=True, check=True).stdout.strip()
+    return "native" if below == "overlayfs" else "overlayfs"
+
+
+def _control_groups(init: int) -> list[Path]:
+    """The control groups of containers below *init*: those that *init* is not in."""
+    own = _groups_of(init)
+    return sorted(set().union(*map(_groups_of, processes(init))) - own)
+
+
+def _groups_of(pid: int) -> set[Path]:
+    """The folders of the groups that *pid* is in, in every hierarchy that is mounted: runc makes them in all of them."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
+        mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return set()
+    groups = {line.split(":", 2)[2].lstrip("/") for line in lines}
+    hierarchies = [fields[1] for fields in map(str.split, mounts) if fields[2] in {"cgroup", "cgroup2"}]
+    return {Path(each, group) for each in hierarchies for group in groups if group}
+
+
+def _remove_group(group: Path) -> None:
+    """Remove *group*, which its processes may just be leaving, and the group of CRI above it when it was the last."""
+    late = time.monotonic() + 2
+    while group.is_dir():
+        try:
+            group.rmdir()
+        except OSError:
+            if time.monotonic() > late:
+                return
+            time.sleep(0.02)
+    if group.parent.name == NAMESPACE:
+        with contextlib.suppress(OSError):  # there are others
+            group.parent.rmdir()
+
+
+def main(arguments: list[str]) -> int:
+    match arguments:
+        case ["install"]:
+            try:
+                for version in VERSIONS:
+                    sys.stdout.write(f"{version}: {install(version)}\n")
+            except PackageError as error:
+                sys.stderr.write(f"{error}\n")
+                return 2
+        case ["check"]:
+            if why := lacks():
+                sys.stderr.write(f"no containerd can run here: {why}\n")
+                return 2
+        case ["start", version, folder] if version in VERSIONS:
+            if why := lacks():
+                sys.stderr.write(f"{why}\n")
+                return 2
+            daemon = Containerd(version=version, folder=Path(folder).absolute())
+            daemon.open(outlives_us=True)
+            sys.stdout.write(f"CRI=unix://{daemon.endpoint}\nNRI={daemon.nri or ''}\nLOG={daemon.log}\n")
+        case [("restart" | "kill" | "close") as what, folder]:
+            getattr(found(Path(folder).absolute()), what)()
+        case _:
+            sys.stderr.write(f"{__doc__}")
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
