@@ -1,0 +1,195 @@
+"""What tests of one version say of each clause of a machine: it holds, is violated, is tolerated, or is not covered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from fsm.conformance.plan import IDLE
+from fsm.report import failures
+from fsm.report.layout import PLAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fsm.conformance.executor import Failure
+    from fsm.conformance.plan import Edge, Plan
+    from fsm.conformance.suite import LeftOut, Tested
+    from fsm.machine import Clause, Machine
+
+Place: TypeAlias = tuple[str, str]
+"""A row, that is an event or the end of a call, and a state; by their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holds:
+    """In ``met`` of the ``cells`` of the clause a test was, and nothing else happened than it says."""
+
+    met: int
+    cells: int
+    missed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violated:
+    """Without a profile tests fail, or with it deviations occur; ``tolerated`` are the names of those.
+
+    ``known`` is whether nothing of it fails under the profile of the version.  ``traces`` are texts, the shortest first.
+    """
+
+    traces: tuple[str, ...]
+    tolerated: tuple[str, ...]
+    known: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotCovered:
+    """No test was in a cell of the clause; ``missed`` says why."""
+
+    missed: tuple[str, ...]
+
+
+Cell: TypeAlias = Holds | Violated | NotCovered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One version, tested by one machine: what it comes to by clause, and what is not as its profile says."""
+
+    machine: str
+    version: str
+    cells: dict[str, Cell]
+    differences: tuple[str, ...]
+    steps: int
+    seconds: float
+
+
+def clauses(machine: Machine) -> dict[str, Clause]:
+    """The clauses that cells and fields of *machine* rest on, in the order of the model."""
+    cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
+    found = [*(cell.clause for cell in cells), *(each.clause for each in machine.requires.values())]
+    return {each.name: each for each in found}
+
+
+def column(
+    machine: Machine, version: str, plain: Tested, profiled: Tested, *, fields: bool, seconds: float = 0.0
+) -> Column:
+    """What the tests *plain*, and those under the profile of *version*, say of each clause.
+
+    *fields* is whether fields of the status were seen.
+    """
+    places = _places(machine)
+    met = _met(plain) | _met(profiled)
+    reasons = {place: why for tested in (plain, profiled) for place, why in _reasons(tested).items()}
+    deviations = _deviations(profiled)
+    broken = {_clause(each) for each in profiled.failures}
+    cells: dict[str, Cell] = {}
+    for name in clauses(machine):
+        own = [place for place, clause in places.items() if clause == name]
+        missed = tuple(dict.fromkeys(reasons.get(each, "no test leads there") for each in own if each not in met))
+        failed = [each for each in (*plain.failures, *profiled.failures) if _clause(each) == name]
+        tolerated = tuple(sorted(each for each, against in deviations.items() if against == name))
+        if failed or tolerated:
+            texts = dict.fromkeys(map(_text, sorted(failed, key=lambda each: len(each.trace))))
+            cells[name] = Violated(traces=tuple(texts), tolerated=tolerated, known=name not in broken)
+        elif name in machine.requires:
+            cells[name] = _of_fields(machine, name, met, seen=fields)
+        elif any(each in met for each in own):
+            cells[name] = Holds(met=sum(each in met for each in own), cells=len(own), missed=missed)
+        else:
+            cells[name] = NotCovered(missed=missed)
+    differences = [_text(each) for each in profiled.failures]
+    differences += [_text(each) for each in plain.failures if not _clause(each)]
+    return Column(
+        machine=machine.name,
+        version=version,
+        cells=cells,
+        differences=tuple(differences),
+        steps=plain.cover.steps + profiled.cover.steps,
+        seconds=seconds,
+    )
+
+
+def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> Cell:
+    """Of a clause of fields the cells are states, in which a test was if an event was taken from there."""
+    states = machine.requires[name].states
+    been = {state for _, state in met} & states
+    if not seen:
+        return NotCovered(missed=("fields of the status are not seen",))
+    missed = tuple(f"no test was in {state}" for state in machine.states if state in states - been)
+    return Holds(met=len(been), cells=len(states), missed=missed) if been else NotCovered(missed=missed)
+
+
+def _places(machine: Machine) -> dict[Place, str]:
+    """The clause of each cell; the ends of a call are a row of their own, as in the table."""
+    begun = {
+        (each.name, state): cell.clause.name for each in machine.events.values() for state, cell in each.cells.items()
+    }
+    ended = {
+        (f"…{each.name}", state): cell.clause.name
+        for each in machine.events.values()
+        for state, cell in each.ends.items()
+    }
+    return begun | ended
+
+
+def _place(plan: Plan, cell: tuple[int, int]) -> Place:
+    return plan.table.rows[cell[0]].name, plan.table.states[cell[1]]
+
+
+def _met(tested: Tested) -> set[Place]:
+    return {_place(tested.oracle.plan, cell) for cell, count in tested.cover.cells.items() if count}
+
+
+def _reasons(tested: Tested) -> dict[Place, str]:
+    """Why a cell is not met, where the tests know it."""
+    plan = tested.oracle.plan
+    missed = set(tested.missed)
+    found: dict[Place, str] = {}
+    for edge in plan.edges:
+        for cell in edge.cells:
+            if cell in missed:
+                found.setdefault(_place(plan, cell), _reason(tested, edge))
+    for cell in tested.beyond:
+        found.setdefault(_place(plan, cell), "needs another call that is in progress")
+    return found
+
+
+def _reason(tested: Tested, edge: Edge) -> str:
+    """What keeps a test from taking *edge*: the first thing on the way to it that cannot be had."""
+    plan = tested.oracle.plan
+    for each in (*(plan.path(plan.start, edge.source) or ()), edge):
+        event, outcomes = each.step.event, each.step.expected
+        if left := _left_out(tested.left_out, event, plan.table.states[each.source.state]):
+            return f"{event} is not supported{f' ({left.why})' if left.why else ''}"
+        if each.source.call != IDLE:
+            return f"needs {plan.table.rows[each.source.call].event.name} to be in progress"
+        for outcome in outcomes:
+            if (event, outcome) in tested.unarranged:
+                return f"{event} cannot be made to come to '{outcome}'"
+    return f"{edge.step} was not met" if not tested.stopped else "the test stopped after too many failures"
+
+
+def _left_out(left: Iterable[LeftOut], event: str, state: str) -> LeftOut | None:
+    return next((each for each in left if each.event == event and (not each.states or state in each.states)), None)
+
+
+def _deviations(tested: Tested) -> dict[str, str]:
+    """The deviations that have occurred, each with the clause that it breaks."""
+    ways = tested.oracle.plan.table.ways
+    known = {way.deviation.name: way.deviation.clause.name for way in ways if way.deviation is not None}
+    return {name: known[name] for name, count in tested.cover.deviations.items() if count}
+
+
+def _clause(failure: Failure) -> str:
+    found = failure.violation.clause if failure.violation else failure.clause
+    return found.name if found else ""
+
+
+def _text(failure: Failure) -> str:
+    return "\n".join(_short(failures.lines(failure, PLAIN, "violation")))
+
+
+def _short(lines: Iterator[str]) -> Iterator[str]:
+    """Without the indentation of a report."""
+    return (line.removeprefix("  ") for line in lines)
