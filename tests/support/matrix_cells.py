@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fsm.conformance.plan import IDLE
+from fsm.machine import Cannot
 from fsm.report import failures
 from fsm.report.layout import PLAIN
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = tuple[str, str]
 """A row, that is an event or the end of a call, and a state; by their names."""
+
+
+UNASKED: Final = "no test asks for what is not to happen"
+UNREACHED: Final = "no step of a test leads there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +85,14 @@ def column(
     """
     places = _places(machine)
     met = _met(plain) | _met(profiled)
-    reasons = {place: why for tested in (plain, profiled) for place, why in _reasons(tested).items()}
+    reasons = dict.fromkeys(_impossible(machine), UNASKED)
+    reasons |= {place: why for tested in (plain, profiled) for place, why in _reasons(tested).items()}
     deviations = _deviations(profiled)
     broken = {_clause(each) for each in profiled.failures}
     cells: dict[str, Cell] = {}
     for name in clauses(machine):
         own = [place for place, clause in places.items() if clause == name]
-        missed = tuple(dict.fromkeys(reasons.get(each, "no test leads there") for each in own if each not in met))
+        missed = tuple(dict.fromkeys(reasons.get(each, UNREACHED) for each in own if each not in met))
         failed = [each for each in (*plain.failures, *profiled.failures) if _clause(each) == name]
         tolerated = tuple(sorted(each for each, against in deviations.items() if against == name))
         if failed or tolerated:
@@ -131,6 +137,12 @@ def _places(machine: Machine) -> dict[Place, str]:
         for state, cell in each.ends.items()
     }
     return begun | ended
+
+
+def _impossible(machine: Machine) -> Iterator[Place]:
+    """The cells of signals that do not happen there."""
+    for event in machine.events.values():
+        yield from ((event.name, state) for state, cell in event.cells.items() if isinstance(cell, Cannot))
 
 
 def _place(plan: Plan, cell: tuple[int, int]) -> Place:
