@@ -1,0 +1,176 @@
+"""The client of CRI against real daemons: calls, events, recordings of it, and a runtime that goes away."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from judged import violations
+
+from fsm.errors import InputError
+from fsm.judgement import judge
+from fsm.live.call_recording import CallRecording
+from fsm.live.cri_client import CallAnswer, CriClient, connected
+from fsm.live.cri_pb2 import (
+    CONTAINER_EXITED,
+    NODE,
+    ContainerConfig,
+    ContainerEventResponse,
+    ContainerMetadata,
+    ContainerStatusRequest,
+    CreateContainerRequest,
+    ImageSpec,
+    LinuxPodSandboxConfig,
+    LinuxSandboxSecurityContext,
+    NamespaceOption,
+    PodSandboxConfig,
+    PodSandboxMetadata,
+    RemoveContainerRequest,
+    RemovePodSandboxRequest,
+    RunPodSandboxRequest,
+    StartContainerRequest,
+    StopContainerRequest,
+    StopPodSandboxRequest,
+)
+from fsm.live.workload import WORKLOAD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from containerds import Containerd
+
+pytestmark = pytest.mark.live
+
+POD = PodSandboxConfig(
+    metadata=PodSandboxMetadata(name="pod", uid="test-cri-on-containerd", namespace="test"),
+    linux=LinuxPodSandboxConfig(
+        security_context=LinuxSandboxSecurityContext(namespace_options=NamespaceOption(network=NODE))
+    ),
+)
+SLEEPS = ContainerConfig(
+    metadata=ContainerMetadata(name="sleeps"),
+    image=ImageSpec(image=WORKLOAD),
+    command=["sh", "-c", "trap '' TERM; exec sleep 1000"],
+)
+
+
+def done(answer: CallAnswer) -> CallAnswer:
+    assert ("OK", "") == (answer.code, answer.detail), answer.op
+    return answer
+
+
+@pytest.fixture
+def client(containerd: Containerd) -> Iterator[CriClient]:
+    client, _ = connected(f"unix://{containerd.endpoint}")
+    with client:
+        yield client
+
+
+@pytest.fixture
+def pod(client: CriClient) -> Iterator[str]:
+    """The id of a pod that runs; removed with all that is in it."""
+    number: str = done(client.call("RunPodSandbox", RunPodSandboxRequest(config=POD))).message.pod_sandbox_id
+    try:
+        yield number
+    finally:
+        done(client.call("StopPodSandbox", StopPodSandboxRequest(pod_sandbox_id=number)))
+        done(client.call("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=number)))
+
+
+def started(client: CriClient, pod: str) -> str:
+    """The id of a container that runs in *pod*."""
+    request = CreateContainerRequest(pod_sandbox_id=pod, config=SLEEPS, sandbox_config=POD)
+    number: str = done(client.call("CreateContainer", request)).message.container_id
+    done(client.call("StartContainer", StartContainerRequest(container_id=number)))
+    return number
+
+
+def test_a_daemon_has_a_name_and_a_version(containerd: Containerd) -> None:
+    client, version = connected(f"unix://{containerd.endpoint}")
+    client.close()
+
+    assert "containerd" == version.runtime_name
+    assert version.runtime_version.removeprefix("v").startswith(containerd.version)
+
+
+def test_another_socket_of_a_daemon_is_not_cri(containerd: Containerd) -> None:
+    with pytest.raises(InputError, match=r"containerd\.sock\.ttrpc"):
+        connected(f"unix://{containerd.endpoint}.ttrpc", timeout=2)
+
+
+def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: Containerd, tmp_path: Path) -> None:
+    """Stopping a removed container is answered NOT_FOUND by 1.6.20; its profile says so, and the contract does not."""
+    path = tmp_path / "calls.jsonl"
+    with CallRecording(path) as recording:
+
+        def seen(answer: CallAnswer) -> None:
+            recording.add(
+                answer.op,
+                answer.request,
+                answer.message,
+                start=answer.start,
+                end=answer.end,
+                code=answer.code,
+                detail=answer.detail,
+            )
+
+        client.seen = seen
+        number = started(client, pod)
+        done(client.call("StopContainer", StopContainerRequest(container_id=number)))
+        status = done(client.call("ContainerStatus", ContainerStatusRequest(container_id=number))).message.status
+        done(client.call("RemoveContainer", RemoveContainerRequest(container_id=number)))
+        again = client.call("StopContainer", StopContainerRequest(container_id=number))
+        client.seen = None
+
+    old = containerd.version == "1.6.20"
+    assert (CONTAINER_EXITED, 137) == (status.state, status.exit_code)
+    assert ("NOT_FOUND" if old else "OK") == again.code
+    plain = violations(judge(str(path)))
+    under = violations(judge(str(path), profile=f"containerd-{containerd.version}"))
+    assert (["stop-is-idempotent"] if old else []) == [each.clause for each in plain]
+    assert [] == under
+
+
+def test_events_are_streamed_since_1_7(client: CriClient, pod: str, containerd: Containerd) -> None:
+    """Before, the stream ends at once, and says that there is no such method."""
+    stream = client.events(timeout=20)
+    seen: list[ContainerEventResponse] = []
+    reader = threading.Thread(target=lambda: seen.extend(stream))
+    reader.start()
+    number = started(client, pod)
+    done(client.call("StopContainer", StopContainerRequest(container_id=number)))
+    done(client.call("RemoveContainer", RemoveContainerRequest(container_id=number)))
+    if containerd.version != "1.6.20":
+        client.call("Status")
+    stream.close()
+    reader.join(10)
+
+    kinds = [each.container_event_type for each in seen if each.container_id == number]
+    if containerd.version == "1.6.20":
+        assert ([], "UNIMPLEMENTED") == (kinds, stream.code)
+    else:
+        assert kinds
+        assert sorted(kinds) == kinds
+
+
+def test_a_daemon_that_is_killed_in_mid_call_is_unavailable(
+    client: CriClient, pod: str, containerd: Containerd
+) -> None:
+    """And after it was started again, the container is as it was."""
+    number = started(client, pod)
+    answers: list[CallAnswer] = []
+    request = StopContainerRequest(container_id=number, timeout=60)
+    caller = threading.Thread(target=lambda: answers.append(client.call("StopContainer", request, timeout=30)))
+    caller.start()
+    caller.join(0.3)
+    assert not answers
+    containerd.kill()
+    caller.join(30)
+    with connected(f"unix://{containerd.endpoint}")[0] as again:
+        status = done(again.call("ContainerStatus", ContainerStatusRequest(container_id=number))).message.status
+        done(again.call("StopContainer", StopContainerRequest(container_id=number)))
+
+    assert ["UNAVAILABLE"] == [each.code for each in answers]
+    assert number == status.id
