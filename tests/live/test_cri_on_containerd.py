@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from called import done, running_pod, started
 from judged import violations
 
 from fsm.errors import InputError
@@ -14,26 +15,11 @@ from fsm.live.call_recording import CallRecording
 from fsm.live.cri_client import CallAnswer, CriClient, connected
 from fsm.live.cri_pb2 import (
     CONTAINER_EXITED,
-    NODE,
-    ContainerConfig,
     ContainerEventResponse,
-    ContainerMetadata,
     ContainerStatusRequest,
-    CreateContainerRequest,
-    ImageSpec,
-    LinuxPodSandboxConfig,
-    LinuxSandboxSecurityContext,
-    NamespaceOption,
-    PodSandboxConfig,
-    PodSandboxMetadata,
     RemoveContainerRequest,
-    RemovePodSandboxRequest,
-    RunPodSandboxRequest,
-    StartContainerRequest,
     StopContainerRequest,
-    StopPodSandboxRequest,
 )
-from fsm.live.workload import WORKLOAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,23 +28,6 @@ if TYPE_CHECKING:
     from containerds import Containerd
 
 pytestmark = pytest.mark.live
-
-POD = PodSandboxConfig(
-    metadata=PodSandboxMetadata(name="pod", uid="test-cri-on-containerd", namespace="test"),
-    linux=LinuxPodSandboxConfig(
-        security_context=LinuxSandboxSecurityContext(namespace_options=NamespaceOption(network=NODE))
-    ),
-)
-SLEEPS = ContainerConfig(
-    metadata=ContainerMetadata(name="sleeps"),
-    image=ImageSpec(image=WORKLOAD),
-    command=["sh", "-c", "trap '' TERM; exec sleep 1000"],
-)
-
-
-def done(answer: CallAnswer) -> CallAnswer:
-    assert ("OK", "") == (answer.code, answer.detail), answer.op
-    return answer
 
 
 @pytest.fixture
@@ -70,21 +39,8 @@ def client(containerd: Containerd) -> Iterator[CriClient]:
 
 @pytest.fixture
 def pod(client: CriClient) -> Iterator[str]:
-    """The id of a pod that runs; removed with all that is in it."""
-    number: str = done(client.call("RunPodSandbox", RunPodSandboxRequest(config=POD))).message.pod_sandbox_id
-    try:
+    with running_pod(client) as number:
         yield number
-    finally:
-        done(client.call("StopPodSandbox", StopPodSandboxRequest(pod_sandbox_id=number)))
-        done(client.call("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=number)))
-
-
-def started(client: CriClient, pod: str) -> str:
-    """The id of a container that runs in *pod*."""
-    request = CreateContainerRequest(pod_sandbox_id=pod, config=SLEEPS, sandbox_config=POD)
-    number: str = done(client.call("CreateContainer", request)).message.container_id
-    done(client.call("StartContainer", StartContainerRequest(container_id=number)))
-    return number
 
 
 def test_a_daemon_has_a_name_and_a_version(containerd: Containerd) -> None:

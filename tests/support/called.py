@@ -1,0 +1,73 @@
+"""A pod and a container of a real runtime, made and removed by calls of CRI."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from fsm.live.cri_client import CallAnswer, CriClient
+from fsm.live.cri_pb2 import (
+    NODE,
+    ContainerConfig,
+    ContainerMetadata,
+    CreateContainerRequest,
+    ImageSpec,
+    LinuxPodSandboxConfig,
+    LinuxSandboxSecurityContext,
+    NamespaceOption,
+    PodSandboxConfig,
+    PodSandboxMetadata,
+    RemoveContainerRequest,
+    RemovePodSandboxRequest,
+    RunPodSandboxRequest,
+    StartContainerRequest,
+    StopContainerRequest,
+    StopPodSandboxRequest,
+)
+from fsm.live.workload import WORKLOAD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+POD: Final = PodSandboxConfig(
+    metadata=PodSandboxMetadata(name="pod", uid="test-cri-on-containerd", namespace="test"),
+    linux=LinuxPodSandboxConfig(
+        security_context=LinuxSandboxSecurityContext(namespace_options=NamespaceOption(network=NODE))
+    ),
+)
+SLEEPS: Final = ContainerConfig(
+    metadata=ContainerMetadata(name="sleeps"),
+    image=ImageSpec(image=WORKLOAD),
+    command=["sh", "-c", "trap '' TERM; exec sleep 1000"],
+)
+
+
+def done(answer: CallAnswer) -> CallAnswer:
+    """*answer*, which has to be a success."""
+    assert ("OK", "") == (answer.code, answer.detail), answer.op
+    return answer
+
+
+@contextmanager
+def running_pod(client: CriClient) -> Iterator[str]:
+    """The id of a pod that runs; removed with all that is in it."""
+    number: str = done(client.call("RunPodSandbox", RunPodSandboxRequest(config=POD))).message.pod_sandbox_id
+    try:
+        yield number
+    finally:
+        done(client.call("StopPodSandbox", StopPodSandboxRequest(pod_sandbox_id=number)))
+        done(client.call("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=number)))
+
+
+def started(client: CriClient, pod: str) -> str:
+    """The id of a container that runs in *pod*."""
+    request = CreateContainerRequest(pod_sandbox_id=pod, config=SLEEPS, sandbox_config=POD)
+    number: str = done(client.call("CreateContainer", request)).message.container_id
+    done(client.call("StartContainer", StartContainerRequest(container_id=number)))
+    return number
+
+
+def ended(client: CriClient, number: str) -> None:
+    """Stop the container *number*, and remove it."""
+    done(client.call("StopContainer", StopContainerRequest(container_id=number)))
+    done(client.call("RemoveContainer", RemoveContainerRequest(container_id=number)))
