@@ -28,6 +28,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "mutate": "Find out which mistakes in a model its properties would notice.",
     "diff": "Show what two lifecycles differ in: models, or drawings in comments and documents.",
     "draw": "Draw models, or write them as tables.",
+    "serve": "Serve the reference implementation as a container runtime.",
     "list": "List the models.",
     "show": "Show a model: what each event does in each state, and why.",
     "simulate": "Write a trace that a model could have made.",

@@ -61,6 +61,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
         "test models/door.toml --against model:models/door.toml --examples 1",
         "findings event-backoff",
         "record --nri unix:///nowhere/nri.sock",
+        "serve --cri unix:///nowhere/cri.sock",
         "mutate models/door.toml",
         "diff cri-pod nri-pod",
         "draw cri-pod --to md",

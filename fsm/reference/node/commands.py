@@ -33,8 +33,9 @@ SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 15}
 class Script:
     """A command runs for ``seconds``, writes ``output`` and ends with ``code``.
 
-    ``on_term`` is its code after SIGTERM, ``None`` if it ignores that; ``kills`` the signal that it sends to the first
-    process of its container, 0 if it sends none.
+    First it reads a line of the file ``reads``, if that is not empty, and ends with the number that it has read if it
+    ends ``as_read``.  ``on_term`` is its code after SIGTERM, ``None`` if it ignores that; ``kills`` the signal that it
+    sends to the first process of its container, 0 if it sends none.
     """
 
     seconds: float = 0.0
@@ -42,6 +43,8 @@ class Script:
     output: str = ""
     on_term: int | None = TERMINATED
     kills: int = 0
+    reads: str = ""
+    as_read: bool = False
 
 
 def script(command: Sequence[str]) -> Script:
@@ -113,14 +116,25 @@ def _signal(options: Sequence[str]) -> int:
 
 
 def _line(text: str) -> Script:
-    """What a shell does with *text*: commands one after the other, with ``&&``, ``||``, ``exec``, ``trap`` and ``while true``."""
-    done = Script()
-    for joint, words in _commands(text):
+    """What a shell does with *text*: commands one after the other, with ``&&``, ``||``, ``exec``, ``trap`` and ``while true``.
+
+    One that reads a line ignores SIGTERM, as the first process of a container does.
+
+    >>> waits = script(["sh", "-c", "read code < /shared/pipe; exit $code"])
+    >>> waits.reads, waits.as_read, waits.on_term
+    ('/shared/pipe', True, None)
+    """
+    done, variable = Script(), ""
+    for joint, words, source in _commands(text):
         if (joint == "&&" and done.code) or (joint == "||" and not done.code):
             continue
         match words:
             case ["while", "true" | ":" | "sleep", *_] | ["until", "false", *_]:
                 return replace(done, seconds=inf)
+            case ["read", name] if source:
+                done, variable = replace(done, reads=source, on_term=None), name
+            case ["exit", word] if variable and word == f"${variable}":
+                done = replace(done, as_read=True)
             case ["trap", "", *_]:
                 done = replace(done, on_term=None)
             case ["trap", action, *_]:
@@ -146,25 +160,26 @@ def _after(done: Script, words: Sequence[str]) -> Script:
     )
 
 
-def _commands(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Each command of a line with what joins it to the one before; redirections are left out."""
+def _commands(text: str) -> Iterator[tuple[str, list[str], str]]:
+    """Each command of a line, with what joins it to the one before and the file that it reads; output goes nowhere else."""
     lexer = shlex.shlex(text.replace("\n", ";"), posix=True, punctuation_chars=";&|<>")
     lexer.whitespace_split = True
-    joint, words, skip = ";", list[str](), False
+    joint, words, source, redirected = ";", list[str](), "", ""
     try:
         tokens = list(lexer)
     except ValueError:
         tokens = ["exit", "2"]
     for each in tokens:
-        if skip:
-            skip = False
+        if redirected:
+            source = each if redirected == "<" else source
+            redirected = ""
         elif set(each) <= set("<>&") and set(each) & set("<>"):
-            skip = True
+            redirected = each
         elif each and set(each) <= set(";&|"):
             if words:
-                yield joint, words
-            joint, words = each, []
+                yield joint, words, source
+            joint, words, source = each, [], ""
         else:
             words.append(each)
     if words:
-        yield joint, words
+        yield joint, words, source

@@ -184,6 +184,16 @@ class NodeContainers(Containers):
             found.world.refusal = ""
         return found
 
+    def reopen_log(self, given: str) -> None:
+        """Write on to a new file at the path of the log."""
+        found, refusal = self.find(given, "reopen-log"), ""
+        if found.shows == RUNNING:
+            try:
+                found.plan.command.write("")
+            except WorldError as error:
+                refusal = f"failed to reopen container log: {error}"
+        self.use("reopen-log", given, refusal)
+
     async def execute(self, given: str, words: tuple[str, ...], limit: float) -> Executed:
         """Run a command in a container and wait for it, *limit* seconds at most, or as long as it takes if that is 0."""
         found = self.find(given, "exec-sync")

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from itertools import count
 from pathlib import Path
@@ -14,7 +14,6 @@ from fsm.reference.clock import Clock
 from fsm.reference.container.container import MACHINE as CONTAINERS
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, is_noop
 from fsm.reference.events.queue import EventQueue
-from fsm.reference.node.commands import script
 from fsm.reference.node.error_words import of_pod
 from fsm.reference.node.images import Images
 from fsm.reference.node.node_containers import ContainerPlan, NodeContainer, NodeContainers
@@ -36,6 +35,8 @@ T = TypeVar("T")
 
 NETWORK: Final = IPv4Network("10.88.0.0/16")
 FIRST_PID: Final = 1_000
+HANDLERS: Final = frozenset({"", "runc"})
+"""The runtime handlers that a pod may ask for; all are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +201,9 @@ class ServedNode(PodObserver):
     async def create_container(self, given: str, plan: ContainerPlan) -> str:
         """Create a container in the pod *given*; its id."""
         pod = self.find_pod(given, "create-container")
-        made = list[str]()
+        folder, made = self.plans[pod].log_folder if pod in self.plans else "", list[str]()
+        if folder and plan.log_path:
+            plan = replace(plan, command=replace(plan.command, log=f"{folder}/{plan.log_path}"))
 
         async def create() -> None:
             if self.images.find(plan.image) is None:
@@ -213,7 +216,10 @@ class ServedNode(PodObserver):
         return made[0]
 
     async def runs(self, _pod: str) -> None:
-        self.plans[_pod] = self._plan_of(_pod)
+        plan = self._plan_of(_pod)
+        if plan.runtime_handler not in HANDLERS:
+            raise WorldError(f'failed to get sandbox runtime: no runtime for "{plan.runtime_handler}" is configured')
+        self.plans[_pod] = plan
         try:
             await self.relays.tell("run-pod-sandbox", self._told(_pod))
         except WorldError as error:
@@ -251,10 +257,10 @@ class ServedNode(PodObserver):
         if self.processes:
             return ChildProcess(command)
         try:
-            plan = script(command.words)
+            command.prepare()
+            return SimulatedProcess(command, next(self._pids), self.clock)
         except WorldError as error:
-            raise WorldError(f"failed to create containerd task: failed to create shim task: {error}") from error
-        return SimulatedProcess(plan, next(self._pids), self.clock)
+            raise WorldError(f"failed to create containerd task: {error}") from error
 
     def _pod_exited(self, pod: str) -> None:
         if pod in self.plans:

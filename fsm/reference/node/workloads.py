@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.resources import files
 from math import inf
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import Final, Protocol
 from fsm.reference.clock import Clock
 from fsm.reference.container.world import KILLED, Exit, NoTaskError, SimulatedWorld, Task
 from fsm.reference.driven import WorldError
-from fsm.reference.node.commands import Script, script
+from fsm.reference.node.commands import script
 from fsm.reference.sandbox.processes import SIGNALLED, Processes, process_end
 
 TERM_GRACE: Final = "0"
@@ -27,11 +29,46 @@ TERM_GRACE: Final = "0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command with its surroundings; ``folder`` is empty for the default one."""
+    """A command with its surroundings; ``folder`` and ``log`` are empty for the default one, and for none.
+
+    ``mounts`` are paths in the container, each with the one of this machine that is there.
+    """
 
     words: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     folder: str = ""
+    log: str = ""
+    mounts: tuple[tuple[str, str], ...] = ()
+
+    def here(self, inside: str) -> str:
+        """The path of this machine that is *inside* the container, which may be within other text.
+
+        >>> Command(mounts=(("/in", "/tmp/out"),)).here("read a < /in/pipe")
+        'read a < /tmp/out/pipe'
+        """
+        for path, own in self.mounts:
+            inside = re.sub(rf"(?<![\w/.-]){re.escape(path)}(?![\w.-])", lambda _, own=own: own, inside)  # type: ignore[misc]  # mypy loses the lambda's default
+        return inside
+
+    def prepare(self) -> None:
+        """Begin the log; raises :class:`~fsm.reference.driven.WorldError` if that fails, or a mounted path is gone."""
+        for _, own in self.mounts:
+            if not Path(own).exists():
+                raise WorldError(f"failed to create shim task: error mounting {own!r}: no such file or directory")
+        self.write("")
+
+    def write(self, output: str) -> None:
+        """Write *output* to the log as CRI has it, which is made if it is not there; raises as :meth:`prepare`."""
+        now = datetime.now(UTC).isoformat()
+        lines = "".join(f"{now} stdout F {line}\n" for line in output.splitlines())
+        try:
+            if self.log:
+                with Path(self.log).open("a", encoding="utf-8") as file:
+                    file.write(lines)
+        except OSError as error:
+            raise WorldError(
+                f"failed to open log file {self.log!r}: {(error.strerror or str(error)).lower()}"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +98,17 @@ class Workload(Protocol):
 
 
 class SimulatedProcess:
-    """What *plan* says happens, by *clock*."""
+    """What *command* would do happens, by *clock*.
 
-    def __init__(self, plan: Script, pid: int, clock: Clock) -> None:
+    Raises :class:`~fsm.reference.driven.WorldError` if there is no such command.
+    """
+
+    def __init__(self, command: Command, pid: int, clock: Clock) -> None:
         self.pid = pid
         self.exit: Exit | None = None
-        self._plan = plan
+        self._plan = script(command.words)
+        self._command = command
+        command.write(self._plan.output)
         self._clock = clock
         self._over = asyncio.Event()
         self._timer = asyncio.create_task(self._run())
@@ -94,15 +136,49 @@ class SimulatedProcess:
         return Executed(code=plan.code, output=plan.output.encode())
 
     async def _run(self) -> None:
+        code = self._plan.code
+        if self._plan.reads:
+            said = await _line_of(self._command.here(self._plan.reads))
+            code = _number(said) if self._plan.as_read else code
         if self._plan.seconds < inf:
             await self._clock.sleep(self._plan.seconds)
-            self._end(self._plan.code)
+            self._end(code)
 
     def _end(self, code: int) -> None:
         if self.exit is None:
             self.exit = Exit(code, time.time_ns())
             self._over.set()
             self._timer.cancel()
+
+
+async def _line_of(path: str) -> bytes:
+    """The first line of a file, or of what is written to a pipe; ``-`` if it cannot be read."""
+    loop, readable, said = asyncio.get_running_loop(), asyncio.Event(), b""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return b"-"
+    try:
+        with suppress(PermissionError):  # of a file that is always readable
+            loop.add_reader(file, readable.set)
+            await readable.wait()
+        while True:
+            with suppress(BlockingIOError):
+                part = os.read(file, 1024)
+                said += part
+                if not part or b"\n" in said:
+                    return said.partition(b"\n")[0]
+            readable.clear()
+            await readable.wait()
+    finally:
+        loop.remove_reader(file)
+        os.close(file)
+
+
+def _number(said: bytes) -> int:
+    """The exit code of a shell that was told to exit with what it has read."""
+    word = said.strip()
+    return int(word) & 255 if word.isdigit() else 2 if word else 0
 
 
 class ChildProcess:
@@ -113,6 +189,7 @@ class ChildProcess:
 
     def __init__(self, command: Command) -> None:
         arguments = _runnable(command)
+        command.prepare()
         text = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
         own = [sys.executable, "-I", "-S", "-c", text, str(os.getpid()), TERM_GRACE]
         try:
@@ -173,11 +250,11 @@ def _kills_first(words: Sequence[str]) -> bool:
 
 
 def _runnable(command: Command) -> list[str]:
-    name = command.words[0] if command.words else "sleep"
+    name = command.here(command.words[0]) if command.words else "sleep"
     path = which(name, path=dict(command.environment).get("PATH", os.environ.get("PATH")))
     if path is None:
         raise WorldError(f'exec: "{name}": no such file or directory')
-    return [path, *command.words[1:]] if command.words else [path, "infinity"]
+    return [path, *map(command.here, command.words[1:])] if command.words else [path, "infinity"]
 
 
 def _environment(command: Command) -> Mapping[str, str]:

@@ -1,0 +1,64 @@
+"""``fsm serve``: the reference implementation as a container runtime."""
+
+import asyncio
+from os import W_OK, access
+from pathlib import Path
+
+import click
+
+from fsm.cli.options import of_one, profile_option
+from fsm.errors import refused
+from fsm.interruption import INTERRUPTION
+from fsm.library import load
+from fsm.scratch import ScratchFolder
+
+MACHINES = ("container-status", "pod-sandbox", "sandbox-controller", "nri-container", "nri-pod")
+"""The machines that a profile may be of."""
+
+MEMORY = "/dev/shm"  # noqa: S108  (names in it are random)
+
+
+@click.command("serve")
+@click.option(
+    "--cri", "address", required=True, metavar="ADDRESS", help="The socket to serve, such as unix:///run/fsm.sock."
+)
+@profile_option("Deviate as this profile says; a client has to cope with that.")
+@click.option("--processes", is_flag=True, help="Run the commands of containers as processes of this machine, as you.")
+def command(address: str, profile: str | None, processes: bool) -> int:  # noqa: FBT001  (click passes it by name)
+    """Serve the reference implementation as a CRI runtime, for crictl, the kubelet or your own client.
+
+    Its containers are simulated: 'sleep 5' ends after five seconds, 'exit 3' at once with code 3, and what is not among
+    a few known commands cannot be started. Nothing is kept when it ends, by Ctrl-C or SIGTERM.
+
+    \b
+    fsm serve --cri unix:///tmp/fsm.sock
+    crictl -r unix:///tmp/fsm.sock ps -a
+    fsm serve --cri unix:///tmp/fsm.sock --profile containerd-1.6
+    """
+    profiles = [each for each in (profile or "").split("+") if each]
+    of_one(profiles, [load(each).profiles for each in MACHINES])
+    try:
+        from fsm.live.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"grpc", "google"}:
+            raise
+        raise refused("fsm serve", "FSM601", f"needs {error.name}", "pip install 'container-fsm[live]'") from error
+    from fsm.reference.node.node_service import ServedNode  # noqa: PLC0415  (so that --help does not wait for it)
+
+    async def serve() -> None:
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+        def end() -> None:
+            loop.call_soon_threadsafe(over.set)
+
+        with (
+            INTERRUPTION.ends(end),
+            ScratchFolder(MEMORY if access(MEMORY, W_OK) else None) as folder,
+        ):
+            node = ServedNode(Path(folder), profile=profile or "", processes=processes)
+            async with serving(address, node):
+                click.echo(f"serving CRI at {address}", err=True)
+                await over.wait()
+
+    asyncio.run(serve())
+    return 0

@@ -1,0 +1,347 @@
+"""The reference node as a CRI server on a Unix socket: every method of the two services that it has an answer to.
+
+Errors have the gRPC code that the machines reply, and containerd's words.  Methods without an answer are UNIMPLEMENTED.
+"""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from importlib.metadata import version
+from secrets import token_urlsafe
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import Message
+
+from fsm.live import cri_pb2 as cri
+from fsm.live import node_messages
+from fsm.live.cri_methods import METHODS
+from fsm.live.listening import listening
+from fsm.live.sockets import target
+from fsm.recordings.error_texts import capitals
+from fsm.reference.driven import CallError
+from fsm.reference.events.queue import QueueShutError
+from fsm.reference.node.node_containers import NodeContainer
+from fsm.reference.node.node_service import NodeEvent, ServedNode
+from fsm.reference.node.short_ids import AmbiguousIdError, full_id
+
+NAME: Final = "fsm"
+API: Final = "v1"
+STREAMS: Final = "http://127.0.0.1:1"
+"""Where the streams of exec, attach and port-forward would be: nothing listens there."""
+GRACE: Final = 1.0
+"""Seconds in which calls in progress may come to their end when the server does."""
+
+OPTIONS: Final = (("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", 64 << 20))
+
+CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for each in grpc.StatusCode}
+
+
+class CriServer:
+    """Answers calls of CRI with what *node* does."""
+
+    def __init__(self, node: ServedNode) -> None:
+        self.node = node
+        self.answers: Mapping[str, Callable[[Any], Awaitable[Message]]] = {
+            "Version": self._version,
+            "Status": self._status,
+            "RuntimeConfig": self._runtime_config,
+            "UpdateRuntimeConfig": self._update_runtime_config,
+            "RunPodSandbox": self._run_pod,
+            "StopPodSandbox": self._stop_pod,
+            "RemovePodSandbox": self._remove_pod,
+            "PodSandboxStatus": self._pod_status,
+            "ListPodSandbox": self._list_pods,
+            "UpdatePodSandboxResources": self._update_pod,
+            "PortForward": self._port_forward,
+            "CreateContainer": self._create_container,
+            "StartContainer": self._start_container,
+            "StopContainer": self._stop_container,
+            "RemoveContainer": self._remove_container,
+            "ListContainers": self._list_containers,
+            "ContainerStatus": self._container_status,
+            "ContainerStats": self._container_stats,
+            "ListContainerStats": self._list_stats,
+            "UpdateContainerResources": self._update_container,
+            "ReopenContainerLog": self._reopen_log,
+            "ExecSync": self._exec_sync,
+            "Exec": self._exec,
+            "Attach": self._attach,
+            "CheckpointContainer": self._checkpoint,
+            "ListImages": self._list_images,
+            "ImageStatus": self._image_status,
+            "PullImage": self._pull_image,
+            "RemoveImage": self._remove_image,
+            "ImageFsInfo": self._image_fs_info,
+        }
+
+    def handlers(self) -> list[grpc.GenericRpcHandler]:
+        """The handlers of both services, for a server on the event loop."""
+        services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
+        for method in METHODS.values():
+            handlers = services.setdefault(method.path.split("/")[1], {})
+            if method.name == "GetContainerEvents":
+                handlers[method.name] = grpc.unary_stream_rpc_method_handler(
+                    self._events,
+                    request_deserializer=method.request.FromString,
+                    response_serializer=method.response.SerializeToString,
+                )
+            elif method.name in self.answers:
+                handlers[method.name] = grpc.unary_unary_rpc_method_handler(
+                    _answering(self.answers[method.name]),
+                    request_deserializer=method.request.FromString,
+                    response_serializer=method.response.SerializeToString,
+                )
+        return [grpc.method_handlers_generic_handler(*each) for each in services.items()]
+
+    # -- the runtime ---------------------------------------------------------
+
+    async def _version(self, _request: cri.VersionRequest) -> cri.VersionResponse:
+        own = version("container-fsm")
+        return cri.VersionResponse(version="0.1.0", runtime_name=NAME, runtime_version=own, runtime_api_version=API)
+
+    async def _status(self, _request: cri.StatusRequest) -> cri.StatusResponse:
+        ready = [cri.RuntimeCondition(type=each, status=True) for each in ("RuntimeReady", "NetworkReady")]
+        return cri.StatusResponse(status=cri.RuntimeStatus(conditions=ready))
+
+    async def _runtime_config(self, _request: cri.RuntimeConfigRequest) -> cri.RuntimeConfigResponse:
+        return cri.RuntimeConfigResponse(linux=cri.LinuxRuntimeConfiguration(cgroup_driver=cri.CGROUPFS))
+
+    async def _update_runtime_config(self, _request: cri.UpdateRuntimeConfigRequest) -> cri.UpdateRuntimeConfigResponse:
+        return cri.UpdateRuntimeConfigResponse()
+
+    async def _events(
+        self, _request: cri.GetEventsRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> AsyncIterator[cri.ContainerEventResponse]:
+        try:
+            subscription = self.node.events.subscribe()
+        except QueueShutError as error:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+        try:
+            await context.send_initial_metadata(())  # from here on the caller misses nothing
+            async for each in subscription:
+                yield self._event(each)
+        finally:
+            subscription.close()
+
+    def _event(self, seen: NodeEvent) -> cri.ContainerEventResponse:
+        pod = None
+        with suppress(CallError):
+            pod = node_messages.pod_status(*self.node.pod_status(seen.pod))
+        statuses = [self._one_status(each) for each in self.node.containers.of(seen.pod)]
+        return node_messages.event(seen, pod, statuses)
+
+    # -- pods ----------------------------------------------------------------
+
+    async def _run_pod(self, request: cri.RunPodSandboxRequest) -> cri.RunPodSandboxResponse:
+        if not request.config.HasField("metadata"):
+            raise CallError("run", "UNKNOWN", "sandbox config must include metadata")
+        plan = node_messages.pod_plan(request.config, request.runtime_handler)
+        return cri.RunPodSandboxResponse(pod_sandbox_id=await self.node.run_pod(plan))
+
+    async def _stop_pod(self, request: cri.StopPodSandboxRequest) -> cri.StopPodSandboxResponse:
+        await self.node.stop_pod(request.pod_sandbox_id)
+        return cri.StopPodSandboxResponse()
+
+    async def _remove_pod(self, request: cri.RemovePodSandboxRequest) -> cri.RemovePodSandboxResponse:
+        await self.node.remove_pod(request.pod_sandbox_id)
+        return cri.RemovePodSandboxResponse()
+
+    async def _pod_status(self, request: cri.PodSandboxStatusRequest) -> cri.PodSandboxStatusResponse:
+        plan, status = self.node.pod_status(request.pod_sandbox_id)
+        return cri.PodSandboxStatusResponse(
+            status=node_messages.pod_status(plan, status),
+            containers_statuses=[self._one_status(each) for each in self.node.containers.of(status.id)],
+            timestamp=time.time_ns(),
+        )
+
+    async def _list_pods(self, request: cri.ListPodSandboxRequest) -> cri.ListPodSandboxResponse:
+        wanted = request.filter
+        identity = _whole(wanted.id, self.node.pods())
+        found = [node_messages.listed_pod(*self.node.pod_status(each)) for each in self.node.pods()]
+        return cri.ListPodSandboxResponse(
+            items=[
+                each
+                for each in found
+                if (not identity or each.id == identity)
+                and (not wanted.HasField("state") or each.state == wanted.state.state)
+                and node_messages.selected(each.labels, wanted.label_selector)
+            ]
+        )
+
+    async def _update_pod(self, request: cri.UpdatePodSandboxResourcesRequest) -> cri.UpdatePodSandboxResourcesResponse:
+        await self.node.update_pod(request.pod_sandbox_id, node_messages.limits(request.resources))
+        return cri.UpdatePodSandboxResourcesResponse()
+
+    async def _port_forward(self, request: cri.PortForwardRequest) -> cri.PortForwardResponse:
+        self.node.forward(request.pod_sandbox_id)
+        return cri.PortForwardResponse(url=_url("portforward"))
+
+    # -- containers ----------------------------------------------------------
+
+    async def _create_container(self, request: cri.CreateContainerRequest) -> cri.CreateContainerResponse:
+        if not request.config.HasField("metadata"):
+            raise CallError("create", "UNKNOWN", "container config must include metadata")
+        plan = node_messages.container_plan(request.config)
+        stored = self.node.images.find(plan.image)
+        plan = replace(plan, image_id=stored.id if stored else "")
+        return cri.CreateContainerResponse(container_id=await self.node.create_container(request.pod_sandbox_id, plan))
+
+    async def _start_container(self, request: cri.StartContainerRequest) -> cri.StartContainerResponse:
+        await self.node.containers.start(request.container_id)
+        return cri.StartContainerResponse()
+
+    async def _stop_container(self, request: cri.StopContainerRequest) -> cri.StopContainerResponse:
+        await self.node.containers.halt(request.container_id, request.timeout)
+        return cri.StopContainerResponse()
+
+    async def _remove_container(self, request: cri.RemoveContainerRequest) -> cri.RemoveContainerResponse:
+        await self.node.containers.discard(request.container_id)
+        return cri.RemoveContainerResponse()
+
+    async def _list_containers(self, request: cri.ListContainersRequest) -> cri.ListContainersResponse:
+        wanted = request.filter
+        identity = _whole(wanted.id, self.node.containers.store)
+        pod = _whole(wanted.pod_sandbox_id, self.node.pods())
+        found = [node_messages.listed_container(each) for each in self.node.containers.store.values()]
+        return cri.ListContainersResponse(
+            containers=[
+                each
+                for each in found
+                if (not identity or each.id == identity)
+                and (not pod or each.pod_sandbox_id == pod)
+                and (not wanted.HasField("state") or each.state == wanted.state.state)
+                and node_messages.selected(each.labels, wanted.label_selector)
+            ]
+        )
+
+    async def _container_status(self, request: cri.ContainerStatusRequest) -> cri.ContainerStatusResponse:
+        found, _ = self.node.containers.status(request.container_id)
+        return cri.ContainerStatusResponse(status=self._one_status(found))
+
+    def _one_status(self, found: NodeContainer) -> cri.ContainerStatus:
+        return node_messages.container_status(found, found.status())
+
+    async def _container_stats(self, request: cri.ContainerStatsRequest) -> cri.ContainerStatsResponse:
+        found = self.node.containers.use("stats", request.container_id)
+        return cri.ContainerStatsResponse(stats=node_messages.stats(found, time.time_ns()))
+
+    async def _list_stats(self, request: cri.ListContainerStatsRequest) -> cri.ListContainerStatsResponse:
+        wanted = request.filter
+        identity = _whole(wanted.id, self.node.containers.store)
+        pod = _whole(wanted.pod_sandbox_id, self.node.pods())
+        return cri.ListContainerStatsResponse(
+            stats=[
+                node_messages.stats(each, time.time_ns())
+                for each in self.node.containers.store.values()
+                if each.shows == "CONTAINER_RUNNING"
+                and (not identity or each.id == identity)
+                and (not pod or each.pod.id == pod)
+                and node_messages.selected(each.plan.labels, wanted.label_selector)
+            ]
+        )
+
+    async def _update_container(
+        self, request: cri.UpdateContainerResourcesRequest
+    ) -> cri.UpdateContainerResourcesResponse:
+        await self.node.containers.update(request.container_id, node_messages.limits(request.linux))
+        return cri.UpdateContainerResourcesResponse()
+
+    async def _reopen_log(self, request: cri.ReopenContainerLogRequest) -> cri.ReopenContainerLogResponse:
+        self.node.containers.reopen_log(request.container_id)
+        return cri.ReopenContainerLogResponse()
+
+    async def _exec_sync(self, request: cri.ExecSyncRequest) -> cri.ExecSyncResponse:
+        done = await self.node.containers.execute(request.container_id, tuple(request.cmd), request.timeout)
+        return cri.ExecSyncResponse(stdout=done.output, stderr=done.errors, exit_code=done.code)
+
+    async def _exec(self, request: cri.ExecRequest) -> cri.ExecResponse:
+        self.node.containers.use("exec", request.container_id, _unusable(request))
+        return cri.ExecResponse(url=_url("exec"))
+
+    async def _attach(self, request: cri.AttachRequest) -> cri.AttachResponse:
+        self.node.containers.use("attach", request.container_id, _unusable(request))
+        return cri.AttachResponse(url=_url("attach"))
+
+    async def _checkpoint(self, request: cri.CheckpointContainerRequest) -> cri.CheckpointContainerResponse:
+        self.node.containers.use("checkpoint", request.container_id, "there is no CRIU here")
+        return cri.CheckpointContainerResponse()
+
+    # -- images --------------------------------------------------------------
+
+    async def _list_images(self, request: cri.ListImagesRequest) -> cri.ListImagesResponse:
+        wanted = request.filter.image.image
+        found = self.node.images.find(wanted) if wanted else None
+        stored = ([found] if found else []) if wanted else self.node.images.list()
+        return cri.ListImagesResponse(images=map(node_messages.image, stored))
+
+    async def _image_status(self, request: cri.ImageStatusRequest) -> cri.ImageStatusResponse:
+        found = self.node.images.find(request.image.image)
+        return cri.ImageStatusResponse(image=node_messages.image(found) if found else None)
+
+    async def _pull_image(self, request: cri.PullImageRequest) -> cri.PullImageResponse:
+        if not request.image.image:
+            raise CallError("pull", "INVALID_ARGUMENT", "no image is named")
+        return cri.PullImageResponse(image_ref=self.node.images.pull(request.image.image).id)
+
+    async def _remove_image(self, request: cri.RemoveImageRequest) -> cri.RemoveImageResponse:
+        self.node.images.remove(request.image.image)
+        return cri.RemoveImageResponse()
+
+    async def _image_fs_info(self, _request: cri.ImageFsInfoRequest) -> cri.ImageFsInfoResponse:
+        stored = self.node.images.list()
+        usage = cri.FilesystemUsage(
+            timestamp=time.time_ns(),
+            fs_id=cri.FilesystemIdentifier(mountpoint="/"),
+            used_bytes=cri.UInt64Value(value=sum(each.size for each in stored)),
+            inodes_used=cri.UInt64Value(value=len(stored)),
+        )
+        return cri.ImageFsInfoResponse(image_filesystems=[usage], container_filesystems=[usage])
+
+
+def _answering(
+    answer: Callable[[Any], Awaitable[Message]],
+) -> Callable[[Any, grpc.aio.ServicerContext[Any, Any]], Awaitable[Message]]:
+    async def answered(request: object, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
+        try:
+            return await answer(request)
+        except CallError as error:
+            await context.abort(CODES.get(error.code, grpc.StatusCode.UNKNOWN), error.why)
+
+    return answered
+
+
+def _unusable(request: cri.ExecRequest | cri.AttachRequest) -> str:
+    """Why there can be no such stream; empty if there can be."""
+    return "" if request.stdin or request.stdout or request.stderr else "one of stdin, stdout, or stderr must be set"
+
+
+def _url(kind: str) -> str:
+    return f"{STREAMS}/{kind}/{token_urlsafe(6)}"
+
+
+def _whole(given: str, known: Mapping[str, object]) -> str:
+    """The id that *given* stands for; *given* itself if it stands for none, or for several."""
+    try:
+        return full_id(given, known)
+    except AmbiguousIdError:
+        return given
+
+
+@asynccontextmanager
+async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
+    """Serve *node* at *address*, on a socket that only this user may use, and end all that runs there when that ends.
+
+    Raises :class:`InputError` if there can be no such socket, as :func:`~fsm.live.listening.listening` does.
+    """
+    server = grpc.aio.server(options=OPTIONS)
+    server.add_generic_rpc_handlers(CriServer(node).handlers())
+    with listening(address, lambda: server.add_insecure_port(target(address))):
+        async with node:
+            await server.start()
+            try:
+                yield
+            finally:
+                node.events.shutdown()
+                await server.stop(GRACE)
