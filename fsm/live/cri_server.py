@@ -5,7 +5,7 @@ Errors have the gRPC code that the machines reply, and containerd's words.  Meth
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from secrets import token_urlsafe
@@ -22,8 +22,7 @@ from fsm.live.sockets import target
 from fsm.recordings.error_texts import capitals
 from fsm.reference.driven import CallError
 from fsm.reference.events.queue import QueueShutError
-from fsm.reference.node.node_containers import NodeContainer
-from fsm.reference.node.node_service import NodeEvent, ServedNode
+from fsm.reference.node.node_service import ServedNode
 from fsm.reference.node.short_ids import AmbiguousIdError, full_id
 
 NAME: Final = "fsm"
@@ -121,16 +120,9 @@ class CriServer:
         try:
             await context.send_initial_metadata(())  # from here on the caller misses nothing
             async for each in subscription:
-                yield self._event(each)
+                yield node_messages.event(each)
         finally:
             subscription.close()
-
-    def _event(self, seen: NodeEvent) -> cri.ContainerEventResponse:
-        pod = None
-        with suppress(CallError):
-            pod = node_messages.pod_status(*self.node.pod_status(seen.pod))
-        statuses = [self._one_status(each) for each in self.node.containers.of(seen.pod)]
-        return node_messages.event(seen, pod, statuses)
 
     # -- pods ----------------------------------------------------------------
 
@@ -152,7 +144,9 @@ class CriServer:
         plan, status = self.node.pod_status(request.pod_sandbox_id)
         return cri.PodSandboxStatusResponse(
             status=node_messages.pod_status(plan, status),
-            containers_statuses=[self._one_status(each) for each in self.node.containers.of(status.id)],
+            containers_statuses=[
+                node_messages.container_status(each, each.status()) for each in self.node.containers.of(status.id)
+            ],
             timestamp=time.time_ns(),
         )
 
@@ -217,11 +211,8 @@ class CriServer:
         )
 
     async def _container_status(self, request: cri.ContainerStatusRequest) -> cri.ContainerStatusResponse:
-        found, _ = self.node.containers.status(request.container_id)
-        return cri.ContainerStatusResponse(status=self._one_status(found))
-
-    def _one_status(self, found: NodeContainer) -> cri.ContainerStatus:
-        return node_messages.container_status(found, found.status())
+        found, status = self.node.containers.status(request.container_id)
+        return cri.ContainerStatusResponse(status=node_messages.container_status(found, status))
 
     async def _container_stats(self, request: cri.ContainerStatsRequest) -> cri.ContainerStatsResponse:
         found = self.node.containers.use("stats", request.container_id)

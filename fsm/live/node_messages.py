@@ -1,6 +1,6 @@
 """Messages of CRI from and to what the reference node has: plans of pods and containers, and their states."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from fsm.live import cri_pb2 as cri
@@ -163,16 +163,14 @@ def image(stored: StoredImage) -> cri.Image:
     )
 
 
-def event(
-    seen: NodeEvent, pod: cri.PodSandboxStatus | None, containers: Iterable[cri.ContainerStatus]
-) -> cri.ContainerEventResponse:
-    """The message of the event *seen*, with its *pod* and the *containers* of that."""
+def event(seen: NodeEvent) -> cri.ContainerEventResponse:
+    """The message of the event *seen*."""
     return cri.ContainerEventResponse(
         container_id=seen.id,
         container_event_type=EVENTS[seen.what],
         created_at=seen.at,
-        pod_sandbox_status=pod,
-        containers_statuses=containers,
+        pod_sandbox_status=pod_status(*seen.pod) if seen.pod else None,
+        containers_statuses=[container_status(*each) for each in seen.containers],
     )
 
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from itertools import count
@@ -12,6 +14,7 @@ from typing import Final, Self, TypeVar
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.reference.clock import Clock
 from fsm.reference.container.container import MACHINE as CONTAINERS
+from fsm.reference.container.record import Status
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, is_noop
 from fsm.reference.events.queue import EventQueue
 from fsm.reference.node.error_words import of_pod
@@ -60,12 +63,16 @@ class PodPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEvent:
-    """What happened to the container or pod ``id`` of a pod: ``created``, ``started``, ``stopped`` or ``deleted``."""
+    """What happened to a container or pod: ``created``, ``started``, ``stopped`` or ``deleted``.
+
+    ``pod`` is how its pod was then, as far as there was one, ``containers`` the containers of that.
+    """
 
     id: str
-    pod: str
     what: str
     at: int
+    pod: tuple[PodPlan, PodStatus] | None
+    containers: tuple[tuple[NodeContainer, Status], ...]
 
 
 class ServedNode(PodObserver):
@@ -107,6 +114,7 @@ class ServedNode(PodObserver):
         self.relays = Relays(plugins, applicable(profile, "nri-container"))
         self._pids = count(FIRST_PID)
         self._running: dict[str, PodPlan] = {}
+        self._unsent: deque[NodeEvent] = deque()
         self.containers = NodeContainers(
             folder / "containers",
             launch=self._launch,
@@ -264,13 +272,27 @@ class ServedNode(PodObserver):
 
     def _pod_exited(self, pod: str) -> None:
         if pod in self.plans:
-            self.containers.tasks.start(self._notice(pod, pod, "stopped"))
+            self._happened(pod, pod, "stopped")
+            self.containers.tasks.start(self._send())
 
     async def _container_notice(self, container: NodeContainer, what: str) -> None:
         await self._notice(container.id, container.pod.id, what)
 
     async def _notice(self, identity: str, pod: str, what: str) -> None:
-        await self.events.send(NodeEvent(id=identity, pod=pod, what=what, at=time.time_ns()))
+        self._happened(identity, pod, what)
+        await self._send()
+
+    def _happened(self, identity: str, pod: str, what: str) -> None:
+        status = None
+        if pod in self.plans and pod in self.pods():
+            with suppress(CallError):
+                status = self.plans[pod], self._pods.status(pod)
+        containers = tuple((each, each.status()) for each in self.containers.of(pod))
+        self._unsent.append(NodeEvent(id=identity, what=what, at=time.time_ns(), pod=status, containers=containers))
+
+    async def _send(self) -> None:
+        while self._unsent:
+            await self.events.send(self._unsent.popleft())
 
     async def _call(self, event: str, given: str, call: Awaitable[T]) -> T:
         """What *call*, which lets *event* happen to a pod, returns; it goes on when its caller gives up."""
