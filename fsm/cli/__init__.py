@@ -21,6 +21,7 @@ from fsm.interruption import INTERNAL_ERROR, INTERRUPTION, OUT_OF_MEMORY, discar
 
 COMMANDS: Final[Mapping[str, str]] = {
     "judge": "Judge logs and recordings by the specification.",
+    "cover": "Tell what recordings cover of the models, and which calls would cover the rest.",
     "check": "Prove or refute what is claimed of the models.",
     "record": "Record what a runtime tells NRI plugins.",
     "test": "Test an implementation by a model: ours, yours in Python, or a process.",
@@ -45,7 +46,7 @@ CANNOT_WRITE: Final = 74
 
 SECONDS: Final = 300
 """Seconds of computing after which a command gives up."""
-LONG: Final[Mapping[str, int]] = {"judge": 86_400, "test": 3_600, "mutate": 3_600}
+LONG: Final[Mapping[str, int]] = {"judge": 86_400, "cover": 86_400, "test": 3_600, "mutate": 3_600}
 """The same of commands that may take long."""
 ENDLESS: Final = ("proxy", "record", "serve")
 """Commands that go on until they are interrupted, however much they compute."""

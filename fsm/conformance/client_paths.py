@@ -21,8 +21,6 @@ from fsm.sut import Stimulus
 
 ARRANGED: Final = frozenset({"StartContainer"})
 """Calls that a client can make fail after they have begun: by a command that does not exist."""
-MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
-"""Calls that make an entity, whose id the runtime chooses."""
 _EXIT: Final = "exit"
 
 
@@ -136,7 +134,7 @@ def needs(table: Table, edge: Edge) -> frozenset[Need]:
         found.add(Need.HIDDEN)
     elif event.kind != "call" and not event.rpc:
         found |= set() if _ends(table, edge) else {Need.FAULT}
-    elif event.rpc in MAKES and _made(table, edge):
+    elif event.rpc == maker(table.machine) and edge.source.state != table.initial:
         found.add(Need.SAME_ID)
     if event.kind == "call":
         for (row, state), way in zip(edge.cells, edge.ways, strict=False):  # the last may be unspecified
@@ -158,7 +156,6 @@ def _ends(table: Table, edge: Edge) -> bool:
     return edge.step.event == _EXIT and table.machine.entity == "container" and moves
 
 
-def _made(table: Table, edge: Edge) -> bool:
-    """Whether the call is to make what is there; calls on a pod that make containers in it are not meant."""
-    of_entity = "RunPodSandbox" if table.machine.entity == "pod" else "CreateContainer"
-    return table.machine.events[edge.step.event].rpc == of_entity and edge.source.state != table.initial
+def maker(machine: Machine) -> str:
+    """The call that makes an entity of *machine*; calls on a pod that make containers in it are not meant."""
+    return "RunPodSandbox" if machine.entity == "pod" else "CreateContainer"

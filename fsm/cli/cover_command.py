@@ -1,0 +1,119 @@
+"""``fsm cover``: many recordings in, one table of what they cover out."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from fsm.cli import completion
+from fsm.cli.options import layout, output_option, profile_option, progress
+from fsm.cli.output import put
+from fsm.errors import InputError, is_file, refused
+from fsm.judgement import Judged, judge
+from fsm.recordings import RecordingKind
+from fsm.report.cover_report import CoverReport
+from fsm.report.cover_text import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from fsm.errors import Problem
+
+FORMATS: Final[Mapping[str, str]] = {
+    "markdown": "cover_text",
+    "html": "cover_html",
+    "json": "cover_report",
+    "sh": "cover_report",
+}
+"""The module of each format, with a function of its name."""
+
+
+@click.command("cover", epilog="Exit codes: 0 it is told, 2 an input is wrong.")
+@click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(readable=False))
+@click.option(
+    "--against-suite",
+    "against",
+    multiple=True,
+    metavar="RECORDING",
+    type=click.Path(readable=False),
+    help="Compare with what this recording covers; may be repeated, all of them are the second set.",
+)
+@click.option(
+    "--model",
+    "-m",
+    "models",
+    multiple=True,
+    metavar="NAME|FILE",
+    shell_complete=completion.models_and_systems,
+    help="Cover this model; may be repeated. By default the kind of each recording decides.",
+)
+@profile_option("Cover the models as this profile has them, such as containerd-1.6.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", *FORMATS]),
+    default="text",
+    help="How to write it; sh is a script that makes the calls that are missing.",
+)
+@output_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    recordings: tuple[str, ...],
+    against: tuple[str, ...],
+    models: tuple[str, ...],
+    profile: str | None,
+    form: str,
+    output: Path | None,
+) -> int:
+    """Tell what recordings cover of the specification, and which calls would cover the rest.
+
+    RECORDING is what fsm judge takes; each is judged by itself, and the cells of the models that they met are merged. For
+    each cell that none met it is told why a client cannot, or the shortest calls with which it can, as crictl lines.
+
+    \b
+    fsm cover calls-1.jsonl calls-2.jsonl
+    fsm cover ours.jsonl --against-suite critest.jsonl
+    fsm cover --format html -o coverage.html *.calls.jsonl.gz
+    fsm cover --format sh calls.jsonl > missing.sh
+    """
+    names = tuple(dict.fromkeys(recordings)), tuple(dict.fromkeys(against))
+    judged: dict[str, Judged] = {}
+    problems: list[Problem] = []
+    every = tuple(dict.fromkeys((*names[0], *names[1])))
+    with progress("judging", _size(every)) as bar:
+        for name in every:
+            try:
+                judged[name] = _judged(name, models, profile, bar.update)
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+    cover = CoverReport(*(tuple(judged[name] for name in those) for those in names))
+    if form == "text":
+        written = text(cover, layout(coloured=output is None))
+        if output is None:
+            click.echo(written, nl=False, color=ctx.color)
+            return 0
+    else:
+        writer: Callable[[CoverReport], str] = getattr(importlib.import_module(f"fsm.report.{FORMATS[form]}"), form)
+        written = writer(cover)
+    put(written.encode("utf-8", "replace"), output)
+    return 0
+
+
+def _judged(name: str, models: tuple[str, ...], profile: str | None, advanced: Callable[[int], None]) -> Judged:
+    found = judge(name, models=tuple(dict.fromkeys(models)), profile=profile, advanced=advanced)
+    if found.kind is RecordingKind.NOTHING:
+        raise refused(name, "FSM215", "is no kind of recording that fsm knows", "fsm judge --help names those kinds")
+    return found
+
+
+def _size(names: tuple[str, ...]) -> int:
+    """The bytes of all files; 0 if there are too few for a bar."""
+    size = sum(os.path.getsize(name) for name in names if is_file(name))  # noqa: PTH202
+    return size if size >= 1 << 22 else 0

@@ -1,0 +1,83 @@
+"""Steps after which a recording shows for certain that a cell was met.
+
+A call on a container that runs may have come after an exit that nobody saw, and one on an id never seen before may be on
+anything.  The monitor decides it, on what a client would record of a machine that plays the runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from fsm.conformance.client_paths import maker
+from fsm.conformance.simulated import Simulated
+from fsm.machine import Machine
+from fsm.monitor import Monitor
+from fsm.sut import Stimulus
+from fsm.trace import Observation
+
+LOOKS: Final = frozenset({"ContainerStatus", "PodSandboxStatus"})
+"""Calls that show the state."""
+_REMOVES: Final = frozenset({"RemoveContainer", "RemovePodSandbox"})
+_ENTITY: Final = "it"
+
+
+class EvidentPaths:
+    """What recordings show of *machine*.
+
+    ``seen`` are the signals that happen nowhere but where a recording has them, ``None`` for all; ``unseen`` those that it
+    never has.
+
+    >>> from fsm.conformance.client_paths import client_paths
+    >>> from fsm.library import load
+    >>> machine = load("cri-container")
+    >>> evidence = EvidentPaths(machine, seen=frozenset({"restart"}))
+    >>> for cell in ("stop", "created"), ("stop", "absent"), ("stop", "exited"), ("stop", "running"):
+    ...     print("; ".join(step.event for step in evidence.of(cell, client_paths(machine)[cell].steps)))
+    create; stop
+    create; remove; stop
+    create; start; stop; status; stop
+    <BLANKLINE>
+    """
+
+    def __init__(self, machine: Machine, *, seen: frozenset[str] | None, unseen: frozenset[str] = frozenset()) -> None:
+        self._machine, self._seen, self._unseen = machine, seen, unseen
+        self._runtime = Simulated(machine)
+
+    def of(self, cell: tuple[str, str], steps: Sequence[Stimulus]) -> tuple[Stimulus, ...]:
+        """*steps*, which meet *cell* last, with a few more if a recording is to show that; none if none shows it."""
+        for tried in self._longer(tuple(steps)):
+            monitor = Monitor(self._machine, seen=self._seen)
+            for each in self._recorded(tried):
+                monitor.observe(each)
+            if monitor.judgement().covered.cells[cell]:
+                return tried
+        return ()
+
+    def _longer(self, steps: tuple[Stimulus, ...]) -> Iterator[tuple[Stimulus, ...]]:
+        """*steps*, and what may show more: a life that ended before them, a look before the last of them."""
+        yield steps
+        names = {event.rpc: event.name for event in self._machine.events.values() if event.kind == "call"}
+        makes, removes, looks = (
+            [Stimulus(names[rpc]) for rpc in names if rpc in those]
+            for those in ({maker(self._machine)}, _REMOVES, LOOKS)
+        )
+        if makes and removes and steps[0].event != makes[0].event:
+            yield (*makes, *removes, *steps)
+        yield from ((*steps[:-1], look, steps[-1]) for look in looks)
+
+    def _recorded(self, steps: Sequence[Stimulus]) -> Iterator[Observation]:
+        """What a client records of *steps* on a runtime that is the machine."""
+        self._runtime.reset()
+        of = self._machine.entity
+        for step in steps:
+            for outcome in step.expected:
+                self._runtime.arrange(step.event, outcome)
+            reply = self._runtime.do(step.event)
+            event = self._machine.events[step.event]
+            if event.kind == "call":
+                met = self._runtime.shows() if event.rpc in LOOKS and reply == "ok" else ""
+                yield Observation(entity=_ENTITY, of=of, event=event.name, phase="request")
+                yield Observation(entity=_ENTITY, of=of, event=event.name, phase="reply", reply=reply, met=met)
+            elif event.name not in self._unseen:
+                yield Observation(entity=_ENTITY, of=of, event=event.name)

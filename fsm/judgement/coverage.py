@@ -1,0 +1,84 @@
+"""What several recordings cover of the machines that judge them: their counts of cells, merged.
+
+Which of the other cells could be covered is left to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from fsm.judgement import Judged
+from fsm.machine import Machine
+from fsm.recordings import RecordingKind
+from fsm.recordings.cri_calls import SHOWN
+
+_OF_RUNTIMES: Final = frozenset({RecordingKind.CALLS, RecordingKind.LOG, RecordingKind.COMBINED})
+"""Recordings of runtimes, whose containers may exit without a line."""
+
+CellName: TypeAlias = tuple[str, str]
+"""An event, with ``…`` before it for its ends, and a state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineCoverage:
+    """How often each recording met each cell of a machine, in the order of the model; a recording that did not is left out.
+
+    ``unseen`` are the events that no recording of these kinds shows, ``seen`` the signals that happen nowhere but where
+    they have them, ``None`` for all.
+    """
+
+    machine: Machine
+    cells: Mapping[CellName, Mapping[str, int]]
+    unseen: frozenset[str] = frozenset()
+    seen: frozenset[str] | None = None
+
+    @property
+    def covered(self) -> frozenset[CellName]:
+        return frozenset(cell for cell, counts in self.cells.items() if counts)
+
+    def same(self, other: MachineCoverage) -> bool:
+        """Whether *other* is of the same machine: its cells may be compared with these."""
+        return self.machine.name == other.machine.name and [*self.cells] == [*other.cells]
+
+
+@dataclass(slots=True)
+class _Merging:
+    """The coverage of one machine, while recordings are added."""
+
+    machine: Machine
+    unseen: frozenset[str]
+    seen: frozenset[str] | None
+    cells: dict[CellName, dict[str, int]] = field(default_factory=dict)
+
+
+def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
+    """What all of *recordings* cover, for each machine that judged one of them, in that order.
+
+    A recording that stands there twice counts once.  Machines of one name and different cells are kept apart.
+    """
+    found: dict[tuple[str, tuple[CellName, ...]], _Merging] = {}
+    for judged in recordings:
+        for judgement in judged.judgements:
+            cells = judgement.covered.cells
+            machine, unseen = judgement.machine, _unseen(judgement.machine, judged.kind)
+            seen = SHOWN if judged.kind in _OF_RUNTIMES else None
+            merging = found.setdefault((machine.name, tuple(cells)), _Merging(machine, unseen, seen))
+            merging.unseen &= unseen
+            merging.seen = seen and merging.seen
+            for cell, count in cells.items():
+                by = merging.cells.setdefault(cell, {})
+                if count:
+                    by[judged.name] = count
+    return tuple(
+        MachineCoverage(machine=each.machine, cells=each.cells, unseen=each.unseen, seen=each.seen)
+        for each in found.values()
+    )
+
+
+def _unseen(machine: Machine, kind: RecordingKind) -> frozenset[str]:
+    """The events of *machine* that no recording of *kind* shows: what happens without a call, where there are only calls."""
+    if kind is not RecordingKind.CALLS:
+        return frozenset()
+    return frozenset(event.name for event in machine.events.values() if event.kind != "call") - SHOWN

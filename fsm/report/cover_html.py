@@ -1,0 +1,163 @@
+"""What recordings cover, as one HTML file that asks for nothing from elsewhere: a table of events and states a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from itertools import groupby
+from typing import Final
+
+from fsm.errors import visible
+from fsm.report import words
+from fsm.report.cover_report import BY_CALLS, OPEN, CoveredMachine, CoverReport, CoverRow, Standing, path_of
+from fsm.report.crictl import PREAMBLE
+
+_STYLE: Final = """\
+:root { color-scheme: light dark }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }
+table { border-collapse: collapse; margin: .6rem 0 }
+th, td { border: 1px solid #8886; padding: .15rem .5rem; text-align: left }
+td.number { text-align: right; font-variant-numeric: tabular-nums }
+.wide { overflow-x: auto }
+.covered { background: #2c9c4a44 } .calls { background: #d99a0066 } .open { background: #7a6fd044 } .beyond { background: #8884 } .cannot { color: #888 }
+.first { outline: 3px solid #2468c8; outline-offset: -3px } .second { outline: 3px dashed #b03a8c; outline-offset: -3px }
+.key span { padding: .1rem .5rem; margin-right: .5rem }
+pre { background: #8882; padding: .6rem; overflow-x: auto }
+summary { cursor: pointer }"""
+_CLASSES: Final[Mapping[Standing, str]] = {
+    Standing.COVERED: "covered",
+    Standing.CALLS: "calls",
+    Standing.OPEN: "open",
+    Standing.BEYOND: "beyond",
+    Standing.CANNOT: "cannot",
+}
+_MARKS: Final[Mapping[Standing, str]] = {
+    Standing.CALLS: "calls",
+    Standing.OPEN: "open",
+    Standing.BEYOND: "·",
+    Standing.CANNOT: "x",
+}
+"""What stands in a cell that is not covered."""
+
+
+def html(cover: CoverReport) -> str:
+    """The whole document, ending in a newline."""
+    return "\n".join(_document(cover)) + "\n"
+
+
+def _shown(value: str) -> str:
+    """*value* as text of HTML, or of an attribute."""
+    return escape(visible(value))
+
+
+def _document(cover: CoverReport) -> Iterator[str]:
+    yield from (
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        '<meta name="viewport" content="width=device-width">',
+        "<title>Coverage of the specification</title>",
+        f"<style>\n{_STYLE}\n</style>",
+        "</head>",
+        "<body>",
+        "<h1>Coverage of the specification</h1>",
+    )
+    yield from _recordings(cover)
+    for machine in cover.machines:
+        yield from _machine(machine, cover.numbers())
+    if any(row.lines for machine in cover.machines for row in machine.rows):
+        yield from ("<h2>Before the lines of any cell, once</h2>", f"<pre>{_shown_lines(PREAMBLE.splitlines())}</pre>")
+    yield from ("</body>", "</html>")
+
+
+def _shown_lines(lines: list[str] | tuple[str, ...]) -> str:
+    return "\n".join(map(_shown, lines))
+
+
+def _recordings(cover: CoverReport) -> Iterator[str]:
+    yield "<table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>"
+    for number, judged, verdict in cover.listed():
+        side = "" if not cover.against else " first set" if int(number) <= len(cover.recordings) else " second set"
+        kind = f"{judged.kind.value}{f' of containerd {judged.version}' if judged.version else ''}"
+        name = _shown(words.file(judged.name))
+        yield f'<tr><td class="number">{number}{side}<td>{name}<td>{_shown(kind)}<td>{verdict}</tr>'
+    yield "</tbody></table>"
+
+
+def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+    yield f"<h2>{_shown(machine.name)}</h2>"
+    yield f"<p>{_shown(machine.summary().capitalize())}.</p>"
+    yield '<p class="key"><span class="covered">12</span>covered, so often '
+    yield '<span class="calls">calls</span>not covered, a client can by calls alone '
+    yield '<span class="open">open</span>a client meets it, and the recording leaves it open '
+    yield '<span class="beyond">·</span>not covered, and calls alone do not '
+    yield '<span class="cannot">x</span>cannot be'
+    if machine.compared:
+        yield ' <span class="first">n</span>only in the first set <span class="second">n</span>only in the second set'
+    yield "</p>"
+    yield from _table(machine, numbers)
+    for standing, about in ((Standing.CALLS, BY_CALLS), (Standing.OPEN, OPEN)):
+        yield from _proposed(machine, standing, f"Not covered, {about}")
+    yield from _beyond(machine)
+    yield from _counts(machine, numbers)
+
+
+def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+    states = [*machine.coverage.machine.states]
+    heads = "".join(f'<th scope="col">{_shown(state)}' for state in states)
+    yield f'<div class="wide"><table><thead><tr><th>{heads}</tr></thead><tbody>'
+    for event, grouped in groupby(machine.rows, key=lambda row: row.cell[0]):
+        rows = {row.cell[1]: row for row in grouped}
+        cells = "".join(
+            _cell(rows[state], numbers, compared=machine.compared) if state in rows else "<td>" for state in states
+        )
+        yield f'<tr><th scope="row">{_shown(event)}{cells}</tr>'
+    yield "</tbody></table></div>"
+
+
+def _cell(row: CoverRow, numbers: Mapping[str, str], *, compared: bool) -> str:
+    total = sum(row.counts.values())
+    side = "" if not compared or bool(row.counts) == bool(row.others) else " first" if row.counts else " second"
+    kind = _CLASSES[row.standing] + side
+    about = "; ".join(f"{number}: {count:,}" for number, count in _numbered(row.counts, numbers)) or row.why
+    title = f' title="{_shown(about)}"' if about else ""
+    return f'<td class="{kind} number"{title}>{f"{total:,}" if total else _MARKS[row.standing]}'
+
+
+def _numbered(counts: Mapping[str, int], numbers: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    return ((numbers[name], count) for name, count in counts.items())
+
+
+def _proposed(machine: CoveredMachine, standing: Standing, title: str) -> Iterator[str]:
+    rows = machine.standing(standing)
+    if rows:
+        yield f"<h3>{title}: {len(rows)}</h3>"
+    yield from map(_how, rows)
+
+
+def _how(row: CoverRow) -> str:
+    steps = _shown(path_of(row))
+    shell = f"<pre>{_shown_lines(row.lines)}</pre>" if row.lines else ""
+    return f"<details><summary>{_shown(row.name)}</summary><p>{steps}</p>{shell}</details>"
+
+
+def _beyond(machine: CoveredMachine) -> Iterator[str]:
+    for why, rows in machine.beyond().items():
+        yield f"<h3>Not covered, {_shown(why)}: {len(rows)}</h3>"
+        yield from (_how(row) for row in rows if row.path.steps)
+        if those := [_shown(row.name) for row in rows if not row.path.steps]:
+            yield f"<p>{', '.join(those)}</p>"
+
+
+def _counts(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+    """Each cell that was met, with how often each recording met it."""
+    yield "<details><summary>How often each recording met each cell</summary><table>"
+    yield "<thead><tr><th>cell<th>recordings</tr></thead><tbody>"
+    for row in machine.rows:
+        both = {**row.counts, **row.others}
+        if both:
+            those = ", ".join(f"{number}: {count:,}" for number, count in _numbered(both, numbers))
+            yield f"<tr><td>{_shown(row.name)}<td>{those}</tr>"
+    yield "</tbody></table></details>"

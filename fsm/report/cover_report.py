@@ -1,0 +1,243 @@
+"""What recordings cover of the specification, cell by cell, and what would cover the rest: as data for each format, as JSON.
+
+A cell is *covered* if a recording certainly met it; else a client may meet it by *calls* alone, so that a recording shows
+it or leaves it *open*, or it is *beyond* calls, and it is known why, or the model says that it *cannot* be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from fsm.conformance.client_paths import ClientPath, Need, client_paths
+from fsm.conformance.evident_paths import EvidentPaths
+from fsm.conformance.plan import Plan
+from fsm.judgement import Judged
+from fsm.judgement.coverage import CellName, MachineCoverage, merged
+from fsm.machine.table import tabulate
+from fsm.report import Report, words
+from fsm.report.crictl import PREAMBLE, ClientRun, lines, script, takes
+from fsm.report.json_report import Json, dumped
+
+NEEDS: Final[Mapping[Need, str]] = {
+    Need.FAILURE: "a start that fails, by a command that does not exist",
+    Need.OVERLAP: "calls that overlap",
+    Need.SAME_ID: "an id given twice (a creation that is refused has none)",
+    Need.RESTART: "a restart of the runtime",
+    Need.FAULT: "an event or a failure that no call causes",
+    Need.HIDDEN: "an event that nobody observes",
+}
+"""What a client needs beside calls, in words."""
+_IMPOSSIBLE: Final[Mapping[Need, str]] = {
+    Need.NEVER: "no event leads to such a state",
+    Need.CANNOT: "the event cannot happen there",
+}
+
+
+class Standing(Enum):
+    """How a cell stands that recordings met, or did not."""
+
+    COVERED = "covered"
+    CALLS = "not covered"
+    OPEN = "not shown"
+    BEYOND = "beyond calls"
+    CANNOT = "cannot be"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverRow:
+    """A cell: how often each recording met it, and each of the other set; how a client does, and the shell lines for that.
+
+    There are no ``lines`` if the cell cannot be met, or if the calls of the machine are not those of the CRI.  If it is
+    ``unseen``, recordings of these kinds do not show its event; if it is not ``evident``, they do not show for certain that
+    it was this cell.
+    """
+
+    cell: CellName
+    counts: Mapping[str, int]
+    others: Mapping[str, int]
+    path: ClientPath
+    lines: tuple[str, ...]
+    unseen: bool
+    evident: bool
+
+    @property
+    def by_calls(self) -> bool:
+        """Whether one client can cover it, by calls alone."""
+        return self.path.alone and not self.unseen and self.evident
+
+    @property
+    def name(self) -> str:
+        return " in ".join(self.cell)
+
+    @property
+    def standing(self) -> Standing:
+        if self.counts:
+            return Standing.COVERED
+        if self.by_calls:
+            return Standing.CALLS
+        if self.path.alone and not self.unseen:
+            return Standing.OPEN
+        return Standing.CANNOT if Need.CANNOT in self.path.needs else Standing.BEYOND
+
+    @property
+    def why(self) -> str:
+        """What a client needs beside calls, or why nothing helps; empty if it needs nothing."""
+        needs = self.path.needs
+        if needs and needs[0] in _IMPOSSIBLE:
+            return _IMPOSSIBLE[needs[0]]
+        if self.unseen:
+            return "recordings of calls do not show it"
+        return f"needs {' and '.join(NEEDS[need] for need in needs)}" if needs else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoveredMachine:
+    """All cells of a machine; ``compared`` if there is another set of recordings that it judged."""
+
+    coverage: MachineCoverage
+    rows: tuple[CoverRow, ...]
+    plan: Plan
+    compared: bool
+
+    @property
+    def name(self) -> str:
+        return self.coverage.machine.name
+
+    def standing(self, *kinds: Standing) -> tuple[CoverRow, ...]:
+        """The rows that stand as one of *kinds*."""
+        return tuple(row for row in self.rows if row.standing in kinds)
+
+    def summary(self) -> str:
+        """How much is covered, of all cells and of those that calls alone meet."""
+        alone = [row for row in self.rows if row.by_calls]
+        met, by_calls = (sum(1 for row in rows if row.counts) for rows in (self.rows, alone))
+        client = f"{by_calls} of the {len(alone)} that a client can cover by calls alone"
+        return f"covered {met} of {words.plural(len(self.rows), 'cell')}, {client}"
+
+    def beyond(self) -> dict[str, list[CoverRow]]:
+        """What is not covered and beyond calls, by what it needs, the least first."""
+        found: dict[str, list[CoverRow]] = {}
+        rows = self.standing(Standing.BEYOND, Standing.CANNOT)
+        for row in sorted(rows, key=lambda row: (row.unseen, row.path.needs[::-1])):
+            found.setdefault(row.why, []).append(row)
+        return found
+
+    def sides(self) -> dict[str, list[CoverRow]]:
+        """The cells that only the recordings cover, only the other set, and both."""
+        found: dict[str, list[CoverRow]] = {"only in the first set": [], "only in the second set": [], "in both": []}
+        for row in self.rows:
+            if row.counts or row.others:
+                side = (
+                    "in both" if row.counts and row.others else f"only in the {'first' if row.counts else 'second'} set"
+                )
+                found[side].append(row)
+        return found
+
+
+class CoverReport:
+    """What the *recordings* cover, and the set *against* that they are compared with, if there is one."""
+
+    def __init__(self, recordings: tuple[Judged, ...], against: tuple[Judged, ...] = ()) -> None:
+        self.recordings, self.against = recordings, against
+        first, second = merged(recordings), merged(against)
+        # What only the second set has is judged by a machine of which the first covers nothing.
+        unmatched = (each for each in second if not any(map(each.same, first)))
+        empty = (replace(each, cells={cell: {} for cell in each.cells}) for each in unmatched)
+        self.machines = tuple(self._machine(each, second) for each in (*first, *empty))
+
+    def _machine(self, coverage: MachineCoverage, second: tuple[MachineCoverage, ...]) -> CoveredMachine:
+        others = next((each.cells for each in second if each.same(coverage)), {})
+        paths = client_paths(coverage.machine)
+        plan = Plan(tabulate(coverage.machine))
+        shell = takes(coverage.machine)
+        evidence = EvidentPaths(coverage.machine, seen=coverage.seen, unseen=coverage.unseen)
+        rows = []
+        for cell, counts in coverage.cells.items():
+            path = paths[cell]
+            unseen, steps = cell[0] in coverage.unseen, path.steps
+            if shell and path.alone and not unseen:
+                steps = evidence.of(cell, steps)
+            row = CoverRow(
+                cell=cell,
+                counts=counts,
+                others=others.get(cell, {}),
+                path=replace(path, steps=steps or path.steps),
+                lines=lines(plan, steps or path.steps) if shell and path.steps else (),
+                unseen=unseen,
+                evident=bool(steps),
+            )
+            rows.append(row)
+        return CoveredMachine(coverage=coverage, rows=tuple(rows), plan=plan, compared=bool(self.against))
+
+    def listed(self) -> Iterator[tuple[str, Judged, str]]:
+        """Each recording with its number, from 1 on and through both sets, and the word for its verdict."""
+        report = Report(judged=(*self.recordings, *self.against))
+        for number, judged in enumerate(report.judged, start=1):
+            yield str(number), judged, report.of(judged).name.lower()
+
+    def numbers(self) -> dict[str, str]:
+        """The number of each recording, by its name; the first one if it is in both sets."""
+        return {judged.name: number for number, judged, _ in reversed([*self.listed()])}
+
+
+BY_CALLS: Final = "and a client can by calls alone"
+OPEN: Final = "a client meets it by calls alone, and the recording leaves open whether it was this cell"
+"""What is said of cells that stand so."""
+
+
+def path_of(row: CoverRow) -> str:
+    """The steps that meet the cell, as ``fsm test --replay`` takes them."""
+    return "; ".join(map(str, row.path.steps))
+
+
+def sh(cover: CoverReport) -> str:
+    """A shell script that makes the calls for each cell that is not covered and that calls alone meet."""
+    missing = ((machine, row) for machine in cover.machines for row in machine.standing(Standing.CALLS) if row.lines)
+    return script(ClientRun(f"{each.name}: {row.name}", each.plan, row.path.steps) for each, row in missing)
+
+
+def json(cover: CoverReport) -> str:
+    """All of it as one JSON document, ending in a newline."""
+    sets = ["first"] * len(cover.recordings) + ["second"] * len(cover.against)
+    document: Json = {
+        "recordings": [
+            {
+                "file": judged.name,
+                "set": side,
+                "kind": judged.kind.value,
+                "containerd": judged.version or None,
+                "verdict": verdict,
+            }
+            for side, (_, judged, verdict) in zip(sets, cover.listed(), strict=True)
+        ],
+        "machines": [_machine(each) for each in cover.machines],
+        "preamble": PREAMBLE,
+    }
+    return dumped(document)
+
+
+def _machine(machine: CoveredMachine) -> Json:
+    alone = [row for row in machine.rows if row.by_calls]
+    return {
+        "machine": machine.name,
+        "cells": len(machine.rows),
+        "covered": len(machine.coverage.covered),
+        "by_calls": len(alone),
+        "covered_by_calls": sum(1 for row in alone if row.counts),
+        "rows": [
+            {
+                "event": row.cell[0],
+                "state": row.cell[1],
+                "standing": row.standing.value,
+                "recordings": dict(row.counts),
+                "against": dict(row.others) if machine.compared else None,
+                "needs": [need.name.lower().replace("_", "-") for need in row.path.needs],
+                "steps": list(map(str, row.path.steps)),
+                "lines": list(row.lines),
+            }
+            for row in machine.rows
+        ],
+    }

@@ -1,0 +1,137 @@
+"""What recordings cover, for people: as lines for a terminal, and as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from fsm.errors import visible
+from fsm.judgement import Judged
+from fsm.report import words
+from fsm.report.cover_report import BY_CALLS, OPEN, CoveredMachine, CoverReport, CoverRow, Standing, path_of
+from fsm.report.crictl import PREAMBLE
+from fsm.report.layout import PLAIN, Layout
+
+_MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
+
+
+def text(cover: CoverReport, layout: Layout = PLAIN) -> str:
+    """The whole table in lines, ending in a newline."""
+    return "\n".join(_lines(cover, layout)) + "\n"
+
+
+def _lines(cover: CoverReport, layout: Layout) -> Iterator[str]:
+    numbers = cover.numbers()
+    for number, judged, verdict in cover.listed():
+        if cover.against and number in {"1", str(len(cover.recordings) + 1)}:
+            yield f"{'first' if number == '1' else 'second'} set"
+        yield f"{number:>3}  {_recording(judged, verdict)}"
+    for machine in cover.machines:
+        yield ""
+        yield from _machine(machine, numbers, layout)
+    if any(row.lines for machine in cover.machines for row in machine.standing(Standing.CALLS, Standing.OPEN)):
+        yield from ("", "before these lines, once:", *(f"      {line}" for line in PREAMBLE.splitlines()))
+
+
+def _machine(machine: CoveredMachine, numbers: Mapping[str, str], layout: Layout) -> Iterator[str]:
+    yield from layout.wrapped(f"{machine.name}: {machine.summary()}", "", "    ", marked=machine.name, how="bold")
+    for event, met in groupby(machine.standing(Standing.COVERED), key=lambda row: row.cell[0]):
+        yield from layout.wrapped(f"{event}: {'; '.join(_met(row, numbers) for row in met)}")
+    if machine.compared:
+        for side, those in machine.sides().items():
+            yield from layout.wrapped(f"{side}: {len(those)}{_list(those)}", marked=side, how="bold")
+    for why, those in machine.beyond().items():
+        yield from layout.wrapped(f"not covered, {why}: {len(those)}{_list(those)}", marked="not covered", how="cyan")
+    for standing, about, how in ((Standing.CALLS, BY_CALLS, "yellow"), (Standing.OPEN, OPEN, "cyan")):
+        if rows := machine.standing(standing):
+            yield from layout.wrapped(f"not covered, {about}: {len(rows)}", marked="not covered", how=how)
+        for row in rows:
+            yield f"    {row.name}" if row.lines else f"    {row.name}: {path_of(row)}"
+            yield from (f"      {line}" for line in row.lines)
+
+
+def _recording(judged: Judged, verdict: str) -> str:
+    version = f" of containerd {judged.version}" if judged.version else ""
+    return visible(f"{words.file(judged.name)}: {judged.kind.value}{version}, {verdict}")
+
+
+def _met(row: CoverRow, numbers: Mapping[str, str]) -> str:
+    return f"{sum(row.counts.values()):,} in {row.cell[1]} {_by(row.counts, numbers)}"
+
+
+def _by(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
+    """The numbers of the recordings in *counts*, of which three or more in a row are a range.
+
+    >>> _by("abdef", {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
+    '[1 2 4-6]'
+    """
+    met = sorted(int(numbers[each]) for each in counts)
+    ranges: list[list[int]] = []
+    for number in met:
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    parts = (f"{each[0]}-{each[-1]}" if len(each) > 2 else " ".join(map(str, each)) for each in ranges)  # noqa: PLR2004
+    return f"[{' '.join(parts)}]"
+
+
+def _list(rows: Sequence[CoverRow]) -> str:
+    """The cells of *rows* after a colon; events of the same states together."""
+    events: dict[tuple[str, ...], list[str]] = {}
+    for event, those in groupby(rows, key=lambda row: row.cell[0]):
+        events.setdefault(tuple(row.cell[1] for row in those), []).append(event)
+    parts = [f"{', '.join(names)} in {', '.join(states)}" for states, names in events.items()]
+    return f": {'; '.join(parts)}" if parts else ""
+
+
+def markdown(cover: CoverReport) -> str:
+    """The whole table as Markdown, ending in a newline."""
+    return "\n".join(_markdown(cover)) + "\n"
+
+
+def _markdown(cover: CoverReport) -> Iterator[str]:
+    numbers = cover.numbers()
+    yield from ("# Coverage of the specification", "", "| | recording | kind | verdict |", "|---|---|---|---|")
+    for number, judged, verdict in cover.listed():
+        side = "" if not cover.against else " (first)" if int(number) <= len(cover.recordings) else " (second)"
+        kind = f"{judged.kind.value}{f' of containerd {judged.version}' if judged.version else ''}"
+        yield f"| {number}{side} | {_escaped(words.file(judged.name))} | {_escaped(kind)} | {verdict} |"
+    for machine in cover.machines:
+        yield from ("", f"## {_escaped(machine.name)}", "", f"{machine.summary().capitalize()}.", "")
+        yield from _table(machine, numbers)
+        if machine.compared:
+            yield ""
+            yield from (f"- {side}: {len(those)}{_escaped(_list(those))}" for side, those in machine.sides().items())
+        if beyond := machine.beyond():
+            yield from ("", "Not covered, and beyond calls alone:", "")
+            yield from (f"- {_escaped(why)}: {len(those)}{_escaped(_list(those))}" for why, those in beyond.items())
+        yield from _proposed(machine)
+    if any(row.lines for machine in cover.machines for row in machine.standing(Standing.CALLS, Standing.OPEN)):
+        yield from ("", "Before these lines, once:", "", "```sh", *PREAMBLE.splitlines(), "```")
+
+
+def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+    yield from ("| event | covered | by calls | beyond |", "|---|---|---|---|")
+    for event, grouped in groupby(machine.rows, key=lambda row: row.cell[0]):
+        rows = tuple(grouped)
+        met = [_met(row, numbers) for row in rows if row.standing is Standing.COVERED]
+        open_ = [row.cell[1] for row in rows if row.standing in {Standing.CALLS, Standing.OPEN}]
+        rest = [row.cell[1] for row in rows if row.standing in {Standing.BEYOND, Standing.CANNOT}]
+        yield f"| {' | '.join(_escaped('; '.join(those)) for those in ([event], met, open_, rest))} |"
+
+
+def _proposed(machine: CoveredMachine) -> Iterator[str]:
+    for standing, about in ((Standing.CALLS, BY_CALLS), (Standing.OPEN, OPEN)):
+        if rows := machine.standing(standing):
+            yield from ("", f"Not covered, {about}:", "", "```sh")
+            for row in rows:
+                yield from (f"# {row.name}", *(row.lines or (f"# {path_of(row)}",)))
+            yield "```"
+
+
+def _escaped(value: str) -> str:
+    """*value* as Markdown shows it: nothing in it is markup."""
+    return _MARKUP.sub(r"\\\1", visible(" ".join(value.split())))

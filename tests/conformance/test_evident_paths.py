@@ -1,0 +1,43 @@
+"""Tests of what a recording shows for certain: a cell that the steps meet counts, or nobody can tell it from another one."""
+
+from __future__ import annotations
+
+import pytest
+
+from fsm.conformance.client_paths import client_paths
+from fsm.conformance.evident_paths import EvidentPaths
+from fsm.library import load
+
+CALLS = frozenset({"restart"})
+"""The signals that a recording of calls shows."""
+
+
+def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS) -> str:
+    """The events of the steps by which a recording shows the cell."""
+    machine = load(name)
+    steps = client_paths(machine)[event, state].steps
+    return " ".join(step.event for step in EvidentPaths(machine, seen=seen).of((event, state), steps))
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "steps"),
+    [
+        ("cri-container", ("exec", "created"), "create exec"),
+        ("cri-container", ("exec", "absent"), "create remove exec"),
+        ("cri-container", ("exec", "exited"), "create start stop status exec"),
+        ("cri-container", ("status", "running"), "create start status"),
+        ("cri-container", ("exec", "running"), ""),
+        ("cri-pod", ("stop", "ready"), ""),
+        ("cri-pod", ("create-container", "absent"), "run remove create-container"),
+        ("cri-pod", ("create-container", "stopped"), "run stop create-container"),
+    ],
+)
+def test_what_a_recording_shows(name: str, cell: tuple[str, str], steps: str) -> None:
+    """A call on what may have exited unseen is certain only if it shows the state; one on an unknown id after its removal."""
+    assert shown(name, *cell) == steps
+
+
+def test_what_shows_every_exit_shows_more() -> None:
+    """Twin: where no exit is hidden, a call on what was started was on what runs."""
+    assert shown("container-status", "stop", "running") == ""
+    assert shown("container-status", "stop", "running", seen=None) == "create start stop"
