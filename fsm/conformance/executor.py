@@ -192,7 +192,7 @@ class Execution:
         self.cover.supported.add((step.event, step.stage))
         self.trace.append(Taken(step=step, seen=seen))
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
-            raise FailedError(Failure(trace=(*self.trace,), breaks=violated))
+            raise self._failed(breaks=violated)
         after = self.oracle.legal(self.belief, step, seen)
         if after:
             fit = [edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)]
@@ -205,9 +205,21 @@ class Execution:
                 row = plan.table.row[step.event]
                 self.cover.cells[plan.table.end[row] if step.stage == "end" else row, self.point.state] += 1
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
-            raise FailedError(Failure(trace=(*self.trace,), violation=violation))
+            raise self._failed(violation=violation)
         if wrong := self.oracle.wrong_fields(step, seen, fields, number=len(self.trace)):
-            raise FailedError(Failure(trace=(*self.trace,), violation=wrong[0]))
+            raise self._failed(violation=wrong[0])
+
+    def _failed(
+        self,
+        *,
+        violation: Violation | None = None,
+        breaks: Violated | None = None,
+        broken: str = "",
+        clause: Clause | None = None,
+    ) -> FailedError:
+        """The test has failed at the step taken last."""
+        trace = tuple(self.trace)
+        return FailedError(Failure(trace=trace, violation=violation, breaks=breaks, broken=broken, clause=clause))
 
     def _leave_out(self, step: Stimulus, error: UnsupportedError) -> None:
         """Do not try *step* here again."""
@@ -231,7 +243,7 @@ class Execution:
                 what = f"the world was arranged for {wanted.step}, and it ended {instead}"
                 row, state = next(cell for cell, chosen in zip(wanted.cells, wanted.choice, strict=True) if chosen)
                 cell = self.oracle.plan.table.cell(state, row)
-                raise FailedError(Failure(trace=(*self.trace,), broken=what, clause=cell.clause if cell else None))
+                raise self._failed(broken=what, clause=cell.clause if cell else None)
             self._missed[wanted.source, wanted.step] += 1
         if went is not None:
             self.cover.add(went)
@@ -239,9 +251,9 @@ class Execution:
             try:
                 fault = self.memory.fault(self.oracle.plan.table, went, seen)
             except (Exception, SystemExit) as error:
-                raise FailedError(Failure(trace=(*self.trace,), broken=_described(error))) from error
+                raise self._failed(broken=_described(error)) from error
             if fault:
-                raise FailedError(Failure(trace=(*self.trace,), broken=fault))
+                raise self._failed(broken=fault)
         points = {point(each) for each in after}
         known = went.to if went else None
         self.point = known or (points.pop() if len(points) == 1 else None)
@@ -258,7 +270,7 @@ class Execution:
             if len(self.trace) == before:
                 return  # the SUT does not have the fair event
         if (violated := self.watch.finish()) is not None:
-            raise FailedError(Failure(trace=(*self.trace,), breaks=violated))
+            raise self._failed(breaks=violated)
 
     def _crash(self, step: Stimulus) -> None:
         """Let the SUT die in the middle of an event; the test ends there."""
@@ -284,7 +296,7 @@ class Execution:
         self.trace.append(Taken(step=step, seen=Response(shows=shows)))
         self.point = None
         if fault:
-            raise FailedError(Failure(trace=(*self.trace,), broken=fault))
+            raise self._failed(broken=fault)
 
     def _inapplicable(self, step: Stimulus) -> bool:
         table = self.oracle.plan.table
