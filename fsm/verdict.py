@@ -174,10 +174,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated:
-    """Tolerated deviations of the same name, or of the same few names, grouped."""
+    """Tolerated deviations of the same name, or of the same few names, grouped; ``whole`` are all, if all were kept."""
 
     first: Tolerated
     count: int
+    whole: tuple[Tolerated, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,17 @@
 """``fsm draw``: models as pictures and tables."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
-from fsm.cli import completion
+from fsm.cli import completion, recording_chart
 from fsm.cli.options import name_option, profile_option, under, unknown
 from fsm.cli.output import put
+from fsm.cli.picture_files import formats, picture_file
+from fsm.cli.recording_chart import ChosenLines
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import dot
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, png, svg
@@ -18,7 +20,7 @@ from fsm.diagrams.draw.mermaid import mermaid
 from fsm.diagrams.draw.picture import Extra, Marks, Picture, picture
 from fsm.diagrams.draw.plantuml import plantuml
 from fsm.diagrams.track import highlighted
-from fsm.errors import WRONG_INPUT, nearest, refused
+from fsm.errors import WRONG_INPUT, refused
 from fsm.judgement import judge
 from fsm.library import load, names
 from fsm.machine import Machine
@@ -42,6 +44,8 @@ PARTS: Final[Mapping[Extra, str]] = {
     "silent": "what is not specified",
     "interrupts": "what interrupts everything, such as a restart",
 }
+
+_APART: Final = "--with, --from and --to are of --sequence, which has no --event, --show, --highlight and --coverage"
 
 _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     "svg": svg,
@@ -89,11 +93,30 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     metavar="NAME",
     default="",
     show_default=False,
-    help="With --highlight: whose way; by default the first one's.",
+    help="With --highlight: whose way; by default the first one's. With --sequence: whose calls, by the beginning of an "
+    "id, a pod's with those of its containers; by default everybody's.",
 )
 @click.option(
     "--coverage", multiple=True, metavar="TRACE", type=click.Path(), help="Shade by how often recordings met each cell."
 )
+@click.option(
+    "--sequence",
+    metavar="RECORDING",
+    type=click.Path(readable=False),
+    help="Instead draw a recording as a sequence chart: calls, replies, what plugins were told, and what the judge says.",
+)
+@click.option(
+    "--with",
+    "-w",
+    "calls",
+    metavar="FILE",
+    default="",
+    show_default=False,
+    type=click.Path(readable=False),
+    help="With --sequence: the CRI calls, or the containerd log, of the run of the NRI events.",
+)
+@click.option("--from", "first", metavar="LINE", type=click.IntRange(1), help="With --sequence: its first line.")
+@click.option("--to", "last", metavar="LINE", type=click.IntRange(1), help="With --sequence: its last line.")
 def command(
     models: tuple[str, ...],
     forms: tuple[str, ...],
@@ -104,8 +127,12 @@ def command(
     highlight: str | None,
     entity: str,
     coverage: tuple[str, ...],
+    sequence: str | None,
+    calls: str,
+    first: int | None,
+    last: int | None,
 ) -> int:
-    """Draw models, or write them as tables.
+    """Draw models, or write them as tables; or draw a recording.
 
     MODEL is a name from 'fsm list' or the path of a model file; with --output and none given, all shipped models. A
     picture shows what moves a machine on; the rest is named below it, or drawn if --show asks for it. The table
@@ -127,9 +154,17 @@ def command(
     fsm draw container-status --format ascii
     fsm draw container-status --coverage containerd.log -o covered.svg
     fsm draw --output pictures/
+    fsm draw --sequence cri-calls.jsonl --entity 3f1b -o calls.svg
     """
+    if sequence is not None or calls or first or last:
+        if sequence is None or events or show or highlight or coverage:
+            raise click.UsageError(_APART)
+        lines = ChosenLines(first=first, last=last)
+        return recording_chart.draw(sequence, calls, models, forms, output, profile=profile, entity=entity, lines=lines)
     machines = [load(name) for name in models or (names() if output else ())]
-    forms = _forms(forms, output, machines)
+    if not machines:
+        raise click.UsageError("say which model to draw, or --output FOLDER for all of them")
+    forms = formats(forms, output, SUFFIXES, pictures=len(machines))
     if "ascii" in forms and (show or events or highlight or coverage):
         raise click.UsageError("an ASCII drawing shows the lifecycle as 'fsm diff' expects it, and nothing else")
     parts: Collection[Extra] = tuple(part for part in PARTS if part in show or "all" in show)
@@ -141,53 +176,37 @@ def command(
         drawing = picture(drawn, show=parts, events=named, marks=marks)
         for form in forms:
             try:
-                if form == "ascii":
-                    made: str | bytes = ascii_drawing(drawn)
-                elif form == "markdown":
-                    made = markdown(drawn, events=named, marks=marks)
-                else:
-                    made = _WRITERS[form](drawing)
+                made = _written(form, drawn, drawing, named, marks)
             except DotFailedError as error:
                 raise click.ClickException(str(error)) from error
             except NoDotError:
                 without[form] = None
             else:
-                put(made, _path(output, machine, form), folders=True)
-    if without:
-        what = f"Graphviz's program 'dot' is not there, so there is no {' and no '.join(without)}: {HOW_TO_GET_DOT}"
-        others = [form for form in forms if form not in without]
-        rest = f"written: {', '.join(others)}" if others else "dot, mermaid, plantuml and markdown can do without"
-        click.echo(f"{what}; {rest}", err=True)
-        return WRONG_INPUT
-    return 0
+                put(made, picture_file(output, machine.name, SUFFIXES[form]), folders=True)
+    return _missing(without, forms)
 
 
-def _forms(forms: tuple[str, ...], output: Path | None, machines: list[Machine]) -> tuple[str, ...]:
-    if not machines:
-        raise click.UsageError("say which model to draw, or --output FOLDER for all of them")
-    if output is None:
-        if len(machines) > 1 or len(forms) > 1:
-            raise click.UsageError("several pictures need --output FOLDER")
-        return forms or ("svg",)
-    if _is_folder(output):
-        return forms or tuple(SUFFIXES)
-    if len(machines) > 1 or len(forms) > 1:
-        raise click.UsageError(f"'{output}' is one file: for several use --output {output.stem}/")
-    known = {f".{suffix}": form for form, suffix in SUFFIXES.items()}
-    if not forms and output.suffix not in known:
-        hint = nearest(output.suffix, known, of="suffixes")
-        raise click.UsageError(f"'{output}' does not say in which format: {hint}; or use --format")
-    return forms or (known[output.suffix],)
+def _written(
+    form: str, machine: Machine, drawing: Picture, events: set[str] | None, marks: Marks | None
+) -> str | bytes:
+    match form:
+        case "ascii":
+            return ascii_drawing(machine)
+        case "markdown":
+            return markdown(machine, events=events, marks=marks)
+        case _:
+            return _WRITERS[form](drawing)
 
 
-def _is_folder(output: Path) -> bool:
-    return output.is_dir() or not output.suffix
-
-
-def _path(output: Path | None, machine: Machine, form: str) -> Path | None:
-    if output is None or not _is_folder(output):
-        return output
-    return output / f"{machine.name}.{SUFFIXES[form]}"
+def _missing(without: Collection[str], forms: Sequence[str]) -> int:
+    """The exit code, after what is said if some of the *forms* could not be made *without* Graphviz."""
+    if not without:
+        return 0
+    what = f"Graphviz's program 'dot' is not there, so there is no {' and no '.join(without)}: {HOW_TO_GET_DOT}"
+    others = [form for form in forms if form not in without]
+    rest = f"written: {', '.join(others)}" if others else "dot, mermaid, plantuml and markdown can do without"
+    click.echo(f"{what}; {rest}", err=True)
+    return WRONG_INPUT
 
 
 def _events(machine: Machine, events: tuple[str, ...]) -> set[str] | None:

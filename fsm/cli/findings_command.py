@@ -8,7 +8,7 @@ from fsm.checker.known_defects import known_defects
 from fsm.cli import completion
 from fsm.cli.options import format_option, layout
 from fsm.cli.output import put
-from fsm.diagrams.draw import sequence
+from fsm.diagrams.draw import sequence, sequence_svg
 from fsm.product.system import System
 from fsm.report import findings_report as report
 
@@ -40,8 +40,8 @@ def command(names: tuple[str, ...], form: str, output: Path | None) -> int:
             put(text, output / name, folders=True)
         for each in found:
             if each.run is not None and isinstance(each.of.machine, System):
-                drawn = sequence.svg(sequence.chart(each.run, each.of.machine))
-                put(drawn, output / f"{each.of.machine.name}-{each.stated.name}.svg", folders=True)
+                drawn = sequence_svg.svg(sequence.chart(each.run, each.of.machine))
+                put(drawn, output / report.picture(each), folders=True)
     else:
         click.echo(report.json(found) if form == "json" else report.text(found, layout()), nl=False)
     return report.answer(found).value

@@ -61,6 +61,7 @@ class Folder:
         self._causes: dict[tuple[object, ...], _Group] = {}
         self._others: dict[Level, _Group] = {}
         self._tolerated: dict[tuple[str, ...], Deviated] = {}
+        self._each: dict[tuple[str, ...], list[Tolerated]] = {}
 
     def fold(self, violation: Violation) -> None:
         """Take one more *violation*."""
@@ -87,6 +88,8 @@ class Folder:
         names = tuple(each.name for each in deviations)
         known = self._tolerated.setdefault(names, Deviated(first=met, count=0))
         self._tolerated[names] = replace(known, count=known.count + 1)
+        if self._every:
+            self._each.setdefault(names, []).append(met)
 
     def findings(self) -> tuple[Finding, ...]:
         """Every cause, in the order of first appearance."""
@@ -98,4 +101,4 @@ class Folder:
 
     def tolerated(self) -> tuple[Deviated, ...]:
         """Every tolerated deviation, in the order of first appearance."""
-        return tuple(self._tolerated.values())
+        return tuple(replace(each, whole=tuple(self._each.get(names, ()))) for names, each in self._tolerated.items())

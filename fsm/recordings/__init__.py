@@ -107,7 +107,7 @@ def open_recording(
     """The recording in the file *name*, ``-`` for standard input; or the checkpoints in the directory *name*.
 
     ``restarts`` says where the runtime may have been restarted, ``as_called`` leaves out what calls mean for other
-    entities than those that they name.
+    entities than those that they name, and gives both ends of a call their times.
     ``advanced`` is called with the number of bytes of each piece that is read.
     Raises :class:`InputError` if the file cannot be opened.
     """
@@ -162,7 +162,7 @@ def open_recording(
                 machines=(title.machine,) if title.machine else (),
                 hidden=title.unseen,
                 fresh=title.fresh,
-                batches=_trace(json_lines.Trace(notes=notes), rest),
+                batches=_trace(json_lines.Trace(notes=notes, clocked=as_called), rest),
             )
         case _:
             log = containerd_log.Log(notes=notes, as_called=as_called)

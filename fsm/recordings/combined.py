@@ -42,7 +42,7 @@ _ENDS: Final = frozenset(call for _, call in SUCCEEDS)
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer"})
 
 
-class _Point(NamedTuple):
+class RecordedPoint(NamedTuple):
     """A point in time: an event of the plugin, an observation of a call, or the end of the recorded calls."""
 
     at: int
@@ -67,18 +67,12 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
 
     Raises :class:`InputError` if a file cannot be opened, or is of another kind.
     """
-    for file, kinds, what in (
-        (name, {RecordingKind.EVENTS}, "NRI events, as a plugin received them"),
-        (calls, {RecordingKind.CALLS, RecordingKind.LOG}, "the CRI calls, or the containerd log, of the same run"),
-    ):
-        if file == STDIN or open_recording(file).kind not in kinds:
-            found = "cannot be read twice" if file == STDIN else f"holds {open_recording(file).kind.value}"
-            raise InputError([Problem(path=file, line=0, code="FSM206", what=found, hint=f"give a file of {what}")])
+    check_kinds(name, calls)
     notes: Counter[str] = Counter()
     recorded = open_recording(calls, advanced, as_called=True)
     events = NriEventReader(notes=notes)
     reader = CombinedReader(events=events, late=recorded.kind is RecordingKind.CALLS)
-    points = heapq.merge(_received(name, events, advanced), _called(recorded), key=lambda point: point.at)
+    points = heapq.merge(received(name, events, advanced), called(recorded), key=lambda point: point.at)
     return Recording(
         name=name,
         kind=RecordingKind.COMBINED,
@@ -90,17 +84,32 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
     )
 
 
-def _received(name: str, events: NriEventReader, advanced: Callable[[int], None]) -> Iterator[_Point]:
+def check_kinds(name: str, calls: str) -> None:
+    """Raises :class:`InputError` unless *name* is a file of NRI events, and *calls* one of calls."""
+    for file, kinds, what in (
+        (name, {RecordingKind.EVENTS}, "NRI events, as a plugin received them"),
+        (calls, {RecordingKind.CALLS, RecordingKind.LOG}, "the CRI calls, or the containerd log, of the same run"),
+    ):
+        if file == STDIN or open_recording(file).kind not in kinds:
+            found = "cannot be read twice" if file == STDIN else f"holds {open_recording(file).kind.value}"
+            raise InputError([Problem(path=file, line=0, code="FSM206", what=found, hint=f"give a file of {what}")])
+
+
+def received(
+    name: str, events: NriEventReader, advanced: Callable[[int], None] = lambda _: None
+) -> Iterator[RecordedPoint]:
+    """What the plugin received, each event with its time, never before that of the one before, and its line."""
     latest = 0
     for piece in LineReader(name=name, notes=events.notes, advanced=advanced):
         for number, line in enumerate(piece.lines, piece.first):
             event = events.read(line)
             if event is not None:
                 latest = max(latest, event.ts or 0)
-                yield _Point(latest, Line(name, number), event)
+                yield RecordedPoint(latest, Line(name, number), event)
 
 
-def _called(recording: Recording) -> Iterator[_Point]:
+def called(recording: Recording) -> Iterator[RecordedPoint]:
+    """The observations of calls in *recording*, each with its time and its line, and the end of them."""
     latest, last = 0, Line(recording.name, 0)
     for part in recording.batches:
         for seen, line in zip(part.observations, part.lines, strict=True):
@@ -108,11 +117,13 @@ def _called(recording: Recording) -> Iterator[_Point]:
                 continue  # a restart that is assumed before the calls of its time
             latest = max(latest, nanoseconds(seen.at) or 0)
             last = line if isinstance(line, Line) else Line(recording.name, line)
-            yield _Point(latest, last, seen)
-    yield _Point(latest, last, None)
+            yield RecordedPoint(latest, last, seen)
+    yield RecordedPoint(latest, last, None)
 
 
-def _batches(name: str, reader: CombinedReader, points: Iterator[_Point], recorded: Recording) -> Iterator[Batch]:
+def _batches(
+    name: str, reader: CombinedReader, points: Iterator[RecordedPoint], recorded: Recording
+) -> Iterator[Batch]:
     found: list[tuple[Line, Observation]] = []
     for point in points:
         found += reader.seen(point)
@@ -149,7 +160,7 @@ class CombinedReader:
     _progress: CallsInProgress = field(default_factory=CallsInProgress)
     _held: list[tuple[Line, Observation]] = field(default_factory=list)
 
-    def seen(self, point: _Point) -> Iterator[tuple[Line, Observation]]:
+    def seen(self, point: RecordedPoint) -> Iterator[tuple[Line, Observation]]:
         self._order += 1
         match point.what:
             case None:
@@ -161,7 +172,7 @@ class CombinedReader:
                 self.run.events.at(event.ts)
                 return self._connects(point) if event.connects else self._event(point, event)
 
-    def _event(self, point: _Point, event: NriEvent) -> Iterator[tuple[Line, Observation]]:
+    def _event(self, point: RecordedPoint, event: NriEvent) -> Iterator[tuple[Line, Observation]]:
         """What the plugin received, and the successes that count now that it is known to have been connected."""
         if event.event == "Synchronize" or not self._connection:
             self._connection = self._connection or 1
@@ -197,7 +208,7 @@ class CombinedReader:
         started = known.started or not seen.output or seen.output == "StartContainer"
         return _Known(self._connection, seen.output, started=started, since=min(known.since, self._order))
 
-    def _call(self, point: _Point, seen: Observation) -> Iterator[tuple[Line, Observation]]:
+    def _call(self, point: RecordedPoint, seen: Observation) -> Iterator[tuple[Line, Observation]]:
         """The observations that follow from one of a call, by the ids that were given."""
         if seen.phase == "gap" or (seen.event == "restart" and not seen.phase):
             self._progress.interrupted(gap=seen.phase == "gap")
@@ -288,7 +299,7 @@ class CombinedReader:
                 what = f"{seen.output} was relayed with no call in progress"
                 yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=what)
 
-    def _connects(self, point: _Point) -> Iterator[tuple[Line, Observation]]:
+    def _connects(self, point: RecordedPoint) -> Iterator[tuple[Line, Observation]]:
         """A connection begins; the plugin may have been disconnected since the last event."""
         yield from self._left()
         if self._connection:

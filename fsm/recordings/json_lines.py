@@ -56,9 +56,10 @@ def mistake(line: bytes) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Trace:
-    """Turns the lines of one trace into observations."""
+    """Turns the lines of one trace into observations; where it is ``clocked``, the ends of a call have their times."""
 
     notes: Counter[str] = field(default_factory=Counter)
+    clocked: bool = False
     _late: Ordering[tuple[int, Observation]] = field(default_factory=Ordering)
     _timed: bool = False
     _latest: int = 0
@@ -100,8 +101,11 @@ class Trace:
             if seen.start is not None and seen.end is not None and seen.event:
                 replace = msgspec.structs.replace
                 ask = replace(seen, phase="request", reply="", shows="", met="", emits=None, start=None, end=None)
+                told = replace(seen, phase="reply", start=None, end=None)
+                if self.clocked:
+                    ask, told = replace(ask, at=seen.start), replace(told, at=max(seen.start, seen.end))
                 self._late.add(seen.start, (number, ask))
-                self._late.add(max(seen.start, seen.end), (number, replace(seen, phase="reply", start=None, end=None)))
+                self._late.add(max(seen.start, seen.end), (number, told))
                 self._latest = max(self._latest, seen.end)
             else:
                 at = nanoseconds(seen.at)

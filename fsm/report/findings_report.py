@@ -84,6 +84,11 @@ def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
     return pages
 
 
+def picture(each: KnownDefect) -> str:
+    """The name of the file with the sequence chart of its run."""
+    return f"{each.of.machine.name}-{each.stated.name}.svg"
+
+
 def _story(each: KnownDefect) -> Iterator[str]:
     where = f"the profile `{each.mend}` of the model" if each.mend else "the model without the profile `upstream`"
     link = f" See <{each.known.link}>." if each.known.link else ""
@@ -96,4 +101,5 @@ def _story(each: KnownDefect) -> Iterator[str]:
     if isinstance(each.of.machine, System):
         shown = sequence.mermaid(sequence.chart(each.run, each.of.machine))
         yield from ("", "```mermaid", shown.rstrip("\n"), "```")
+        yield from ("", f"[The same as a picture.]({picture(each)})")
     yield from ("", "```text", *steps(each.run, indent=0), "```")

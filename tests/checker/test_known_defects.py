@@ -11,7 +11,8 @@ from commands import fsm
 from readers import participants_by_mermaid
 
 from fsm.checker.known_defects import known_defects
-from fsm.diagrams.draw.sequence import ChartRow, chart, mermaid, svg
+from fsm.diagrams.draw.sequence import ChartRow, chart, mermaid
+from fsm.diagrams.draw.sequence_svg import svg
 from fsm.library import load_system
 
 if TYPE_CHECKING:

@@ -115,6 +115,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "cri-calls.jsonl": (RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl").read_bytes(),
         "nri-events.jsonl": (RECORDINGS / "nri-events-2.1.9.jsonl").read_bytes(),
         "trace.jsonl": '{"entity": "c1", "event": "stop", "reply": "ok"}\n',
+        "whole-day.jsonl": '{"entity": "c1", "event": "stop", "reply": "ok"}\n' * 500,
         "elsewhere.jsonl": '{"trace": 1, "machine": "../door.toml"}\n',
         "all-runs.edn.gz": gzip.compress(call.encode() + b" " * (65 << 20), compresslevel=1),
         "one-run.edn": call,

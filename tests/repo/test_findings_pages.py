@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsm.checker.known_defects import known_defects
-from fsm.diagrams.draw import sequence
+from fsm.diagrams.draw import sequence, sequence_svg
 from fsm.product.system import System
 from fsm.report import findings_report as report
 
@@ -37,7 +37,6 @@ def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
     expected: dict[str, bytes] = {name: text.encode() for name, text in report.pages(found).items()}
     for each in found:
         if each.run is not None and isinstance(each.of.machine, System):
-            name = f"{each.of.machine.name}-{each.stated.name}.svg"
-            expected[name] = sequence.svg(sequence.chart(each.run, each.of.machine))
+            expected[report.picture(each)] = sequence_svg.svg(sequence.chart(each.run, each.of.machine))
 
     assert {path.name: path.read_bytes() for path in PAGES.iterdir()} == expected

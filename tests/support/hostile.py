@@ -264,6 +264,7 @@ JUDGED = ("judge {} --format json", "judge {} --format sarif", "judge {} --forma
           "judge {} --all --coverage", "judge {} --fresh --restarts none --fail-on observed")  # fmt: skip
 SHOWN = ("draw container-status -f dot --highlight {}", "draw container-status -f markdown --coverage {}",
          "draw cri-container -f mermaid --highlight {}", "draw cri-pod -f plantuml --coverage {}",
+         "draw --sequence {}", "draw -f mermaid --sequence {} --to 20",
          "mutate --recording {} --limit 2", "mutate --recording {} --limit 2 --format json")  # fmt: skip
 
 READERS = {
@@ -314,6 +315,7 @@ READERS = {
             "judge events --with log",
             "judge events --with log --format json",
             "judge events --with calls --all",
+            "draw --sequence events --with calls --to 40",
             "mutate --recording events --with calls --limit 2",
         ),
     ),

@@ -21,7 +21,8 @@ for await (const line of (await import("node:readline")).createInterface({ input
   await mermaid.parse(text);
   const diagram = await mermaid.mermaidAPI.getDiagramFromText(text);
   if (!diagram.db.getStates) {
-    found.push({ participants: [...diagram.db.getActors().values()].map(({ description }) => description) });
+    const participants = [...diagram.db.getActors().values()].map(({ description }) => description);
+    found.push({ participants, messages: diagram.db.getMessages().map(({ message }) => message) });
     continue;
   }
   const states = [...diagram.db.getStates()].map(([id, { descriptions, classes }]) => ({ id, descriptions, classes }));

@@ -1,9 +1,13 @@
-"""A run of a system as a sequence chart: calls and replies, the states of each part, and the outputs."""
+"""Sequence charts: participants, and what they send each other, row by row; that of a run of a system; and as Mermaid.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+A chart of a recording is made by :mod:`fsm.diagrams.recorded_chart`; as SVG both are drawn by
+:mod:`fsm.diagrams.draw.sequence_svg`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
-from xml.etree import ElementTree as ET
 
 from fsm.machine.table import Done
 from fsm.product import read
@@ -16,25 +20,75 @@ CALLER: Final = "caller"
 OUTSIDE: Final = "outside"
 """The participant that receives outputs that no single part receives."""
 
-RowKind: TypeAlias = Literal["step", "call", "reply", "note", "output"]
+RowKind: TypeAlias = Literal[
+    "step", "call", "reply", "lost", "note", "output", "divider", "violation", "tolerated", "assumed"
+]
+"""What a row is.
+
+step, divider
+    Across all participants: the name of a step; what happened to all of them.
+call, reply, lost, output
+    A message from ``source`` to ``target``; ``lost`` is that no reply came.
+note, violation, tolerated, assumed
+    At ``source``: what happened there, and what is said of the row before.
+"""
+
+MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assumed": "?"}
+"""The sign before what is said of a row, by its kind: it is to be told apart without colour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One line of a chart: a ``step`` across all participants, a message, or a ``note`` at one of them."""
+    """One line of a chart.
+
+    ``clock`` is its time of day and ``place`` the line of the recording.  ``whole`` is what there is to say, of which
+    ``text`` is a short form.  A call in progress has a bar at its target, from the row that ``begins`` it to the one that
+    ``ends`` it, both with the number of the call; none reaches beyond a row that ``cuts``.
+    """
 
     kind: RowKind
     text: str
     source: str = ""
     target: str = ""
+    clock: str = ""
+    place: str = ""
+    whole: str = ""
+    begins: int = 0
+    ends: int = 0
+    cuts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceChart:
-    """Participants from left to right, and rows from top to bottom."""
+    """Participants from left to right, and rows from top to bottom.
+
+    ``title`` is for who cannot see it, ``caption`` stands above it. ``heads`` are the lines by which a participant is
+    called, if these are others than its name.
+    """
 
     participants: tuple[str, ...]
     rows: tuple[ChartRow, ...]
+    title: str = ""
+    caption: str = ""
+    heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def head(self, participant: str) -> tuple[str, ...]:
+        """The lines by which *participant* is called."""
+        return self.heads.get(participant, (participant,))
+
+    def bars(self) -> list[tuple[str, int, int]]:
+        """Of each call in progress, the participant, and the numbers of the rows from which and to which it is."""
+        open_: dict[int, tuple[str, int]] = {}
+        found = []
+        for number, row in enumerate(self.rows):
+            if row.cuts:
+                found += [(at, since, number) for at, since in open_.values()]
+                open_.clear()
+            if row.begins:
+                open_[row.begins] = row.target, number
+            if row.ends in open_:
+                found.append((*open_.pop(row.ends), number))
+        return sorted([*found, *((at, since, len(self.rows)) for at, since in open_.values())], key=lambda bar: bar[1:])
 
 
 def chart(run: Run, system: System) -> SequenceChart:
@@ -43,7 +97,8 @@ def chart(run: Run, system: System) -> SequenceChart:
     rows = [row for number, taken in enumerate(steps, 1) for row in _rows(number, taken, system)]
     met = {name for row in rows for name in (row.source, row.target)}
     names = [CALLER, *(copy.name for copy in system.copies), OUTSIDE]
-    return SequenceChart(participants=tuple(name for name in names if name in met), rows=tuple(rows))
+    shown = tuple(name for name in names if name in met)
+    return SequenceChart(participants=shown, rows=tuple(rows), title=f"A run of {system.title}")
 
 
 def _rows(number: int, taken: RunStep, system: System) -> Iterator[ChartRow]:
@@ -73,65 +128,30 @@ def _hearer(done: Done, system: System) -> str:
 def mermaid(shown: SequenceChart) -> str:
     """*shown* as a sequence diagram of Mermaid, ending in a newline."""
     names = {name: f"p{number}" for number, name in enumerate(shown.participants)}
-    lines = ["sequenceDiagram", *(f"  participant {key} as {name}" for name, key in names.items())]
+    lines = ["sequenceDiagram"]
+    lines += [f"  accTitle: {_text(shown.title)}"] if shown.title else []
+    lines += [f"  accDescr: {_text(shown.caption)}"] if shown.caption else []
+    lines += [f"  participant {key} as {_text(' '.join(shown.head(name)))}" for name, key in names.items()]
     ends = f"{names[shown.participants[0]]},{names[shown.participants[-1]]}" if names else ""
-    for row in shown.rows:
-        arrow = "-->>" if row.kind == "reply" else "->>"
-        if row.kind in {"step", "note"}:
-            lines.append(f"  Note over {names.get(row.source, ends)}: {row.text}")
+    bars = shown.bars()
+    for number, row in enumerate(shown.rows):
+        ended = [f"  deactivate {names[at]}" for at, _, last in bars if last == number]
+        lines += ended if row.cuts else []
+        text = _text(" ".join(filter(None, (row.clock, MARKS.get(row.kind), row.text))))
+        if row.kind in _ARROWS:
+            lines.append(f"  {names[row.source]}{_ARROWS[row.kind]}{names[row.target]}: {text}")
         else:
-            lines.append(f"  {names[row.source]}{arrow}{names[row.target]}: {row.text}")
+            lines.append(f"  Note over {names.get(row.source, ends)}: {text}")
+        lines += [] if row.cuts else ended
+        lines += [f"  activate {names[at]}" for at, first, _ in bars if first == number]
+    lines += [f"  deactivate {names[at]}" for at, _, last in bars if last == len(shown.rows)]
     return "\n".join(lines) + "\n"
 
 
-_WIDE: Final = 150
-_HIGH: Final = 30
-_SVG: Final = "http://www.w3.org/2000/svg"
-_STYLE: Final = """
-text { font: 12px sans-serif; fill: #1f2328; text-anchor: middle }
-.step { font-weight: bold; text-anchor: start }
-.line { stroke: #8c959f; fill: none }
-.life { stroke: #d0d7de; stroke-dasharray: 3 3 }
-.output { stroke: #0969da } .output + text { fill: #0969da }
-.box { stroke: #8c959f; fill: #f6f8fa }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3 } .box { fill: #161b22 } .life { stroke: #30363d }
-  .output { stroke: #58a6ff } .output + text { fill: #58a6ff }
-}
-"""
+_ARROWS: Final = {"call": "->>", "reply": "-->>", "lost": "--x", "output": "->>"}
 
 
-def svg(shown: SequenceChart) -> bytes:
-    """*shown* as SVG that suits light and dark pages."""
-    at = {name: _WIDE * number + _WIDE // 2 for number, name in enumerate(shown.participants)}
-    width, height = _WIDE * len(at), _HIGH * (len(shown.rows) + 2)
-    root = ET.Element("svg", xmlns=_SVG, width=str(width), height=str(height), viewBox=f"0 0 {width} {height}")
-    ET.SubElement(root, "style").text = _STYLE
-    size = {"refX": 8, "refY": 4, "markerWidth": 8, "markerHeight": 8}
-    marker = _add(root, "marker", id="to", viewBox="0 0 8 8", **size, orient="auto")
-    _add(marker, "path", d="M0,0 L8,4 L0,8", kind="line")
-    for name, x in at.items():
-        _add(root, "line", kind="life", x1=x, x2=x, y1=_HIGH, y2=height - 8)
-        _add(root, "text", x=x, y=_HIGH - 10).text = name
-    for number, row in enumerate(shown.rows, 2):
-        y = _HIGH * number
-        match row.kind:
-            case "step":
-                _add(root, "text", x=6, y=y, kind="step").text = row.text
-            case "note":
-                x, wide = at[row.source], 7 * len(row.text) + 12
-                _add(root, "rect", kind="box", x=x - wide // 2, y=y - 15, width=wide, height=21)
-                _add(root, "text", x=x, y=y).text = row.text
-            case _:
-                source, target = at[row.source], at[row.target]
-                style = {"marker-end": "url(#to)"} | ({"stroke-dasharray": "5 3"} if row.kind == "reply" else {})
-                kind = "line output" if row.kind == "output" else "line"
-                _add(root, "line", kind=kind, **style, x1=source, x2=target, y1=y, y2=y)
-                _add(root, "text", x=(source + target) // 2, y=y - 5).text = row.text
-    return bytes(ET.tostring(root, encoding="utf-8"))
-
-
-def _add(parent: ET.Element, tag: str, **attributes: str | int) -> ET.Element:
-    """A new element; *kind* is its class."""
-    named = {"class" if name == "kind" else name: f"{value}" for name, value in attributes.items()}
-    return ET.SubElement(parent, tag, named)
+def _text(words: str) -> str:
+    """*words* with what is syntax in Mermaid, or in HTML, as character codes, which begin with ``#``."""
+    coded = re.sub(r"[^\w \-./,():='…?✗~→µ·]", lambda found: f"#{ord(found[0])};", words)
+    return re.sub("^((?:no)?wrap):", r"\1#58;", coded) if coded.strip() else "#32;"

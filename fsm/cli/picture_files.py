@@ -1,0 +1,36 @@
+"""Where pictures are written, and in which formats."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from fsm.errors import nearest
+
+
+def formats(
+    forms: tuple[str, ...], output: Path | None, suffixes: Mapping[str, str], *, pictures: int
+) -> tuple[str, ...]:
+    """The formats of so many *pictures*: *forms*, or those that the *output* asks for; each has its suffix in *suffixes*."""
+    if output is None:
+        if pictures > 1 or len(forms) > 1:
+            raise click.UsageError("several pictures need --output FOLDER")
+        return forms or ("svg",)
+    if _is_folder(output):
+        return forms or tuple(suffixes)
+    if pictures > 1 or len(forms) > 1:
+        raise click.UsageError(f"'{output}' is one file: for several use --output {output.stem}/")
+    known = {f".{suffix}": form for form, suffix in suffixes.items()}
+    if not forms and output.suffix not in known:
+        hint = nearest(output.suffix, known, of="suffixes")
+        raise click.UsageError(f"'{output}' does not say in which format: {hint}; or use --format")
+    return forms or (known[output.suffix],)
+
+
+def picture_file(output: Path | None, name: str, suffix: str) -> Path | None:
+    """The file of the picture called *name*, in the *output* if that is a folder; ``None`` is standard output."""
+    return output / f"{name}.{suffix}" if output is not None and _is_folder(output) else output
+
+
+def _is_folder(output: Path) -> bool:
+    return output.is_dir() or not output.suffix

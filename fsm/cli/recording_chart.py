@@ -1,0 +1,77 @@
+"""``fsm draw --sequence``: a recording as a sequence chart."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from fsm.cli.output import put
+from fsm.cli.picture_files import formats, picture_file
+from fsm.diagrams.draw.sequence import SequenceChart, mermaid
+from fsm.diagrams.draw.sequence_svg import svg
+from fsm.diagrams.recorded_chart import recorded_chart
+from fsm.diagrams.recorded_steps import chosen_steps
+from fsm.errors import InputError, is_file, refused
+from fsm.judgement import Judged, judge
+from fsm.report.chart_marks import marks
+
+SUFFIXES: Final[Mapping[str, str]] = {"svg": "svg", "mermaid": "mmd"}
+
+_WRITERS: Final[Mapping[str, Callable[[SequenceChart], str | bytes]]] = {"svg": svg, "mermaid": mermaid}
+
+
+class ChosenLines(NamedTuple):
+    """The first and the last line of a file, if they were given."""
+
+    first: int | None
+    last: int | None
+
+
+def draw(
+    name: str,
+    calls: str,
+    models: tuple[str, ...],
+    forms: tuple[str, ...],
+    output: Path | None,
+    *,
+    profile: str | None,
+    entity: str,
+    lines: ChosenLines,
+) -> int:
+    """Draw the recording *name*, with the *calls* of its run, in each of the *forms*; it is judged by *models*."""
+    if wrong := [form for form in forms if form not in SUFFIXES]:
+        raise click.UsageError(f"a sequence chart is svg or mermaid, not {wrong[0]}")
+    if lines.first and lines.last and lines.last < lines.first:
+        raise click.UsageError(f"--to {lines.last} is before --from {lines.first}")
+    for each in (name, calls) if calls else (name,):
+        if each == "-" or (Path(each).exists() and not is_file(each) and not Path(each).is_dir()):
+            raise refused(each, "FSM204", "can be read only once", "save it in a file first: it is read, and judged")
+    forms = formats(forms, output, SUFFIXES, pictures=1)
+    steps = chosen_steps(name, calls, entity=entity, first=lines.first, last=lines.last)
+    judged = _judged(name, calls, models, profile)
+    chart = recorded_chart(steps, None if judged is None else marks(judged))
+    stem = Path(name).name.removesuffix(".gz").rpartition(".")[0] or "sequence"
+    for form in forms:
+        put(_WRITERS[form](chart), picture_file(output, stem, SUFFIXES[form]), folders=True)
+    return 0
+
+
+def _judged(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
+    """The verdicts on the recording, and on *calls* by themselves; ``None`` if the recording names no machine.
+
+    Where one of both knows no *profile* of the name, the other does.
+    """
+    found, problems = [], []
+    for file, beside in ((name, calls), (calls, "")) if calls else ((name, ""),):
+        try:
+            found.append(judge(file, calls=beside, models=models, profile=profile, every=True))
+        except InputError as error:
+            problems.append(error)
+    if found:
+        wrong = [error for error in problems if {each.code for each in error.problems} != {"FSM203"}]
+    else:
+        wrong = [error for error in problems if {each.code for each in error.problems} != {"FSM202"}]
+    if wrong:
+        raise wrong[0]
+    return found or None

@@ -1,0 +1,235 @@
+"""The steps of a recording as a sequence chart, with what is said of them marked at the step that it is said of."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from fsm.diagrams.draw.sequence import OUTSIDE, ChartRow, RowKind, SequenceChart
+from fsm.diagrams.recorded_entities import RecordedEntity, shortened
+from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps
+from fsm.errors import visible
+from fsm.recordings import RecordingKind
+from fsm.recordings.nri_events import CONNECTS
+from fsm.trace import Line, Observation, nanoseconds
+
+CLIENT: Final = "client"
+RUNTIME: Final = "runtime"
+PLUGIN: Final = "plugin"
+"""Participants beside the entities."""
+
+_CALLS: Final = frozenset({"request", "reply", "lost", "answered"})
+_LONGEST: Final = 600
+"""Characters of an error that a title has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """What is said of an observation: ``text``, and ``whole``, which is all that there is to say."""
+
+    kind: Literal["violation", "tolerated", "assumed"]
+    line: Line
+    seen: Observation
+    text: str
+    whole: str
+
+
+def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> SequenceChart:
+    """The chart of *steps*, with those of the *marks* that are about lines of them; ``None`` if nobody has judged them.
+
+    A call with nothing between its request and its reply is one row.
+    """
+    marked = _marked(steps, list(_Rows(steps).rows()), marks or ())
+    met = {name for row in marked for name in (row.source, row.target)}
+    names = {_name(each): (visible(each.of), shortened(each.id)) for each in steps.entities}
+    clients = sorted(each for each in met if each.startswith(CLIENT))
+    order = [*clients, RUNTIME, *names, OUTSIDE, PLUGIN]
+    files = " with ".join(steps.files)
+    what = f" of {steps.chosen}" if steps.chosen else ""
+    days = dict.fromkeys(day for step in steps.steps if (day := _moment(step.seen)[:10]))
+    day = " to ".join(list(days)[:: max(len(days) - 1, 1)])
+    said = "not judged" if marks is None else _counted(marked)
+    names_of = " with ".join(Path(each).name for each in steps.files)
+    caption = " · ".join(filter(None, (names_of, f"{steps.chosen or ''}", day and f"{day} UTC", said)))
+    return SequenceChart(
+        participants=tuple(each for each in order if each in met) or (RUNTIME,),
+        rows=tuple(marked),
+        title=visible(f"Sequence chart{what} in {files}: {len(steps.steps)} steps, {said}"),
+        caption=visible(caption),
+        heads={name: tuple(filter(None, head)) for name, head in names.items()},
+    )
+
+
+def _counted(rows: Sequence[ChartRow]) -> str:
+    """How many violations and tolerated deviations are marked.
+
+    >>> _counted([ChartRow(kind="violation", text="")])
+    '1 violation'
+    """
+    found = Counter(row.kind for row in rows)
+    said = [f"{found['violation'] or 'no'} violation{'' if found['violation'] == 1 else 's'}"]
+    if found["tolerated"]:
+        said.append(f"{found['tolerated']} tolerated deviation{'' if found['tolerated'] == 1 else 's'}")
+    return ", ".join(said)
+
+
+def _name(entity: RecordedEntity) -> str:
+    """The participant that stands for *entity*: no other has a blank in that place."""
+    return f"{entity.of} {entity.id}"
+
+
+def _moment(seen: Observation) -> str:
+    """The time in RFC 3339 to the nanosecond, as far as it is known; empty if it is not."""
+    at = nanoseconds(seen.at)
+    try:
+        whole = datetime.fromtimestamp(at // 1_000_000_000, UTC) if at is not None else None
+    except (OverflowError, ValueError, OSError):  # no such year
+        return ""
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{(at or 0) % 1_000_000_000:09}Z" if whole else ""
+
+
+def _duration(step: ChartStep) -> str:
+    """How long the call that *step* ends has taken, if that is certain."""
+    if step.mate is None or not step.sure:
+        return ""
+    start, end = nanoseconds(step.mate.seen.at), nanoseconds(step.seen.at)
+    if start is None or end is None or end < start:
+        return ""
+    for unit, size in (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000)):
+        if end - start >= size:
+            return f"{(end - start) / size:.3g} {unit}"
+    return ""
+
+
+class _Rows:
+    """The rows of ``steps``, each once."""
+
+    def __init__(self, steps: ChosenSteps) -> None:
+        self._steps = steps
+        self._letters = dict(zip(steps.files, "ab" if steps.files[1:] else ("",), strict=False))
+        self._calls: dict[int, int] = {}
+
+    def rows(self) -> Iterator[tuple[ChartRow, tuple[ChartStep, ...]]]:
+        """Each row with the steps that it is of."""
+        steps = self._steps.steps
+        number = 0
+        while number < len(steps):
+            step = steps[number]
+            following = steps[number + 1] if number + 1 < len(steps) else None
+            if following is not None and following.mate is step and following.seen.phase == "reply":
+                yield self._row(following, step), (step, following)
+                number += 2
+            else:
+                yield self._row(step), (step,)
+                number += 1
+
+    def _row(self, step: ChartStep, asked: ChartStep | None = None) -> ChartRow:
+        """The row of *step*, together with its request if that was *asked* just before."""
+        seen, first = step.seen, asked or step
+        moment = _moment(first.seen)
+        lines = tuple(dict.fromkeys((*first.lines, *step.lines)))
+        took = _duration(step)
+        text = f"{self._text(step)}{f' ({took})' if took else ''}"
+        about = f"{step.entity}: " if step.entity else ""
+        detail = f": {seen.detail[:_LONGEST]}" if seen.detail else ""
+        beside = f" with {', '.join(f'{name}={value}' for name, value in seen.fields.items())}" if seen.fields else ""
+        files = {line.file for line in lines}
+        numbers = f"{' and '.join(sorted(files))}, line {' and '.join(f'{line.number}' for line in lines)}"
+        kind, source, target = self._ends(step, asked)
+        row = ChartRow(
+            kind=kind,
+            text=visible(text),
+            source=source,
+            target=target,
+            clock=moment[11:23],
+            place=visible(f"{self._letters.get(lines[0].file, '')} {lines[0].number}".strip()),
+            whole=visible(f"{numbers}{f' at {moment}' if moment else ''}: {about}{text}{beside}{detail}"),
+            cuts=step.cuts,
+        )
+        if asked is not None:
+            return row
+        if seen.phase == "request":
+            self._calls[id(step)] = len(self._calls) + 1
+            return replace(row, begins=self._calls[id(step)])
+        return replace(row, ends=self._calls.get(id(step.mate), 0) if step.mate is not None else 0)
+
+    def _ends(self, step: ChartStep, asked: ChartStep | None) -> tuple[RowKind, str, str]:
+        """The kind of the row, and between which participants it is."""
+        seen = step.seen
+        at = _name(step.entity) if step.entity else RUNTIME
+        plugin = self._steps.kind in {RecordingKind.EVENTS, RecordingKind.COMBINED}
+        client = CLIENT if seen.process is None else f"{CLIENT} {visible(str(seen.process))}"
+        if step.everywhere:
+            return ("call", PLUGIN, RUNTIME) if plugin and seen.event == CONNECTS else ("divider", "", "")
+        if seen.output and not seen.reply and not seen.phase:
+            return "output", at, PLUGIN if plugin else OUTSIDE
+        if self._sighted(step):
+            return "note", at, ""
+        if asked is not None or seen.phase == "request" or (not seen.phase and seen.reply):
+            return "call", client, at
+        if seen.phase in _CALLS:
+            return "lost" if seen.phase == "lost" else "reply", at, client
+        return "note", at, ""
+
+    def _sighted(self, step: ChartStep) -> bool:
+        """Whether the state stands in a line of a log about something else: nobody has asked for it."""
+        seen = step.seen
+        return (
+            self._steps.kind is RecordingKind.LOG and seen.phase == "answered" and seen.reply == "ok" and bool(seen.met)
+        )
+
+    def _text(self, step: ChartStep) -> str:
+        seen = step.seen
+        if self._sighted(step):
+            return f"shows {seen.met}"
+        if seen.phase == "gap":
+            return "observations are missing"
+        what = seen.event or seen.output
+        if seen.phase in {"maybe", "assumed"}:
+            what = f"{what} may have happened"
+        elif seen.phase == "lost":
+            what = f"{what}: no reply"
+        elif seen.phase in {"reply", "answered"} or seen.reply:
+            what = f"{what}: {seen.reply or 'replied'}"
+        elif seen.event and seen.output:
+            what = seen.output
+        shown = seen.shows or seen.met
+        if shown:
+            what = f"{what}, {shown}" if what else f"shows {shown}"
+        if seen.emits:
+            what = f"{what}, emits {', '.join(seen.emits)}"
+        return what or "nothing"
+
+
+def _marked(
+    steps: ChosenSteps, rows: Sequence[tuple[ChartRow, tuple[ChartStep, ...]]], marks: Sequence[Mark]
+) -> list[ChartRow]:
+    """*rows*, each followed by those of the *marks* that are of it."""
+    places: dict[Line, list[int]] = defaultdict(list)
+    for number, (_, those) in enumerate(rows):
+        for line in dict.fromkeys(line for step in those for line in step.lines):
+            places[line].append(number)
+    of: dict[int, list[Mark]] = defaultdict(list)
+    for mark in marks:
+        if found := places.get(mark.line):
+            of[max(found, key=lambda number: (_fits(rows[number][1], mark.seen), number))].append(mark)
+    names = {_name(each) for each in steps.entities}
+    marked = []
+    for number, (row, _) in enumerate(rows):
+        marked.append(row)
+        for mark in of[number]:
+            entity = _name(RecordedEntity(mark.seen.of, mark.seen.entity))
+            at = entity if entity in names else row.source if row.kind != "call" else row.target
+            marked.append(ChartRow(kind=mark.kind, text=visible(mark.text), source=at, whole=visible(mark.whole)))
+    return marked
+
+
+def _fits(steps: Sequence[ChartStep], seen: Observation) -> int:
+    """How much of what was *seen* is what one of *steps* is."""
+    return max(
+        2 * (each.seen.event == seen.event and each.seen.phase == seen.phase)
+        + (each.entity is not None and each.entity.id == seen.entity)
+        for each in steps
+    )

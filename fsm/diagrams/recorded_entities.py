@@ -1,0 +1,144 @@
+"""The entities of a recording, by their full ids, and which one is meant by the beginning of an id."""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from fsm.errors import InputError, refused, visible
+from fsm.recordings.as_recorded import AsRecorded
+from fsm.recordings.one_run import FULL
+from fsm.recordings.pod_calls import CONTAINER, POD
+from fsm.trace import Observation
+
+_SHOWN: Final = 12
+"""Characters of an id that people use."""
+
+_COMPARED: Final = 20_000
+"""Ids among which the nearest to a mistyped one are searched."""
+
+_LISTED: Final = 4
+"""Entities that a message lists."""
+
+
+class RecordedEntity(NamedTuple):
+    """An entity of a kind, which may be empty.
+
+    >>> str(RecordedEntity("container", "d1d12d2e084c" + "0" * 52)), str(RecordedEntity("", "door"))
+    ('container d1d12d2e084c', 'door')
+    """
+
+    of: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{visible(self.of)} {shortened(self.id)}".strip()
+
+
+def shortened(identity: str) -> str:
+    """A full id cut to the characters that people use, with what a terminal would obey as escapes."""
+    return visible(identity[:_SHOWN] if len(identity) == FULL else identity)
+
+
+@dataclass(slots=True)
+class KnownEntities:
+    """All entities of a recording with the number of their steps, and the pods of containers.
+
+    The steps that are about the lines of the first file are on its lines ``first`` to ``last``.
+    """
+
+    file: str
+    counts: Counter[RecordedEntity] = field(default_factory=Counter)
+    pods: dict[str, str] = field(default_factory=dict)
+    steps: int = 0
+    first: int = 0
+    last: int = 0
+    _full: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
+
+    def entity(self, written: RecordedEntity) -> RecordedEntity:
+        """The entity that is *written* so, maybe by the beginning of its id."""
+        return self._full.get(written, written)
+
+    def whose(self, seen: Observation) -> RecordedEntity | None:
+        """The entity that was *seen*; none if it was seen of all, or of one that has no id yet."""
+        if not seen.entity:
+            return None
+        happened = seen.phase not in {"request", "reply", "lost", "answered"} and not seen.output
+        if seen.of == CONTAINER and happened and RecordedEntity(POD, seen.entity) in self.counts:
+            return RecordedEntity(POD, seen.entity)  # a log does not always say whether what has exited is a pod
+        return self.entity(RecordedEntity(seen.of, seen.entity))
+
+    def within(self, pod: str) -> list[RecordedEntity]:
+        """The containers of *pod*."""
+        return [RecordedEntity(CONTAINER, each) for each, of in self.pods.items() if of == pod]
+
+    def meant(self, begin: str) -> RecordedEntity:
+        """The one whose id begins with *begin*; of a pod and a container with the same id, the pod.
+
+        Raises :class:`InputError` if there is none, or if there are several.
+        """
+        found = sorted(each for each in self.counts if each.id.startswith(begin))
+        found = [each for each in found if each.id == begin] or found
+        if len({each.id for each in found}) == 1:
+            return found[-1]
+        if found:
+            hint = f"give more of the id: {self.listed(found)}"
+            raise self._refused(f"has several entities whose id begins with '{begin}'", hint)
+        ids = list(dict.fromkeys(each.id[: len(begin)] for each in self.counts))[:_COMPARED]
+        close = get_close_matches(begin, ids, n=_LISTED)
+        near = [each for start in close for each in self.counts if each.id.startswith(start)]
+        hint = f"did you mean {self.listed(near)}?" if near else f"it has {self.listed(self.counts) or 'none'}"
+        raise self._refused(f"contains no entity '{begin}'", hint)
+
+    def listed(self, entities: Iterable[RecordedEntity]) -> str:
+        """The first few of *entities*, those with most steps first."""
+        those = sorted(dict.fromkeys(entities), key=lambda each: -self.counts[each])
+        rest = f" and {len(those) - _LISTED:,} more" if len(those) > _LISTED else ""
+        return f"{', '.join(map(str, those[:_LISTED]))}{rest}"
+
+    def _refused(self, what: str, hint: str) -> InputError:
+        return refused(self.file, "FSM204", what, hint)
+
+
+def known_entities(recorded: AsRecorded) -> KnownEntities:
+    """The entities in *recorded*, which is read to its end."""
+    known = KnownEntities(file=recorded.files[0])
+    for line, seen in recorded.steps:
+        known.steps += 1
+        if line.file == known.file:
+            known.first = min(known.first or line.number, line.number)
+            known.last = max(known.last, line.number)
+        if seen.entity:
+            known.counts[RecordedEntity(seen.of, seen.entity)] += 1
+        if seen.of == CONTAINER and seen.event == "CreateContainer" and seen.detail and seen.reply == "ok":
+            known.pods[seen.entity] = seen.detail
+    known.pods.update(recorded.pods)
+    full = dict(_longer(known.counts))
+    known._full.update(full)  # noqa: SLF001  (it is made here)
+    for short, whole in full.items():  # a whole one stands for nothing else
+        known.counts[whole] += known.counts.pop(short)
+    known.pods = {container: known.entity(RecordedEntity(POD, pod)).id for container, pod in known.pods.items()}
+    return known
+
+
+def _longer(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
+    """Each of *entities* that is written shorter than it could be, and what it stands for.
+
+    Its id is the beginning of one full id, of its own kind if there is one; or its kind is left out.
+    """
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for each in entities:
+        kinds[each.id].append(each.of)
+    full = sorted(each for each in kinds if len(each) == FULL)
+    for identity, those in kinds.items():
+        start = bisect_left(full, identity)
+        longer = [each for each in full[start : start + _LISTED] if each.startswith(identity)]
+        for of in those:
+            others = [each for each in those if each]
+            same = [each for each in longer if of in kinds[each]] or longer
+            if not of and len(others) == 1:
+                yield RecordedEntity(of, identity), RecordedEntity(others[0], identity)
+            elif len(identity) < FULL and len(same) == 1 and len(longer) < _LISTED:
+                yield RecordedEntity(of, identity), RecordedEntity(of, same[0])

@@ -1,0 +1,241 @@
+"""What a sequence chart of a recording shows: the steps of the chosen entity, each once, and which reply ends which call.
+
+Which call a reply ends is certain if both stand on one line, or if no other call of the name was in progress on the entity;
+otherwise the first one in progress is taken, and the two are not ``sure`` to be one call.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from fsm.diagrams.recorded_entities import KnownEntities, RecordedEntity, known_entities
+from fsm.errors import InputError, refused
+from fsm.recordings import RecordingKind
+from fsm.recordings.as_recorded import RecordedStep, as_recorded
+from fsm.recordings.pod_calls import CONTAINER, MAKES, POD
+from fsm.trace import Line, Observation
+
+STEPS: Final = 400
+LIFELINES: Final = 30
+"""The most steps of a chart, and the most entities."""
+
+_REACHES: Final = frozenset({"StopPodSandbox", "RemovePodSandbox"})
+"""Calls on a pod that reach its containers."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ChartStep:
+    """An observation, on a line or on two that say it together; ``mate`` is the other end of its call."""
+
+    lines: tuple[Line, ...]
+    seen: Observation
+    entity: RecordedEntity | None
+    order: int
+    mate: "ChartStep | None" = None
+    sure: bool = True
+    inside: bool = True
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it was seen of all entities."""
+        call = self.seen.phase in {"request", "reply", "lost", "answered"} or self.seen.reply
+        return self.entity is None and (self.seen.phase == "gap" or not call)
+
+    @property
+    def cuts(self) -> bool:
+        """Whether no call is in progress after it, or it is not known which."""
+        return self.everywhere and (self.seen.phase == "gap" or (self.seen.event == "restart" and not self.seen.phase))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenSteps:
+    """The steps in the order of time, and their entities, each container behind its pod; ``chosen`` if one was."""
+
+    files: tuple[str, ...]
+    kind: RecordingKind
+    steps: tuple[ChartStep, ...]
+    entities: tuple[RecordedEntity, ...]
+    pods: dict[str, str]
+    chosen: RecordedEntity | None = None
+
+
+def chosen_steps(
+    name: str, calls: str = "", *, entity: str = "", first: int | None = None, last: int | None = None
+) -> ChosenSteps:
+    """The steps of *entity*, the beginning of an id, or of all; from the line *first* of the file *name* to its line *last*.
+
+    A pod is chosen with its containers, and a container with the calls on its pod that reach it.  With *calls* of the run
+    in which a plugin received the events in *name*, their lines are in when these are, by time.  Files are read twice.
+
+    Raises :class:`InputError` if there are more than :data:`STEPS` of :data:`LIFELINES` entities, or none.
+    """
+    known = known_entities(as_recorded(name, calls))
+    if not known.steps:
+        raise refused(name, "FSM204", "shows nothing that could be drawn", "give a log, or another recording")
+    one = known.meant(entity) if entity else None
+    recorded = as_recorded(name, calls)
+    choice = _Choice(known=known, one=one, first=first, last=last)
+    choice.take(recorded.steps)
+    entities = {each.entity: None for each in choice.kept if each.entity is not None}
+    if choice.count > STEPS or len(entities) > LIFELINES:
+        raise _too_many(choice, len(entities))
+    if not choice.kept:
+        where = f"on lines {first or 1} to {last}" if last else f"from line {first or 1} on"
+        hint = f"its steps are on lines {known.first} to {known.last}"
+        raise refused(name, "FSM204", f"shows nothing {where}", hint)
+    return ChosenSteps(
+        files=recorded.files,
+        kind=recorded.kind,
+        steps=tuple(_joined(sorted(choice.kept, key=lambda each: each.order))),
+        entities=tuple(_by_pod(entities, known.pods)),
+        pods=known.pods,
+        chosen=one,
+    )
+
+
+def _too_many(choice: "_Choice", entities: int) -> InputError:
+    known = choice.known
+    of = f" of {entities} entities" if choice.count <= STEPS else ""
+    what = f"has {choice.count:,} steps{of}, and a chart has at most {STEPS} steps of {LIFELINES} entities"
+    lines = f"lines with --from and --to, which are {known.first} to {known.last}"
+    one = f"choose an entity with --entity, such as {known.listed(known.counts)}; or "
+    return refused(known.file, "FSM216", what, f"choose {lines}" if choice.one else one + lines)
+
+
+def _by_pod(entities: Iterable[RecordedEntity], pods: dict[str, str]) -> list[RecordedEntity]:
+    """*entities* in order, but each container behind its pod."""
+    those = list(entities)
+    inside: dict[RecordedEntity | None, list[RecordedEntity]] = defaultdict(list)
+    for each in those:
+        pod = RecordedEntity(POD, pods.get(each.id, "")) if each.of == CONTAINER else None
+        inside[pod if pod in those else None].append(each)
+    return [each for outer in inside[None] for each in (outer, *inside[outer])]
+
+
+def _joined(steps: list[ChartStep]) -> list[ChartStep]:
+    """*steps*, of which a status call and the line that says what it showed are one."""
+    found: list[ChartStep] = []
+    for each in steps:
+        last = found[-1] if found else None
+        if last is not None and each.seen.event == "ContainerStatus" and each.seen.at is not None and _same(last, each):
+            last.lines += each.lines
+            last.seen = each.seen
+            if each.mate is not None:  # else it is that of the first one
+                each.mate.mate = None
+        else:
+            found.append(each)
+    return found
+
+
+def _same(one: ChartStep, other: ChartStep) -> bool:
+    ours, theirs = one.seen, other.seen
+    same = (ours.event, ours.phase, ours.at, ours.reply) == (theirs.event, theirs.phase, theirs.at, theirs.reply)
+    return same and one.entity == other.entity and not ours.met and one.lines != other.lines
+
+
+@dataclass(slots=True, kw_only=True)
+class _Choice:
+    """Takes all steps in order, pairs the ends of calls, and keeps those that are chosen, up to a bound; ``count`` has all.
+
+    What happens to all entities is kept, if ``one`` is chosen, between its first step and its last one.
+    """
+
+    known: KnownEntities
+    one: RecordedEntity | None
+    first: int | None
+    last: int | None
+    kept: list[ChartStep] = field(default_factory=list)
+    count: int = 0
+    _those: set[RecordedEntity] = field(default_factory=set)
+    _pod: RecordedEntity | None = None
+    _inside: bool = False
+    _meanwhile: list[ChartStep] = field(default_factory=list)
+    _skipped: int = 0
+    _open: dict[tuple[str, int | str | None, RecordedEntity | None], list[ChartStep]] = field(default_factory=dict)
+
+    def take(self, steps: Iterable[RecordedStep]) -> None:
+        if self.one is not None:
+            alike = {each for each in self.known.counts if each.id == self.one.id}  # a pod's id for a container
+            self._those = {*alike, *(self.known.within(self.one.id) if self.one.of == POD else ())}
+            self._pod = RecordedEntity(POD, self.known.pods.get(self.one.id, "")) if self.one.of == CONTAINER else None
+        for order, (line, seen) in enumerate(steps):
+            entity = self.known.whose(seen)
+            step = ChartStep(lines=(line,), seen=seen, entity=entity, order=order, inside=self._has(line))
+            self._pair(step)
+            if not step.inside:
+                continue
+            if self.one is None:
+                self._keep(step)
+            elif step.everywhere:
+                self._skipped += 1
+                self._meanwhile.append(step) if len(self._meanwhile) <= STEPS else None
+            elif self._mine(step):
+                self._between()
+                self._keep(step)
+                begun = step.mate
+                if begun is not None and begun.inside and begun.entity == entity and seen.event in MAKES:
+                    self._keep(begun)  # when it was asked for, it was nobody's
+
+    def _between(self) -> None:
+        """Keep what has happened to all since the last step that was kept."""
+        if self.kept:
+            self.count += self._skipped
+            self.kept += self._meanwhile
+        self._skipped = 0
+        self._meanwhile = []
+
+    def _keep(self, step: ChartStep) -> None:
+        if any(each is step for each in self.kept):
+            return
+        self.count += 1
+        if len(self.kept) <= STEPS:
+            self.kept.append(step)
+
+    def _has(self, line: Line) -> bool:
+        """Whether *line* was chosen; one of another file is if the last one of the first file was."""
+        if line.file == self.known.file or self.first is self.last is None:
+            self._inside = (self.first or 0) <= line.number and (self.last is None or line.number <= self.last)
+        return self._inside
+
+    def _mine(self, step: ChartStep) -> bool:
+        reached = self._pod is not None and step.entity == self._pod and step.seen.event in _REACHES
+        return step.entity in self._those or reached
+
+    def _pair(self, step: ChartStep) -> None:
+        """Find the request of a reply; one that is sure to have made an entity becomes a step of this."""
+        seen = step.seen
+        if step.cuts:
+            self._open.clear()
+        if seen.phase not in {"request", "reply", "lost"}:
+            return
+        makes = seen.event in MAKES
+        ways = [(seen.event, seen.process, on) for on in self._on(step)]
+        if seen.phase == "request":
+            begun = self._open.setdefault(ways[0], [])
+            begun.append(step)
+            for each in begun if begun[1:] else ():
+                each.sure = False
+            return
+        way = next((each for each in ways if each in self._open), None)
+        if way is None:
+            return
+        begun = self._open[way]
+        same = [each for each in begun if each.lines == step.lines]
+        step.mate = mate = (same or begun)[0]
+        begun.remove(mate)
+        if not begun:
+            del self._open[way]
+        step.sure = mate.sure or bool(same)
+        mate.mate, mate.sure = step, step.sure
+        if makes and step.sure and step.entity is not None:
+            mate.entity = step.entity
+
+    def _on(self, step: ChartStep) -> list[RecordedEntity | None]:
+        """What the call was on, where it may be told apart by that; a pod that is made has no id when it is asked for."""
+        seen = step.seen
+        if seen.event not in MAKES or (seen.of == CONTAINER and not seen.detail):
+            return [step.entity]
+        if seen.of == CONTAINER:
+            return [self.known.entity(RecordedEntity(POD, seen.detail))]
+        return [step.entity, None] if step.entity and seen.event == "RunPodSandbox" else [step.entity]

@@ -1,0 +1,88 @@
+"""A recording as it was recorded: who asked, what was replied, received and logged, and nothing that follows from it.
+
+For judging, what a call on a pod means for its containers becomes observations of these, and so does what must have
+happened before a plugin was told something.  Here every observation is one of what stands in a file.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msgspec import structs
+
+from fsm.recordings import Recording, RecordingKind, open_recording
+from fsm.recordings.combined import RecordedPoint, called, check_kinds, received
+from fsm.recordings.nri_events import CONNECTS, NriEvent, NriEventReader
+from fsm.recordings.restarts import Restarts
+from fsm.trace import Line, Observation
+
+
+class RecordedStep(NamedTuple):
+    """An observation and where it stands."""
+
+    line: Line
+    seen: Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsRecorded:
+    """The observations of one or two files in the order of time, read as a stream, once.
+
+    ``pods`` has the pod of each container in the events of a plugin, as far as they have been read.
+    """
+
+    files: tuple[str, ...]
+    kind: RecordingKind
+    machines: tuple[str, ...]
+    steps: Iterator[RecordedStep]
+    pods: Mapping[str, str] = field(default_factory=dict)
+
+
+def as_recorded(name: str, calls: str = "") -> AsRecorded:
+    """The recording in the file *name*; if it is of NRI events, with the *calls* of the same run.
+
+    Raises :class:`fsm.errors.InputError` if a file cannot be opened, or *calls* are given and the files are of other kinds.
+    """
+    if calls:
+        check_kinds(name, calls)
+    recording = open_recording(name, restarts=Restarts(assume="none"), as_called=True)
+    if recording.kind is not RecordingKind.EVENTS:
+        return AsRecorded(files=(name,), kind=recording.kind, machines=recording.machines, steps=_steps(recording))
+    events = NriEventReader(notes=Counter())
+    points = received(name, events)
+    if calls:
+        points = heapq.merge(points, called(open_recording(calls, as_called=True)), key=lambda point: point.at)
+    return AsRecorded(
+        files=(name, calls) if calls else (name,),
+        kind=RecordingKind.COMBINED if calls else recording.kind,
+        machines=recording.machines,
+        steps=_points(points, events),
+        pods=events.pods,
+    )
+
+
+def _steps(recording: Recording) -> Iterator[RecordedStep]:
+    for part in recording.batches:
+        for seen, line in zip(part.observations, part.lines, strict=True):
+            yield RecordedStep(line if isinstance(line, Line) else Line(recording.name, line), seen)
+
+
+def _points(points: Iterator[RecordedPoint], events: NriEventReader) -> Iterator[RecordedStep]:
+    for point in points:
+        match point.what:
+            case None:
+                pass
+            case Observation() as seen:
+                yield RecordedStep(point.line, seen)
+            case NriEvent() as event if event.connects:
+                yield RecordedStep(point.line, Observation(event=CONNECTS, at=event.ts))
+            case event:
+                for seen in events.observed(event):
+                    if seen.output:
+                        yield RecordedStep(point.line, seen)
+                    elif seen.event:  # listed when the plugin was connected
+                        yield RecordedStep(
+                            point.line, structs.replace(seen, output=f"Synchronize: {seen.event.removeprefix('sync-')}")
+                        )

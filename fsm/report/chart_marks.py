@@ -1,0 +1,62 @@
+"""Verdicts on a recording as the marks of a sequence chart."""
+
+from collections.abc import Iterable, Iterator
+
+from fsm.diagrams.recorded_chart import Mark
+from fsm.judgement import Judged
+from fsm.report import words
+from fsm.trace import Line
+from fsm.verdict import Illegal, Judgement, Tolerated, Violation
+
+
+def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
+    """What the verdicts say of single observations, each once, in the order of the machines.
+
+    They have every violation and every tolerated deviation if it was judged with ``every``, else the first few.
+    """
+    found = (mark for each in judged for judgement in each.judgements for mark in _marks(judgement))
+    return tuple({(mark.line, mark.seen.entity, mark.text): mark for mark in found}.values())
+
+
+def _marks(judgement: Judgement) -> Iterator[Mark]:
+    if isinstance(judgement.verdict, Illegal):
+        for finding in judgement.verdict.findings:
+            yield from map(_violation, finding.first)
+    for tolerated in judgement.tolerated:
+        yield from map(_tolerated, tolerated.whole or (tolerated.first,))
+    for assumed in judgement.assumed:
+        text = f"assumed: {words.assumed(assumed)}"
+        line = Line(assumed.file, assumed.line)
+        whole = f"{text}, which no line shows, and without which the rest is not legal"
+        yield Mark(kind="assumed", line=line, seen=assumed.observation, text=text, whole=whole)
+
+
+def _violation(violation: Violation) -> Mark:
+    clause = violation.clause
+    what = words.what(violation)
+    reasons = {
+        "before": words.before(violation),
+        "allowed": words.allowed(violation),
+        "legal if": words.edits(violation),
+        "lines": words.places(violation),
+    }
+    because = [f"{label}: {text}" for label, text in reasons.items() if text]
+    about = f"clause {clause.name} ({clause.level}): {clause.says} ({clause.source})"
+    return Mark(
+        kind="violation",
+        line=Line(violation.file, violation.line),
+        seen=violation.observation,
+        text=f"{clause.name} ({clause.level}): {what}",
+        whole="; ".join([what, *because, about, *(f"known: {each}" for each in words.known(violation))]),
+    )
+
+
+def _tolerated(met: Tolerated) -> Mark:
+    name = f"tolerated: {words.tolerated(met)} of {met.deviation.profile}"
+    return Mark(
+        kind="tolerated",
+        line=Line(met.file, met.line),
+        seen=met.observation,
+        text=name,
+        whole=f"{name}: {words.done(met)}",
+    )
