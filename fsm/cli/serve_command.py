@@ -1,6 +1,7 @@
-"""``fsm serve``: the reference implementation as a container runtime."""
+"""``fsm serve``: the reference implementation as a container runtime, for clients and for plugins."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from os import W_OK, access
 from pathlib import Path
 
@@ -22,9 +23,14 @@ MEMORY = "/dev/shm"  # noqa: S108  (names in it are random)
 @click.option(
     "--cri", "address", required=True, metavar="ADDRESS", help="The socket to serve, such as unix:///run/fsm.sock."
 )
+@click.option(
+    "--nri",
+    metavar="ADDRESS",
+    help="A socket for NRI plugins, such as unix:///tmp/nri.sock; without it there are none.",
+)
 @profile_option("Deviate as this profile says; a client has to cope with that.")
 @click.option("--processes", is_flag=True, help="Run the commands of containers as processes of this machine, as you.")
-def command(address: str, profile: str | None, processes: bool) -> int:  # noqa: FBT001  (click passes it by name)
+def command(address: str, nri: str | None, profile: str | None, processes: bool) -> int:  # noqa: FBT001  (click passes it by name)
     """Serve the reference implementation as a CRI runtime, for crictl, the kubelet or your own client.
 
     Its containers are simulated: 'sleep 5' ends after five seconds, 'exit 3' at once with code 3, and what is not among
@@ -33,17 +39,18 @@ def command(address: str, profile: str | None, processes: bool) -> int:  # noqa:
     \b
     fsm serve --cri unix:///tmp/fsm.sock
     crictl -r unix:///tmp/fsm.sock ps -a
-    fsm serve --cri unix:///tmp/fsm.sock --profile containerd-1.6
+    fsm serve --cri unix:///tmp/fsm.sock --nri unix:///tmp/nri.sock --profile containerd-2.1
     """
     profiles = [each for each in (profile or "").split("+") if each]
     of_one(profiles, [load(each).profiles for each in MACHINES])
     try:
         from fsm.live.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
+        from fsm.live.nri_relays import NodePlugins, with_plugins  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"grpc", "google"}:
             raise
         raise refused("fsm serve", "FSM601", f"needs {error.name}", "pip install 'container-fsm[live]'") from error
-    from fsm.reference.node.node_service import ServedNode  # noqa: PLC0415  (so that --help does not wait for it)
+    from fsm.reference.node.node_service import ServedNode, applicable  # noqa: PLC0415  (--help need not wait for it)
 
     async def serve() -> None:
         loop, over = asyncio.get_running_loop(), asyncio.Event()
@@ -55,9 +62,13 @@ def command(address: str, profile: str | None, processes: bool) -> int:  # noqa:
             INTERRUPTION.ends(end),
             ScratchFolder(MEMORY if access(MEMORY, W_OK) else None) as folder,
         ):
-            node = ServedNode(Path(folder), profile=profile or "", processes=processes)
-            async with serving(address, node):
-                click.echo(f"serving CRI at {address}", err=True)
+            plugins = NodePlugins(older=bool(applicable(profile or "", "nri-container"))) if nri else None
+            node = ServedNode(Path(folder), profile=profile or "", processes=processes, plugins=plugins)
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(serving(address, node))
+                if nri and plugins:
+                    await stack.enter_async_context(with_plugins(nri, plugins, node))
+                click.echo(f"serving CRI at {address}{f', NRI at {nri}' if nri else ''}", err=True)
                 await over.wait()
 
     asyncio.run(serve())

@@ -11,8 +11,8 @@ import errno
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -178,7 +178,7 @@ class _Connected:
 class NriRuntime:
     """A runtime called *name*, to which plugins connect; ``plugins`` are those that are told of events, in that order.
 
-    With *state_changes* it relays as runtimes before NRI v0.11 do: as StateChange, but for what may be answered with changes.
+    A plugin is synchronised within *joining*.  With *state_changes* it relays as runtimes before NRI v0.11 do: as StateChange, but for what may be answered with changes.
     """
 
     def __init__(
@@ -190,8 +190,10 @@ class NriRuntime:
         registration: float = REGISTRATION,
         request: float = REQUEST,
         state_changes: bool = False,
+        joining: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         self._domain = domain
+        self._joining = joining
         self._identity = (name, version)
         self._timeouts = (registration, request)
         self._state_changes = state_changes
@@ -257,7 +259,7 @@ class NriRuntime:
         try:
             await plugin.configure(self._identity)
             step = "Synchronize"
-            async with self._turn:  # nothing is relayed meanwhile: what is listed is what there is
+            async with self._joining(), self._turn:  # nothing is relayed meanwhile: what is listed is what there is
                 await plugin.synchronize()
                 self._plugins.append(plugin)
                 self._plugins.sort(key=lambda each: each.index)

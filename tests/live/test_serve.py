@@ -401,7 +401,7 @@ def _runs(file: Path) -> bool:
 def _started(address: str, *arguments: str) -> subprocess.Popen[str]:
     process = subprocess.Popen([FSM, "serve", "--cri", address, *arguments], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
-    assert process.stderr.readline() == f"serving CRI at {address}\n"
+    assert process.stderr.readline().startswith(f"serving CRI at {address}")
     return process
 
 
@@ -416,7 +416,8 @@ def test_the_command_leaves_nothing(tmp_path: Path) -> None:
     assert (2, True) == (taken.returncode, "is in use: another process listens there [FSM603]" in taken.stderr)
     assert path.is_socket()
 
-    with _started(address, "--processes", "--profile", "containerd-1.6") as process:
+    plugins = f"unix://{tmp_path}/nri.sock"
+    with _started(address, "--processes", "--profile", "containerd-1.6", "--nri", plugins) as process:
         with ServedClient(address) as client:
             client.container(client.pod(), "sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 63", started=True)
             while not (tmp_path / "pid").exists():
@@ -425,7 +426,7 @@ def test_the_command_leaves_nothing(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=20)
     assert (0, "") == (process.returncode, errors)
-    assert not path.exists()
+    assert [tmp_path / "pid"] == [*tmp_path.iterdir()]
     assert not _runs(tmp_path / "pid")
 
 
@@ -435,6 +436,7 @@ def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
     for arguments, what in (
         (["--cri", f"unix://{tmp_path}/file"], "is there already, and is no socket"),
         (["--cri", f"unix://{tmp_path}/no/it.sock"], f"there is no folder {tmp_path}/no"),
+        (["--cri", f"unix://{tmp_path}/it.sock", "--nri", f"unix://{tmp_path}/file"], "address already in use"),
         (["--cri", "tcp://localhost:1"], "is not the address of a Unix socket"),
         (["--cri", f"unix://{tmp_path}/it.sock", "--profile", "containerd-1.66"], "containerd-1.6"),
         ([], "--cri"),

@@ -6,7 +6,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,8 +15,8 @@ from fsm.live.call_recording import CallRecording
 from fsm.live.cri_client import CallAnswer, CriClient
 from fsm.live.cri_methods import METHODS
 from fsm.live.cri_server import serving
+from fsm.live.nri_relays import NodePlugins, with_plugins
 from fsm.reference.node.node_service import ServedNode
-from fsm.reference.node.relays import PluginSender
 
 CALLS = (
     "StartContainer",
@@ -37,15 +37,18 @@ COMMANDS = (("sleep", "60"), ("true",), ("exit", "3"), ("no-such-command",), ("s
 
 @contextmanager
 def served(
-    folder: Path, *, profile: str = "", processes: bool = False, plugins: PluginSender | None = None
+    folder: Path, *, profile: str = "", processes: bool = False, plugins: NodePlugins | None = None
 ) -> Iterator[str]:
-    """The address of a server below *folder*, while it is used; it has a thread of its own."""
+    """The address of a server below *folder*, while it is used; it has a thread of its own.  *plugins* are at ``nri.sock``."""
     address = f"unix://{folder / 'cri.sock'}"
     up, ends = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
 
     async def serve() -> None:
         node = ServedNode(folder / "node", profile=profile, processes=processes, plugins=plugins)
-        async with serving(address, node):
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(serving(address, node))
+            if plugins is not None:
+                await stack.enter_async_context(with_plugins(f"unix://{folder / 'nri.sock'}", plugins, node))
             over = asyncio.Event()
             ends.append((asyncio.get_running_loop(), over))
             up.set()

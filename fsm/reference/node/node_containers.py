@@ -64,6 +64,12 @@ class NodeContainer:
         """Its record; an empty one if there is none."""
         return self.reference.record() or Status()
 
+    def limits(self) -> dict[str, int]:
+        """The limits that are set, by the names of their fields."""
+        resources = self.status().resources
+        found = resources.linux.model_dump() if resources and resources.linux else {}
+        return {name: value for name, value in found.items() if isinstance(value, int) and value}
+
     def told(self) -> messages.Container:
         """The container as plugins are told of it."""
         try:
@@ -95,6 +101,7 @@ class NodeContainers(Containers):
         super().__init__()
         self.store: dict[str, NodeContainer] = {}
         self.names: dict[str, str] = {}
+        self._making: dict[str, NodeContainer] = {}
         self.tasks = Tasks()
         self._root = root
         self._launch, self._ready, self._notice = launch, ready, notice
@@ -118,6 +125,10 @@ class NodeContainers(Containers):
             raise CallError(event, UNKNOWN, why) from None
         return self.store.get(identity) or self._made(identity, messages.Pod(id=""), ContainerPlan(name=""))
 
+    def known(self, identity: str) -> NodeContainer | None:
+        """The container *identity*, also while it is being created."""
+        return self.store.get(identity) or self._making.get(identity)
+
     def of(self, pod: str) -> Iterator[NodeContainer]:
         yield from [each for each in self.store.values() if each.pod.id == pod]
 
@@ -130,15 +141,19 @@ class NodeContainers(Containers):
             )
         made = self._made(token_hex(32), pod, plan)
         self.names[reserved] = made.id
+        self._making[made.id] = made
         told = replace(made.told(), state=messages.ContainerState.CREATED)
         try:
-            await self._relays.tell("create-container", pod, told, plan.limits)
+            wanted = await self._relays.tell("create-container", pod, told, plan.limits)
+            made.plan = plan = _adjusted(plan, wanted)
             self._do(made, "create", made.id, lambda: made.reference.call("create", _resources(plan.limits)))
         except (WorldError, CallError):
             del self.names[reserved]
             await self._relays.mention("stop-container", pod, told)
             await self._relays.mention("remove-container", pod, told)
             raise
+        finally:
+            del self._making[made.id]
         self.store[made.id] = made
         await self._notice(made, "created")
         await self._relays.mention("post-create-container", pod, made.told())
@@ -316,10 +331,24 @@ class NodeContainers(Containers):
 
     def _made(self, identity: str, pod: messages.Pod, plan: ContainerPlan) -> NodeContainer:
         root = self._root / identity
-        world = ContainerWorld(root, lambda: self._launch(plan.command))
-        return NodeContainer(identity, pod, plan, Container(root, world, self._profile), world)
+        world = ContainerWorld(root, lambda: self._launch(made.plan.command))
+        made = NodeContainer(identity, pod, plan, Container(root, world, self._profile), world)
+        return made
 
 
 def _resources(limits: Mapping[str, int]) -> Resources:
     known = {name: value for name, value in limits.items() if name in LinuxResources.model_fields}
     return Resources(linux=LinuxResources.model_validate(known))
+
+
+def _adjusted(plan: ContainerPlan, wanted: messages.Fields) -> ContainerPlan:
+    """*plan* with the limits, annotations and variables that plugins want, by the names of such fields."""
+    numbers = {name: each for name, each in wanted.items() if isinstance(each, int)}
+    texts = {name.partition(".")[::2]: str(each) for name, each in wanted.items()}
+    environment = dict(plan.command.environment) | {key: text for (kind, key), text in texts.items() if kind == "env"}
+    return replace(
+        plan,
+        limits={**plan.limits, **numbers},
+        annotations={**plan.annotations, **{key: text for (kind, key), text in texts.items() if kind == "annotation"}},
+        command=replace(plan.command, environment=tuple(environment.items())),
+    )

@@ -1,0 +1,204 @@
+"""The served reference, and plugins of it over real sockets: what they are told, and what they ask for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from served import ServedClient, served
+
+from fsm.live import cri_pb2 as cri
+from fsm.live import nri_pb2 as nri
+from fsm.live.nri_link import PluginChanges, RelayedEvent
+from fsm.live.nri_plugin import NriPlugin
+from fsm.live.nri_relays import NodePlugins
+from fsm.live.ttrpc import UNKNOWN, RpcError
+from fsm.recordings.nri_events import EVENTS
+
+
+class Listener:
+    """A plugin that keeps what it is told, and answers as it is told to."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.listed: list[str] = []
+        self.last: RelayedEvent | None = None
+        self.answers: dict[str, PluginChanges | Exception] = {}
+        self.there = asyncio.Event()
+
+    async def configure(self, _request: nri.ConfigureRequest) -> Collection[str]:
+        return EVENTS
+
+    async def synchronize(
+        self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
+    ) -> Sequence[nri.ContainerUpdate]:
+        self.listed = [*(each.id for each in pods), *(each.id for each in containers)]
+        self.there.set()
+        return []
+
+    async def relay(self, event: RelayedEvent) -> PluginChanges | None:
+        self.told.append(event.sent)
+        self.last = event
+        answer = self.answers.get(event.name)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def shut_down(self) -> None:
+        pass
+
+    def heard(self) -> list[str]:
+        """What it was told since it was last asked."""
+        told = [*self.told]
+        self.told.clear()
+        return told
+
+
+@asynccontextmanager
+async def joined(folder: Path, listener: Listener, index: str = "10") -> AsyncIterator[NriPlugin]:
+    plugin = NriPlugin("listener", index, listener)
+    running = asyncio.create_task(plugin.run(f"unix://{folder / 'nri.sock'}"))
+    await asyncio.wait_for(listener.there.wait(), 10)
+    await asyncio.sleep(0.05)  # the runtime has its answer
+    try:
+        yield plugin
+    finally:
+        await plugin.leave()
+        await running
+
+
+async def _eventually(listener: Listener, *told: str) -> None:
+    for _ in range(500):
+        if listener.told == [*told]:
+            break
+        await asyncio.sleep(0.005)
+    assert [*told] == listener.heard()
+
+
+async def test_plugins_are_told_of_whole_lives(tmp_path: Path) -> None:
+    """In the order of containerd; of what has stopped before it was started, too."""
+    listener = Listener()
+    with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
+        async with joined(tmp_path, listener):
+            pod = await asyncio.to_thread(client.pod, labels={"app": "one"})
+            assert ["RunPodSandbox"] == listener.heard()
+            assert listener.last
+            assert {"app": "one"} == dict(listener.last.pod.labels)
+            container = await asyncio.to_thread(client.container, pod, "sleep", "60")
+            assert ["CreateContainer", "PostCreateContainer"] == listener.heard()
+            for op, told in (
+                ("StopContainer", ["StopContainer"]),
+                ("StartContainer", ["StartContainer", "PostStartContainer"]),
+                ("UpdateContainerResources", ["UpdateContainer", "PostUpdateContainer"]),
+                ("StopContainer", ["StopContainer"]),
+                ("StopContainer", []),
+                ("RemoveContainer", ["RemoveContainer"]),
+                ("RemoveContainer", []),
+            ):
+                await asyncio.to_thread(client.call, op, container_id=container)
+                assert told == listener.heard(), op
+            short = await asyncio.to_thread(client.container, pod, "true", started=True)
+            await _eventually(
+                listener,
+                "CreateContainer",
+                "PostCreateContainer",
+                "StartContainer",
+                "PostStartContainer",
+                "StopContainer",
+            )
+            await asyncio.to_thread(client.call, "StopPodSandbox", pod_sandbox_id=pod)
+            assert ["StopPodSandbox"] == listener.heard()
+            await asyncio.to_thread(client.call, "RemovePodSandbox", pod_sandbox_id=pod)
+            assert ["RemoveContainer", "RemovePodSandbox"] == listener.heard()
+            assert listener.last.container is None or listener.last.container.id == short
+
+
+async def test_plugins_may_refuse(tmp_path: Path) -> None:
+    """A run and a creation are undone then, a container that was to be started has exited; the next plugin is not told."""
+    first, second = Listener(), Listener()
+    refusal = RpcError(UNKNOWN, "not here")
+    with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
+        async with joined(tmp_path, first), joined(tmp_path, second, "20"):
+            pod = await asyncio.to_thread(client.pod)
+            container = await asyncio.to_thread(client.container, pod, "true")
+            first.heard(), second.heard()
+            first.answers = dict.fromkeys(["RunPodSandbox", "CreateContainer", "StartContainer"], refusal)
+
+            run = await asyncio.to_thread(client.run, "refused")
+            told = [first.heard()]
+            created = await asyncio.to_thread(client.create, pod, "true")
+            told.append(first.heard())
+            started = await asyncio.to_thread(client.call, "StartContainer", container_id=container)
+            told.append(first.heard())
+            status = await asyncio.to_thread(client.status, container)
+            pods = await asyncio.to_thread(client.call, "ListPodSandbox")
+
+    assert [
+        ["RunPodSandbox", "StopPodSandbox", "RemovePodSandbox"],
+        ["CreateContainer", "StopContainer", "RemoveContainer"],
+        ["StartContainer", "StopContainer"],
+    ] == told
+    assert ["StopPodSandbox", "RemovePodSandbox", "StopContainer", "RemoveContainer", "StopContainer"] == second.heard()
+    assert ["UNKNOWN"] * 3 == [each.code for each in (run, created, started)]
+    assert all("not here" in each.detail for each in (run, created, started))
+    assert (cri.CONTAINER_EXITED, 128, [pod]) == (
+        status.state,
+        status.exit_code,
+        [each.id for each in pods.message.items],
+    )
+
+
+async def test_plugins_that_join_are_given_what_is_there(tmp_path: Path) -> None:
+    """Pods, and the containers that are created or running; of those they are then told."""
+    listener = Listener()
+    with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
+        pod = await asyncio.to_thread(client.pod)
+        running = await asyncio.to_thread(client.container, pod, "sleep", "60", started=True)
+        created = await asyncio.to_thread(client.container, pod, "sleep", "60")
+        over = await asyncio.to_thread(client.container, pod, "true", started=True)
+        await asyncio.to_thread(client.exited, over)
+        async with joined(tmp_path, listener):
+            for each in (running, created, over):
+                await asyncio.to_thread(client.call, "StopContainer", container_id=each)
+
+    assert [pod, running, created] == listener.listed
+    assert ["StopContainer"] * 2 == listener.heard()
+
+
+async def test_plugins_change_what_is_created_and_what_runs(tmp_path: Path) -> None:
+    """Limits of what is there, and annotations of what is created; two may not set the same."""
+    first, second = Listener(), Listener()
+    adjusted = PluginChanges(adjustment=nri.ContainerAdjustment(annotations={"by": "plugin"}))
+    with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
+        async with joined(tmp_path, first) as plugin, joined(tmp_path, second, "20"):
+            pod = await asyncio.to_thread(client.pod)
+            first.answers["CreateContainer"] = adjusted
+            container = await asyncio.to_thread(client.container, pod, "sleep", "60")
+            status = await asyncio.to_thread(client.status, container)
+            cpu = nri.LinuxCPU(shares=nri.OptionalUInt64(value=99))
+            linux = nri.LinuxContainerUpdate(resources=nri.LinuxResources(cpu=cpu))
+            failed = await plugin.update_containers(
+                [nri.ContainerUpdate(container_id=each, linux=linux) for each in (container, "gone")]
+            )
+            await asyncio.to_thread(client.call, "StartContainer", container_id=container)
+            assert second.last
+            assert second.last.container
+            shares = second.last.container.linux.resources.cpu.shares.value
+            second.answers["CreateContainer"] = adjusted
+            conflict = await asyncio.to_thread(client.create, pod, "true")
+
+    assert {"by": "plugin"} == dict(status.annotations)
+    assert ((), "UNKNOWN", True) == (failed, conflict.code, "both set annotation.by" in conflict.detail)
+    assert shares == 99
+
+
+async def test_older_runtimes_relay_by_state_change(tmp_path: Path) -> None:
+    listener = Listener()
+    plugins = NodePlugins(older=True)
+    with served(tmp_path, profile="containerd-2.1", plugins=plugins) as address, ServedClient(address) as client:
+        async with joined(tmp_path, listener):
+            await asyncio.to_thread(client.container, await asyncio.to_thread(client.pod), "true")
+
+    assert ["RUN_POD_SANDBOX", "CreateContainer", "POST_CREATE_CONTAINER"] == listener.heard()
