@@ -40,7 +40,7 @@ def test_a_daemon_is_ended_and_started(containerd: Containerd) -> None:
     seen.append(containerd.pid)
 
     assert 3 == len(set(seen))
-    assert containerd.pid in processes(containerd.init)
+    assert containerd.pid in processes(containerd.reaper)
 
 
 def test_a_daemon_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_daemon_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(DaemonError, match=r"never answers(?s:.*)containerd\.sock"):
         daemon.open()
 
-    assert 0 == daemon.init
+    assert 0 == daemon.reaper
     assert [] == of_the_folder(tmp_path)
 
 
@@ -71,7 +71,7 @@ def test_a_daemon_ends_with_who_started_it(number: signal.Signals, tmp_path: Pat
         assert starter.stdout
         assert b"open\n" == starter.stdout.readline()
         daemon = Containerd(version=NEWEST, folder=tmp_path)
-        assert processes(daemon.init)
+        assert processes(daemon.reaper)
         starter.send_signal(number)
     late = time.monotonic() + 10
     while of_the_folder(tmp_path) and time.monotonic() < late:

@@ -44,7 +44,7 @@ def test_a_line_keeps_its_options() -> None:
     [
         ("root", "containerd needs root"),
         ("program", "no-such-program is missing; install it: apt-get install"),
-        ("right", "namespaces and mounts are not allowed here"),
+        ("right", "mounts are not allowed here"),
         ("package", "containerd is missing; install it: bash .ci/live --install"),
         ("nothing", ""),
     ],

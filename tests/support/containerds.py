@@ -1,15 +1,16 @@
-"""Real daemons of containerd, of the versions that Debian packages, each in a folder and in namespaces of its own.
+"""Real daemons of containerd, of the versions that Debian packages, each in a folder and a mount namespace of its own.
 
     python tests/support/containerds.py install|check
-    python tests/support/containerds.py start 2.1.9 FOLDER
-    python tests/support/containerds.py restart|kill|close FOLDER
+    python tests/support/containerds.py run 2.1.9 FOLDER
+    python tests/support/containerds.py restart|kill FOLDER
 
 ``install`` downloads the packages with apt, from the archive that this machine takes its own packages from, into
-``.venv/containerd``; nothing is installed in the system.  ``check`` says what keeps this machine from running them.  ``start`` prints the environment variables that tell where the
-daemon listens.  ``kill`` ends the daemon as SIGKILL does and starts it again, ``close`` ends it and all it has started.
+``.venv/containerd``; nothing is installed in the system.  ``check`` says what keeps this machine from running them.
+``run`` prints where the daemon listens, and ends it, with all that it has started, when it is interrupted itself.
+``kill`` ends the daemon as SIGKILL does and starts it again; containers go on.
 
-A daemon runs below an init process of its own, in a PID and a mount namespace.  When init ends, the kernel ends every shim
-and container and undoes every mount, whatever has failed before.  What is written to ``/run`` stays in that namespace.
+All processes of a daemon are below a reaper, which kills them when it is told to, or when who has started it is no more.
+With the last of them their mount namespace ends, and so do all mounts.  What is written to ``/run`` stays in there.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Final
 import grpc
 from packages_of_debian import CACHE, INSTALL, VERSIONS, PackageError, install, installed
 
+from fsm.conformance.exec import reaper
 from fsm.live.workload import NAMESPACE, PAUSE, archive, import_images
 
 if TYPE_CHECKING:
@@ -37,19 +39,25 @@ SECONDS: Final = 30.0
 
 _LIST_PODS: Final = "/runtime.v1.RuntimeService/ListPodSandbox"
 
-_UNSHARE: Final = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+_UNSHARE: Final = ("unshare", "--mount")
 _TRY: Final = ("mount", "-t", "tmpfs", "tmpfs", "/run")
 
 _INIT: Final = """
 set -e
-mount -t tmpfs tmpfs "$1/upper"
-mkdir "$1/upper/run" "$1/upper/work"
+cd "$1"
+mount -t tmpfs tmpfs upper
+mkdir upper/run upper/work
 mount -t overlay overlay -o "lowerdir=/run,upperdir=$1/upper/run,workdir=$1/upper/work" /run
-trap "" CHLD
-touch "$1/namespaces"
-exec sleep infinity
+touch namespace
+while read -r _ < start; do
+    containerd --config config.toml >> log 2>&1 &
+    echo $! > daemon.pid
+done
 """
-"""What the first process of the namespaces does; children of a process that ignores SIGCHLD need no wait."""
+"""What runs in the mount namespace: it starts a daemon whenever a line is written to the pipe ``start``."""
+
+_GRACE: Final = 1.0
+"""Seconds between the request to end and the kill."""
 
 _OLD: Final = """\
 version = 2
@@ -114,7 +122,7 @@ class Containerd:
 
     version: str
     folder: Path
-    _started: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _reapers: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False, repr=False, compare=False)
     """Whoever starts a process has to wait for it."""
 
     @property
@@ -133,26 +141,27 @@ class Containerd:
         return self.folder / "log"
 
     @property
-    def init(self) -> int:
-        """The process that holds the namespaces; 0 where there is none."""
-        return _written(self.folder / "init.pid")
+    def reaper(self) -> int:
+        """The process below which all others are; 0 where there is none."""
+        return _written(self.folder / "reaper.pid")
 
     @property
     def pid(self) -> int:
         """The daemon's process; 0 where there is none."""
         return _written(self.folder / "daemon.pid")
 
-    def open(self, *, outlives_us: bool = False) -> None:
-        """Make the namespaces, start the daemon, and import the images; it ends with this thread, or *outlives_us*."""
+    def open(self) -> None:
+        """Make the namespace, start the daemon, and import the images; all of it ends with this process."""
         for name in ("root", "state", "opt", "cni", "nri", "upper"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
+        os.mkfifo(self.folder / "start")
         (self.folder / "version").write_text(self.version, encoding="utf-8")
         text = (_OLD if self.version.startswith("1.") else _NEW).format(
             folder=self.folder, pause=PAUSE, snapshotter=_snapshotter(self.folder)
         )
         (self.folder / "config.toml").write_text(text, encoding="utf-8")
         try:
-            self._make_namespaces([] if outlives_us else ["setpriv", "--pdeathsig", "KILL"])
+            self._make_namespace()
             self.start()
             import_images(self.endpoint, archive(CACHE / "bin" / "busybox"))
         except BaseException:
@@ -161,21 +170,9 @@ class Containerd:
 
     def start(self) -> None:
         """Start the daemon, and return when CRI answers."""
-        path = f"{CACHE / self.version / 'bin'}:{CACHE / 'bin'}:{os.environ['PATH']}"
-        command = ["nsenter", f"--target={self.init}", "--mount", "--pid", "--", "containerd"]
-        with self.log.open("ab") as log:
-            entered = subprocess.Popen(
-                [*command, "--config", str(self.folder / "config.toml")],
-                env={**os.environ, "PATH": path},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        self._started.append(entered)
-        child = self._first_child(entered)
-        (self.folder / "daemon.pid").write_text(str(child), encoding="utf-8")
-        self._until(lambda: _answers(self.endpoint), "answers", ended=lambda: entered.poll() is not None)
+        self._until(lambda: _written_line(self.folder / "start"), "can be started")
+        self._until(lambda: bool(self.pid), "runs")
+        self._until(lambda: _answers(self.endpoint), "answers", ended=lambda: not _runs(self.pid))
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
         """End the daemon and nothing else: containers go on."""
@@ -198,43 +195,41 @@ class Containerd:
 
     def close(self) -> None:
         """End the daemon, every shim, container and mount; the folder stays.  May be called again."""
-        init = self.init
-        if not init:
+        reaper = self.reaper
+        if not reaper:
             return
-        groups = _control_groups(init)
+        groups = _control_groups(reaper)
         with contextlib.suppress(ProcessLookupError):
-            os.kill(init, signal.SIGKILL)
-        self._until(lambda: not _runs(init), "ends")
+            os.kill(reaper, signal.SIGTERM)
+        self._until(lambda: not _runs(reaper), "ends")
+        for each in self._reapers:
+            each.wait(SECONDS)
         for group in groups:
             _remove_group(group)
-        for each in self._started:
-            each.wait(SECONDS)
-        for name in ("init.pid", "daemon.pid", "namespaces"):
+        for name in ("reaper.pid", "daemon.pid", "namespace", "start"):
             (self.folder / name).unlink(missing_ok=True)
 
-    def _make_namespaces(self, before: list[str]) -> None:
+    def _make_namespace(self) -> None:
+        path = f"{CACHE / self.version / 'bin'}:{CACHE / 'bin'}:{os.environ['PATH']}"
+        command = [
+            sys.executable,
+            "-c",
+            Path(reaper.__file__).read_text(encoding="utf-8"),
+            str(os.getpid()),
+            str(_GRACE),
+        ]
         with self.log.open("ab") as log:
-            outside = subprocess.Popen(
-                [*before, *_UNSHARE, "bash", "-c", _INIT, "init", str(self.folder)],
+            started = subprocess.Popen(
+                [*command, *_UNSHARE, "bash", "-c", _INIT, "init", str(self.folder)],
+                env={**os.environ, "PATH": path},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
             )
-        self._started.append(outside)
-        (self.folder / "init.pid").write_text(str(self._first_child(outside)), encoding="utf-8")
-        made = (self.folder / "namespaces").exists
-        self._until(made, "has namespaces of its own", ended=lambda: outside.poll() is not None)
-
-    def _first_child(self, parent: subprocess.Popen[bytes]) -> int:
-        found: list[int] = []
-
-        def forked() -> bool:
-            found[:] = _children(parent.pid)
-            return bool(found)
-
-        self._until(forked, "runs", ended=lambda: parent.poll() is not None)
-        return found[0]
+        self._reapers.append(started)
+        (self.folder / "reaper.pid").write_text(str(started.pid), encoding="utf-8")
+        made = (self.folder / "namespace").exists
+        self._until(made, "has a namespace of its own", ended=lambda: started.poll() is not None)
 
     def _until(self, holds: Callable[[], bool], what: str, ended: Callable[[], bool] = lambda: False) -> None:
         late = time.monotonic() + SECONDS
@@ -261,24 +256,14 @@ def lacks() -> str:
     except FileNotFoundError:
         return f"{_UNSHARE[0]} is missing; install it: apt-get install util-linux"
     if tried.returncode:
-        return (
-            f"namespaces and mounts are not allowed here ({tried.stderr.strip()}); a privileged container allows them"
-        )
+        return f"mounts are not allowed here ({tried.stderr.strip()}); a privileged container allows them"
     return "" if all(map(installed, VERSIONS)) else f"containerd is missing; install it: {INSTALL}"
 
 
-def processes(init: int) -> list[int]:
-    """All processes in the PID namespace of *init* but itself: daemon, shims, containers; by their numbers here."""
-    own = _namespace(init)
-    numbers = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal())
-    return sorted(each for each in numbers if own and each != init and _namespace(each) == own)
-
-
-def _namespace(pid: int) -> str:
-    try:
-        return str(Path(f"/proc/{pid}/ns/pid").readlink())
-    except OSError:
-        return ""
+def processes(pid: int) -> list[int]:
+    """All processes below *pid*: of a reaper the daemon, the shims, the containers."""
+    below = _children(pid)
+    return below + [each for child in below for each in processes(child)]
 
 
 def _answers(endpoint: Path) -> bool:
@@ -308,9 +293,21 @@ def _runs(pid: int) -> bool:
     return state != "Z"
 
 
+def _written_line(pipe: Path) -> bool:
+    """Whether a line was written to *pipe*, of which somebody reads."""
+    try:
+        opened = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return os.write(opened, b"start\n") > 0
+    finally:
+        os.close(opened)
+
+
 def _written(path: Path) -> int:
     try:
-        return int(path.read_text(encoding="utf-8"))
+        return int(path.read_text(encoding="utf-8").strip() or 0)
     except OSError:
         return 0
 
@@ -322,10 +319,9 @@ def _snapshotter(folder: Path) -> str:
     return "native" if below == "overlayfs" else "overlayfs"
 
 
-def _control_groups(init: int) -> list[Path]:
-    """The control groups of containers below *init*: those that *init* is not in."""
-    own = _groups_of(init)
-    return sorted(set().union(*map(_groups_of, processes(init))) - own)
+def _control_groups(reaper: int) -> list[Path]:
+    """The control groups of containers below *reaper*: those that itself is not in."""
+    return sorted(set().union(*map(_groups_of, processes(reaper))) - _groups_of(reaper))
 
 
 def _groups_of(pid: int) -> set[Path]:
@@ -368,14 +364,22 @@ def main(arguments: list[str]) -> int:
             if why := lacks():
                 sys.stderr.write(f"no containerd can run here: {why}\n")
                 return 2
-        case ["start", version, folder] if version in VERSIONS:
+        case ["run", version, folder] if version in VERSIONS:
             if why := lacks():
                 sys.stderr.write(f"{why}\n")
                 return 2
             daemon = Containerd(version=version, folder=Path(folder).absolute())
-            daemon.open(outlives_us=True)
-            sys.stdout.write(f"CRI=unix://{daemon.endpoint}\nNRI={daemon.nri or ''}\nLOG={daemon.log}\n")
-        case [("restart" | "kill" | "close") as what, folder]:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            daemon.open()
+            try:
+                sys.stdout.write(f"CRI=unix://{daemon.endpoint}\nNRI={daemon.nri or ''}\nLOG={daemon.log}\n")
+                sys.stdout.flush()
+                signal.pause()
+            except KeyboardInterrupt:
+                pass
+            finally:
+                daemon.close()
+        case [("restart" | "kill") as what, folder]:
             getattr(found(Path(folder).absolute()), what)()
         case _:
             sys.stderr.write(f"{__doc__}")
