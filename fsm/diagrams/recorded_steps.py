@@ -174,7 +174,8 @@ class _Choice:
                 self._between()
                 self._keep(step)
                 begun = step.mate
-                if begun is not None and begun.inside and begun.entity == entity and seen.event in MAKES:
+                new = begun is not None and begun.inside and begun.entity == entity and seen.event in MAKES
+                if begun is not None and new and begun not in self.kept:
                     self._keep(begun)  # when it was asked for, it was nobody's
 
     def _between(self) -> None:
@@ -186,8 +187,6 @@ class _Choice:
         self._meanwhile = []
 
     def _keep(self, step: ChartStep) -> None:
-        if any(each is step for each in self.kept):
-            return
         self.count += 1
         if len(self.kept) <= STEPS:
             self.kept.append(step)

@@ -512,3 +512,37 @@ def test_the_picture_in_the_docs_is_up_to_date() -> None:
     assert (root / "docs" / "sequence-chart.svg").read_text(encoding="utf-8") == fsm(*command.split(), cwd=root).stdout
     for number in (STEPS, LIFELINES):
         assert f" {number} " in page
+
+
+def test_odd_observations_are_drawn(tmp_path: Path) -> None:
+    """What says nothing, what emits, what has no time of this world, and what took no time."""
+    path = trace(
+        {"entity": "c1"},
+        {"entity": "c1", "event": "stop", "reply": "ok", "emits": ["StopContainer", "told"], "at": 1 << 70},
+        {"entity": "c1", "output": "RemoveContainer", "at": 10**25},
+        {"entity": "c1", "event": "start", "phase": "request", "at": 5},
+        {"entity": "c1", "event": "start", "phase": "reply", "at": 5},
+        {"entity": "c1", "event": "stop", "phase": "request", "at": 7},
+        {"entity": "c1", "event": "stop", "phase": "reply", "at": 6},
+        folder=tmp_path,
+    )
+    rows = recorded_chart(chosen_steps(path), None).rows
+
+    assert [(row.kind, row.text) for row in rows] == [
+        ("note", "nothing"),
+        ("call", "stop: ok, emits StopContainer, told"),
+        ("output", "RemoveContainer"),
+        ("call", "start: replied"),
+        ("call", "stop: replied"),
+    ]
+    assert [row.clock for row in rows] == ["", "", "", "00:00:00.000", "00:00:00.000"]
+    assert rows[2].target == "outside"
+
+
+def test_restarts_by_the_thousand_are_counted(tmp_path: Path) -> None:
+    """Those between two steps of an entity are steps of its chart."""
+    stop = {"entity": "c1", "event": "stop", "reply": "ok"}
+    path = trace(stop, *[{"event": "restart"}] * (STEPS + 100), stop, folder=tmp_path)
+
+    with pytest.raises(InputError, match=f"has {STEPS + 102} steps"):
+        chosen_steps(path, entity="c1")
