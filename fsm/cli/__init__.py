@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "cover": "Tell what recordings cover of the models, and which calls would cover the rest.",
     "check": "Prove or refute what is claimed of the models.",
     "record": "Record what a runtime tells NRI plugins.",
+    "proxy": "Record and judge what clients and a runtime say to each other, and change it on request.",
     "test": "Test an implementation by a model: ours, yours in Python, or a process.",
     "findings": "List what the specification has found, each with its shortest run.",
     "mutate": "Find out which mistakes in a model its properties would notice.",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
+from fsm.language.fault_file import MethodPattern, WrittenFaults
 from fsm.language.machine_file import Code, Form, Name, Reply, StateKey, Written
 from fsm.language.property_file import Stated
 from fsm.language.system_file import WrittenSystem
@@ -20,6 +21,7 @@ _PHRASES: Final[Mapping[str, str]] = {
         (Name, "a name of letters, digits, '_', '.' and '-'"),
         (StateKey, "the name of a state, or '*' for every state that is not mentioned"),
         (Code, "an error reply in capitals, such as NOT_FOUND, or 'error' for any"),
+        (MethodPattern, "the name of a method, its whole path, or '*' for every one"),
         (Reply, "'ok', an error reply in capitals, such as NOT_FOUND, or 'error' for any"),
     )
 }
@@ -33,6 +35,7 @@ _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
     ),
     WrittenSystem: ("system", "Machines that step together: the parts, and what they do at one time."),
     Stated: ("property", "What must hold of a lifecycle, with the source of each property."),
+    WrittenFaults: ("faults", "What 'fsm proxy --rules' does to which calls."),
 }
 
 

@@ -4,7 +4,7 @@ A ContainerStatus that was answered has a second line with what it showed.
 """
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -100,7 +100,10 @@ class CallRecording:
         detail: str = "",
     ) -> None:
         """Write one call, as :func:`lines` has it."""
-        found = lines(op, request, response, start=start, end=end, code=code, detail=detail)
+        self.write(lines(op, request, response, start=start, end=end, code=code, detail=detail))
+
+    def write(self, found: Iterable[Mapping[str, int | str]]) -> None:
+        """Write the lines of one call."""
         data = b"".join(_ENCODER.encode(line) + b"\n" for line in found)
         with self._lock:
             if not self._file.closed:

@@ -1,0 +1,228 @@
+"""Frames of HTTP/2, header blocks, and the messages of gRPC in them: what a relay has to read in what passes it.
+
+Whoever speaks HTTP/2 has a library for that.  A relay does not speak: it passes on what two others say to each other,
+as it is, and reads along.
+"""
+
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from hpack import Decoder, Encoder, HeaderTuple
+from hpack.exceptions import HPACKError
+
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+"""What a client sends first."""
+
+DATA: Final = 0
+HEADERS: Final = 1
+RST_STREAM: Final = 3
+GOAWAY: Final = 7
+WINDOW_UPDATE: Final = 8
+CONTINUATION: Final = 9
+
+END_STREAM: Final = 0x1
+END_HEADERS: Final = 0x4
+_PADDED: Final = 0x8
+_PRIORITY: Final = 0x20
+
+CANCEL: Final = 8
+"""The code with which a stream is reset that nobody waits for any more."""
+
+LARGEST: Final = 16 << 20
+"""Bytes of a message that are kept: no client and no runtime takes longer ones."""
+
+_HEADER: Final = struct.Struct(">HBBBI")
+_HEAD: Final = 9
+_PIECE: Final = 16_384
+"""Bytes of a frame that every peer takes."""
+_ALL: Final = (1 << 31) - 1
+_GZIP: Final = 31
+
+Headers: TypeAlias = "Sequence[tuple[bytes, bytes]]"
+
+
+class UnreadableError(Exception):
+    """What passes is no HTTP/2, or its headers cannot be decoded; nothing after it can be read."""
+
+
+class Frame(NamedTuple):
+    """One frame: ``whole`` has its header too."""
+
+    kind: int
+    flags: int
+    stream: int
+    whole: bytes
+
+    def payload(self) -> bytes:
+        """What it carries, without padding and priority."""
+        start, end = _HEAD, len(self.whole)
+        if self.flags & _PADDED and self.kind in {DATA, HEADERS}:
+            if end == start:
+                raise UnreadableError
+            end -= self.whole[start]
+            start += 1
+        if self.flags & _PRIORITY and self.kind == HEADERS:
+            start += 5
+        return self.whole[start:end]
+
+    def ends(self) -> bool:
+        """Whether it is the last of its stream in its direction."""
+        return self.kind in {DATA, HEADERS} and bool(self.flags & END_STREAM)
+
+    def counted(self) -> int:
+        """Its bytes that count for flow control."""
+        return len(self.whole) - _HEAD if self.kind == DATA else 0
+
+
+def frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
+    """The bytes of a frame.
+
+    >>> frame(RST_STREAM, 1, b"\\0\\0\\0\\x08").hex(" ")
+    '00 00 04 03 00 00 00 00 01 00 00 00 08'
+    """
+    return _HEADER.pack(len(payload) >> 8, len(payload) & 0xFF, kind, flags, stream) + payload
+
+
+def reset(stream: int, code: int = CANCEL) -> bytes:
+    """The frame that ends *stream* at once."""
+    return frame(RST_STREAM, stream, code.to_bytes(4, "big"))
+
+
+def credit(size: int) -> bytes:
+    """The frame by which the sender of *size* bytes may send so many more on the connection."""
+    return frame(WINDOW_UPDATE, 0, size.to_bytes(4, "big")) if size else b""
+
+
+def farewell() -> bytes:
+    """The frame that asks a client to begin no more calls on the connection."""
+    return frame(GOAWAY, 0, _ALL.to_bytes(4, "big") + bytes(4))
+
+
+class FrameSplitter:
+    """Takes bytes as they come, however they are cut, and gives whole frames; ``preface`` comes before the first.
+
+    >>> splitter = FrameSplitter()
+    >>> [each.stream for byte in reset(3) + reset(5) for each in splitter.frames(bytes([byte]))]
+    [3, 5]
+    """
+
+    def __init__(self, preface: bytes = b"") -> None:
+        self._preface, self._rest = preface, b""
+
+    @property
+    def greets(self) -> bool:
+        """Whether the preface is still to come."""
+        return bool(self._preface)
+
+    @property
+    def between(self) -> bool:
+        """Whether the last frame is complete."""
+        return not self._rest and not self._preface
+
+    def frames(self, data: bytes) -> list[Frame]:
+        """The frames that are complete with *data*; raises :class:`UnreadableError` if the preface is another."""
+        data = self._rest + data if self._rest else data
+        at = 0
+        if self._preface:
+            if not data.startswith(self._preface[: len(data)]):
+                raise UnreadableError
+            if len(data) < len(self._preface):
+                self._rest = data
+                return []
+            at, self._preface = len(self._preface), b""
+        found = []
+        while len(data) - at >= _HEAD:
+            high, low, kind, flags, stream = _HEADER.unpack_from(data, at)
+            end = at + _HEAD + (high << 8 | low)
+            if end > len(data):
+                break
+            found.append(Frame(kind, flags, stream & _ALL, data[at:end]))
+            at = end
+        self._rest = data[at:]
+        return found
+
+
+class HeaderBlocks:
+    """The header blocks of one direction of a connection; every one has to be read, since later ones refer to it."""
+
+    def __init__(self) -> None:
+        self._decoder = Decoder(max_header_list_size=LARGEST)
+        self._decoder.max_allowed_table_size = _ALL
+        self._block = b""
+        self._ends = False
+
+    def add(self, part: Frame) -> tuple[Headers, bool] | None:
+        """The headers, once *part* completes them, and whether they end the stream.
+
+        Raises :class:`UnreadableError` if they cannot be decoded.
+        """
+        if part.kind == HEADERS:
+            self._block, self._ends = b"", part.ends()
+        self._block += part.payload()
+        if len(self._block) > LARGEST:
+            raise UnreadableError
+        if not part.flags & END_HEADERS:
+            return None
+        try:
+            return tuple(self._decoder.decode(self._block, raw=True)), self._ends
+        except HPACKError as error:
+            raise UnreadableError from error
+
+
+class HeaderWriter:
+    """Header blocks that refer to no other, so that any of them may be left out."""
+
+    def __init__(self) -> None:
+        self._encoder = Encoder()
+        self._encoder.header_table_size = 0
+
+    def frames(self, stream: int, headers: Headers, *, ends: bool) -> bytes:
+        """The frames of *headers* on *stream*; with *ends* they are the last of it."""
+        kept = [each if isinstance(each, HeaderTuple) else HeaderTuple(*each) for each in headers]
+        block = self._encoder.encode(kept, huffman=False)
+        cuts = range(0, len(block), _PIECE)
+        return b"".join(
+            frame(
+                CONTINUATION if at else HEADERS,
+                stream,
+                block[at : at + _PIECE],
+                (END_STREAM if ends and not at else 0) | (END_HEADERS if at == cuts[-1] else 0),
+            )
+            for at in cuts
+        )
+
+
+class Messages:
+    """The first message of gRPC in the data of one direction of a stream; ``keep`` is whether its bytes are wanted."""
+
+    __slots__ = ("_data", "_keep", "complete")
+
+    def __init__(self, *, keep: bool) -> None:
+        self._keep, self._data, self.complete = keep, bytearray(), False
+
+    def add(self, data: bytes) -> None:
+        if not self._keep or self.complete:
+            return
+        self._data += data
+        if len(self._data) >= 5:  # noqa: PLR2004  (whether it is compressed, and its length)
+            self.complete = len(self._data) >= 5 + int.from_bytes(self._data[1:5], "big")
+            self._keep = int.from_bytes(self._data[1:5], "big") <= LARGEST
+            if not self._keep:
+                self._data.clear()
+
+    def first(self) -> bytes | None:
+        """The message, decompressed; ``None`` if it is not complete, or is compressed in a way of its own."""
+        if not self.complete or not self._keep:
+            return None
+        size = int.from_bytes(self._data[1:5], "big")
+        message = bytes(self._data[5 : 5 + size])
+        if not self._data[0]:
+            return message
+        try:
+            inflate = zlib.decompressobj(wbits=_GZIP)
+            found = inflate.decompress(message, LARGEST)
+        except zlib.error:
+            return None
+        return found if inflate.eof else None

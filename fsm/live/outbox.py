@@ -1,0 +1,56 @@
+"""A queue that a thread empties: who puts something into it never waits for what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+MOST: Final = 65_536
+"""Things that wait at a time; those that come then are dropped."""
+
+
+class Outbox(Generic[T]):
+    """Calls ``take`` with each thing, in order, in a thread of its own, and ``idle`` whenever none is left.
+
+    What comes while *most* wait is dropped, and so is everything after ``take`` has failed: ``dropped`` counts it, and
+    ``failure`` says why.
+    """
+
+    def __init__(self, take: Callable[[T], None], *, idle: Callable[[], None] = lambda: None, most: int = MOST) -> None:
+        self.dropped = 0
+        self.failure = ""
+        self._take, self._idle, self._most = take, idle, most
+        self._waiting: SimpleQueue[T | None] = SimpleQueue()
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def put(self, thing: T) -> None:
+        if self.failure or self._waiting.qsize() >= self._most:
+            self.dropped += 1
+        else:
+            self._waiting.put(thing)
+
+    def close(self, seconds: float) -> None:
+        """Wait until all is taken, but no longer than *seconds*; what is left then is dropped."""
+        self._waiting.put(None)
+        self._thread.join(seconds)
+        if self._thread.is_alive():
+            self.failure = self.failure or "it takes too long"
+            self.dropped += max(0, self._waiting.qsize() - 1)
+
+    def _run(self) -> None:
+        while (thing := self._waiting.get()) is not None:
+            try:
+                if not self.failure:
+                    self._take(thing)
+                    if self._waiting.empty():
+                        self._idle()
+                else:
+                    self.dropped += 1
+            except (OSError, ValueError) as error:
+                self.failure = (getattr(error, "strerror", None) or str(error)).lower()
+                self.dropped += 1
