@@ -52,7 +52,7 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
     day = " to ".join(list(days)[:: max(len(days) - 1, 1)])
     said = "not judged" if marks is None else _counted(marked)
     names_of = " with ".join(Path(each).name for each in steps.files)
-    caption = " · ".join(filter(None, (names_of, f"{steps.chosen or ''}", day and f"{day} UTC", said)))
+    caption = " · ".join(filter(None, (f"{steps.chosen or ''}", names_of, day and f"{day} UTC", said)))
     return SequenceChart(
         participants=tuple(each for each in order if each in met) or (RUNTIME,),
         rows=tuple(marked),

@@ -15,7 +15,7 @@ from fsm.diagrams.draw.sequence import MARKS, ChartRow, SequenceChart
 
 _HIGH: Final = 30
 _NEAREST: Final = 120
-_FARTHEST: Final = 300
+_FARTHEST: Final = 420
 """How high a row is, and how far apart two participants are, in pixels."""
 
 _GUTTER: Final = 150
@@ -116,7 +116,7 @@ class _Drawing:
             x += gap
         last_half = max(_NEAREST / 2, min(half[names[-1]] if names else 0, _FARTHEST / 2))
         across = [width(row.text) + 20 for row in self.shown.rows if row.kind in {"step", "divider", *MARKS}]
-        least = max([min(each, 560) for each in (*across, width(self.shown.caption) + 12)], default=0) + gutter
+        least = max([min(each, 720) for each in (*across, width(self.shown.caption) + 12)], default=0) + gutter
         self.wide = round(max(least, x + last_half))
 
     def _stack(self) -> None:
