@@ -49,12 +49,20 @@ mount -t tmpfs tmpfs upper
 mkdir upper/run upper/work
 mount -t overlay overlay -o "lowerdir=/run,upperdir=$1/upper/run,workdir=$1/upper/work" /run
 touch namespace
-while read -r _ < start; do
-    containerd --config config.toml >> log 2>&1 &
-    echo $! > daemon.pid
-done
+exec "$2" -I -S -c "$3"
 """
-"""What runs in the mount namespace: it starts a daemon whenever a line is written to the pipe ``start``."""
+"""What the mount namespace begins with."""
+
+_STARTER: Final = """
+import subprocess
+while True:
+    with open("start") as pipe, open("log", "ab") as log:
+        pipe.read()
+        daemon = subprocess.Popen(["containerd", "--config", "config.toml"], stdout=log, stderr=log)
+    with open("daemon.pid", "w") as file:
+        file.write(str(daemon.pid))
+"""
+"""What runs in it: it starts a daemon whenever something is written to the pipe ``start``."""
 
 _GRACE: Final = 1.0
 """Seconds between the request to end and the kill."""
@@ -220,7 +228,7 @@ class Containerd:
         ]
         with self.log.open("ab") as log:
             started = subprocess.Popen(
-                [*command, *_UNSHARE, "bash", "-c", _INIT, "init", str(self.folder)],
+                [*command, *_UNSHARE, "bash", "-c", _INIT, "init", str(self.folder), sys.executable, _STARTER],
                 env={**os.environ, "PATH": path},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
