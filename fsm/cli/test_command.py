@@ -35,7 +35,7 @@ from fsm.sut import Stimulus
     required=True,
     metavar="SUT",
     shell_complete=completion.suts,
-    help="reference, python:MODULE:FACTORY, exec:COMMAND, or model:MODEL.",
+    help="reference, python:MODULE:FACTORY, exec:COMMAND, nri-plugin:COMMAND, or model:MODEL.",
 )
 @profile_option("Tolerate its deviations.")
 @click.option("--examples", "-n", type=click.IntRange(min=0), default=100, help="Tests in random order.")
@@ -91,6 +91,7 @@ def command(
     reference              the reference implementation
     python:MODULE:FACTORY  what FACTORY() returns, see docs/conformance.md
     exec:COMMAND           a process that speaks the protocol of docs/exec-protocol.md
+    nri-plugin:COMMAND     an NRI plugin, or one that connects to nri-plugin:unix:///SOCKET, see docs/nri.md
     model:MODEL            another machine plays the implementation
 
     \b

@@ -19,7 +19,7 @@ from fsm.machine.versions import meant, within
 from fsm.product.flatten import flatten
 from fsm.sut import SUT, BrokenError
 
-KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "model:MODEL")
+KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "nri-plugin:COMMAND", "model:MODEL")
 
 METHODS = ("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash")
 """The methods of a SUT, and of the protocols that are optional, that may take too long."""
@@ -66,11 +66,13 @@ def find(name: str, machine: Machine, *, profile: str | None = None, timeout: fl
             child: Callable[..., SUT] = import_module("fsm.conformance.exec.adapter").child
             limits = {} if timeout is None else {"timeout": timeout}
             factory = partial(child, rest, **limits)
+        case "nri-plugin" if rest.strip():
+            factory = partial(_live("fsm.live.plugin_test", "PluginSUT", name), machine, rest, timeout)
         case "model" if rest:
             factory = partial(Simulated, _model(rest, profile))
         case _:
             raise _wrong(name, "does not name what to test", f"use {', '.join(KINDS[:-1])} or {KINDS[-1]}")
-    if timeout is None or kind == "exec":
+    if timeout is None or kind in {"exec", "nri-plugin"}:
         return lambda: _checked(name, factory)
     return lambda: _limited(_checked(name, factory), timeout)
 
@@ -123,6 +125,16 @@ def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
     except ModuleNotFoundError as error:
         hint = "install it with the extra 'service': pip install 'container-fsm[service]'"
         raise _wrong("reference", f"needs {error.name}", hint) from error
+
+
+def _live(module: str, attribute: str, name: str) -> Callable[..., SUT]:
+    """The class of a SUT behind a socket, which needs more libraries."""
+    try:
+        found: Callable[..., SUT] = getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        hint = "install it with the extra 'live': pip install 'container-fsm[live]'"
+        raise _wrong(name, f"needs {error.name}", hint) from error
+    return found
 
 
 def _python(name: str, rest: str) -> Callable[[], SUT]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
@@ -34,7 +33,7 @@ from fsm.live.nri_link import (
 from fsm.live.ttrpc import ClosedError, Handler, RpcError, method
 from fsm.recordings.nri_events import EVENTS
 
-AGAIN: Final = (0.1, 5.0)
+AGAIN: Final = (0.01, 5.0)
 """Seconds between two attempts to connect: the first time, and the most, each being twice the one before."""
 LISTED: Final = 100_000
 """Pods and containers that a plugin may be synchronised with."""
@@ -78,6 +77,7 @@ class NriPlugin:
         self._handlers = handlers
         self._link: NriLink | None = None
         self._left = asyncio.Event()
+        self._configured = False
 
     async def run(
         self, address: str, *, patient: bool = False, lost: Callable[[Exception | None], None] = lambda _why: None
@@ -97,11 +97,11 @@ class NriPlugin:
                     raise
             else:
                 patient = True
-                began = time.monotonic()
+                self._configured = False
                 why = await self._served(stream)
                 if not self._left.is_set():
                     lost(why)
-                if time.monotonic() - began > most:
+                if self._configured:
                     wait = AGAIN[0]
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._left.wait(), wait)
@@ -134,6 +134,7 @@ class NriPlugin:
             configured.cancel()
             if not session.configured.is_set() and not running.done():
                 raise NriError(f"the runtime has not configured the plugin within {REGISTRATION:g} s")
+            self._configured = session.configured.is_set()
             await running
         finally:
             self._link = None

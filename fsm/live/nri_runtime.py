@@ -48,6 +48,8 @@ from fsm.live.ttrpc_messages import LONGEST
 BATCH: Final = LONGEST - (64 << 10)
 """Bytes of pods and containers in one message of a synchronisation: those of the longest, but for what is around them."""
 
+_NOBODY: Final = "-"
+"""What has not registered."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")
 _INDEX: Final = re.compile(r"[0-9]{2}")
 _REPLIES: Final[Mapping[str, type[Message]]] = {
@@ -73,6 +75,7 @@ class PluginRefusedError(Exception):
     def __init__(self, plugin: str, error: RpcError) -> None:
         super().__init__(f"plugin {plugin}: {error.message}")
         self.plugin = plugin
+        self.message = error.message
         self.code = error.code
 
 
@@ -109,7 +112,7 @@ class _Connected:
         self.link = NriLink(*stream, served=RUNTIME, methods=methods)
 
     def __str__(self) -> str:
-        return f"{self.index}-{self.name}"
+        return f"{self.index}-{self.name}" if self.name else _NOBODY
 
     async def _register(self, request: nri.RegisterPluginRequest) -> Message:
         if self.registered.is_set():
@@ -214,16 +217,13 @@ class NriRuntime:
 
     async def listen(self, path: str) -> asyncio.Server:
         """Take plugins at a socket at *path*, as :func:`bound` makes it."""
-        return await asyncio.start_unix_server(self._accepted, sock=bound(path))
+        return await asyncio.start_unix_server(self.accept, sock=bound(path))
 
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101  (a stream server calls this in a task)
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a plugin that has connected, as a task of its own."""
+        task = asyncio.create_task(self.serve((reader, writer)))
         self._serving.add(task)
-        try:
-            await self.serve((reader, writer))
-        finally:
-            self._serving.discard(task)
+        task.add_done_callback(self._serving.discard)
 
     async def serve(
         self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], launched_as: tuple[str, str] = ("", "")
@@ -272,11 +272,16 @@ class NriRuntime:
         return ""
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Whether so many plugins are connected within *seconds*; false at once if one has gone meanwhile."""
+        """Whether so many plugins are connected within *seconds*; false at once if one that has registered has gone."""
         before = len(self._lost)
+
+        def known() -> bool:
+            gone = any(each.plugin != _NOBODY for each in self._lost[before:])
+            return gone or len(self._plugins) >= plugins
+
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds), self._changed:
-                await self._changed.wait_for(lambda: len(self._plugins) >= plugins or len(self._lost) > before)
+                await self._changed.wait_for(known)
         return len(self._plugins) >= plugins
 
     async def relay(self, event: RelayedEvent) -> list[tuple[str, PluginChanges]]:
@@ -295,7 +300,9 @@ class NriRuntime:
                     if error.code != DEADLINE_EXCEEDED:
                         raise PluginRefusedError(str(plugin), error) from error
                     await self._drop(plugin, f"has not answered {event.name} within {self._timeouts[1]:g} s")
-                except (ClosedError, ProtocolError) as error:
+                except ClosedError:
+                    await self._drop(plugin, f"has closed its connection instead of answering {event.name}")
+                except ProtocolError as error:
                     await self._drop(plugin, f"at {event.name}: {error}")
                 else:
                     answers.append((str(plugin), changes))

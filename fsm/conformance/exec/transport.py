@@ -43,6 +43,8 @@ class EndedError(TalkError):
 class Process:
     """*command* as it runs, under a reaper of its own (:mod:`fsm.conformance.exec.reaper`); :class:`OSError` if it is none.
 
+    It inherits the descriptors in ``passed``, by their numbers.
+
     >>> cat = Process(["cat"], grace=1.0)
     >>> cat.write(b"hello\\n", timeout=5.0)
     >>> cat.read(timeout=5.0)
@@ -52,7 +54,7 @@ class Process:
     'ended with exit code 0'
     """
 
-    def __init__(self, command: Sequence[str], *, grace: float, folder: str = "") -> None:
+    def __init__(self, command: Sequence[str], *, grace: float, folder: str = "", passed: tuple[int, ...] = ()) -> None:
         self._grace = grace
         reaper = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
         self._reaper = subprocess.Popen(  # noqa: S603  (to run a given command is what this is for)
@@ -62,6 +64,7 @@ class Process:
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
+            pass_fds=passed,
             env={**os.environ, FOLDER: folder},
         )
         streams = (self._reaper.stdin, self._reaper.stdout, self._reaper.stderr)

@@ -1,0 +1,188 @@
+"""A plugin as the system under test: a good one holds in every life, and each bug of its twins is found."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from commands import fsm, process
+
+from fsm.conformance.plan import steps
+from fsm.conformance.suite import replay
+from fsm.library import load_system
+from fsm.live.nri_pb2 import ContainerUpdate
+from fsm.live.plugin_inventory import Inventory, container, pod
+from fsm.live.plugin_test import PluginSUT
+from fsm.product.flatten import flatten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.machine import Machine
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CONTRACT = ROOT / "models" / "systems" / "nri-plugin-contract.toml"
+PLUGIN = ROOT / "tests" / "suts" / "nri_plugin.py"
+LAUNCHED = f"nri-plugin:{sys.executable} {PLUGIN}"
+LIFE = "; ".join(
+    f"{kind}-container.{number}"
+    for number in (1, 2)
+    for kind in ("create", "post-create", "start", "post-start", "update", "stop", "remove")
+)
+LIFE = f"run-pod-sandbox; {LIFE}; stop-pod-sandbox; remove-pod-sandbox; connects; run-pod-sandbox"
+JOINS_LATE = (
+    "pod-listed=done: pod runs; container-listed.1=as-created: container.1 created; "
+    "container-listed.2=as-running: container.2 running; stop-container.2; connects; pod-listed; "
+    "container-listed.2=as-stopped; remove-container.1; remove-container.2; stop-pod-sandbox"
+)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    """The contract with one container in a pod, which has a tenth of the states."""
+    text = CONTRACT.read_text(encoding="utf-8").replace("count = 2, ", "").replace(CONTRACT.stem, "one-container")
+    path = tmp_path / "one-container.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def listening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The plugin with a bug, connecting to a socket again and again; how the kit names it."""
+    socket = tmp_path / "nri.sock"
+    bug = getattr(request, "param", "")
+    running = subprocess.Popen(
+        [sys.executable, str(PLUGIN), bug], env={**os.environ, "NRI_SOCKET": str(socket)}, stderr=subprocess.DEVNULL
+    )
+    yield f"nri-plugin:unix://{socket}"
+    running.kill()
+    running.wait()
+
+
+@pytest.mark.slow
+def test_a_good_plugin_holds_in_every_life(listening: str, small: str) -> None:
+    tested = fsm("test", small, "--against", listening, "--examples", "3", "--steps", "10")
+
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert "285 of 285 reachable cells covered" in tested.stdout
+    assert not Path(listening.removeprefix("nri-plugin:unix://")).exists()
+
+
+@pytest.mark.slow
+def test_a_good_plugin_holds_in_every_life_of_two_containers(listening: str) -> None:
+    tested = fsm("test", "nri-plugin-contract", "--against", listening, "--examples", "10")
+
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert "3718 of 3,718 reachable cells covered" in tested.stdout
+
+
+@pytest.fixture(scope="module")
+def contract() -> Machine:
+    return flatten(load_system("nri-plugin-contract"))
+
+
+def taken(machine: Machine, text: str, *bug: str) -> tuple[int, str]:
+    """How many steps of *text* the plugin with a *bug* has taken, and what it then did wrong."""
+    where = " ".join([sys.executable, str(PLUGIN), *bug])
+    tested = replay(machine, lambda: PluginSUT(machine, where, 0.5 if bug else 5.0), steps(text))
+    broken = [each.broken for each in tested.failures]
+    return tested.cover.steps, "".join(broken)
+
+
+@pytest.mark.parametrize("text", [LIFE, JOINS_LATE])
+def test_a_plugin_that_is_started_by_the_runtime_holds(contract: Machine, text: str) -> None:
+    assert (len(steps(text)), "") == taken(contract, text)
+
+
+@pytest.mark.parametrize(
+    ("bug", "text", "found"),
+    [
+        ("slow", LIFE, "the plugin has not answered StopContainer within 0.5 s"),
+        (
+            "crashes",
+            LIFE,
+            "the plugin has closed its connection instead of answering CreateContainer; it ended with exit code 2; its standard error ends with 'panic: this pod had one already'",
+        ),
+        ("leaves", LIFE, "the plugin has closed its connection instead of answering RemovePodSandbox; it ended"),
+        ("refuses", LIFE, "the plugin has answered UpdateContainer with an error: ValueError: no"),
+        ("asks-for-the-gone", LIFE, "the plugin has asked for an update of container.1, which was removed"),
+        ("asks-late", LIFE, "the plugin has asked for an update of container.1, which was removed"),
+        ("forgets", JOINS_LATE, "the plugin has answered StopContainer with an error: KeyError"),
+    ],
+)
+def test_each_bug_is_found(contract: Machine, bug: str, text: str, found: str) -> None:
+    count, broken = taken(contract, text, bug)
+
+    assert found in broken
+    assert 0 < count < len(steps(text))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("listening", ["asks-for-the-gone"], indirect=True)
+def test_a_bug_is_shrunk_to_the_events_that_it_needs(listening: str, small: str) -> None:
+    tested = fsm("test", small, "--against", listening, "--examples", "0")
+
+    assert tested.returncode == 1, tested.stderr
+    assert "which was removed" in re.sub(r"\s+", " ", tested.stdout)
+    replays = re.findall(r"--replay '([^']*)'", tested.stdout)
+    assert min(len(each.split(";")) for each in replays) <= 6
+
+
+def test_a_plugin_that_does_not_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fsm.live.plugin_host.PATIENCE", 0.1)
+    tested = fsm("test", "nri-plugin-contract", "--against", f"nri-plugin:unix://{tmp_path}/nri.sock")
+
+    assert tested.returncode == 2
+    assert "cannot be tested: the plugin has not connected within 0.1 s" in tested.stderr
+
+
+def test_a_command_that_ends_at_once() -> None:
+    tested = fsm("test", "nri-plugin-contract", "--against", "nri-plugin:false")
+
+    assert tested.returncode == 2
+    assert "the plugin has closed its connection before it registered; it ended with exit code 1" in tested.stderr
+
+
+@pytest.mark.parametrize(
+    ("model", "against", "found"),
+    [
+        ("cri-pod", LAUNCHED, "cannot be tested against cri-pod, in which no plugin connects"),
+        ("nri-plugin-contract", "nri-plugin:/no/such/plugin", "there is no such command"),
+        ("nri-plugin-contract", "nri-plugin:", "does not name what to test"),
+    ],
+)
+def test_what_cannot_be_tested(model: str, against: str, found: str) -> None:
+    tested = fsm("test", model, "--against", against)
+
+    assert tested.returncode == 2
+    assert found in tested.stderr
+
+
+def test_several_threads_are_refused() -> None:
+    tested = process("test", "nri-plugin-contract", "--against", LAUNCHED, "--threads", "2")
+
+    assert tested.returncode == 2, tested.stdout
+    assert "nri-plugin:" in tested.stderr
+
+
+def test_what_may_be_updated() -> None:
+    there = Inventory()
+    kept, removed, new = (container(number, f"container.{number}", pod(0).id) for number in (1, 2, 3))
+    there.add(kept)
+    there.remove(removed)
+    updates = [each.id for each in (kept, removed, new)]
+
+    def refused(*ids: str) -> str:
+        there.wrong = ""
+        there.refused((ContainerUpdate(container_id=each) for each in ids), creating=new.id)
+        return there.wrong
+
+    assert "" == refused(updates[0])
+    assert "container.2, which was removed" in refused(*updates)
+    assert "being created" in refused(updates[2])
+    assert "never was: 'foreign'" in refused("foreign")
