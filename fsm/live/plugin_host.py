@@ -149,6 +149,11 @@ class PluginHost:
             return f"has answered {event.name} with an error: {error.message}"
         for _, changes in answers:
             self.inventory.refused(changes.updates, creating=creating)
+        # Now, lest what the plugin asks for next is taken for what it has asked for before.
+        if event.container is not None and event.name == "RemoveContainer":
+            self.inventory.remove(event.container)
+        elif event.container is not None and event.name == "CreateContainer":
+            self.inventory.add(event.container)
         return self._left(runtime) if not runtime.plugins else self.inventory.wrong
 
     def _left(self, runtime: NriRuntime | None) -> str:

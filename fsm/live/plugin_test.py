@@ -115,7 +115,6 @@ class PluginSUT:
             if each.state != nri.CONTAINER_STOPPED:
                 self._host.relay(RelayedEvent(name="StopContainer", pod=its, container=each))
             self._host.relay(RelayedEvent(name="RemoveContainer", pod=its, container=each))
-            there.remove(each)
         for its in tuple(there.pods.values()):
             if its.id not in there.stopped:
                 self._host.relay(RelayedEvent(name="StopPodSandbox", pod=its))
@@ -202,10 +201,6 @@ class PluginSUT:
         if after.get(slot) in STATES:
             its.state = STATES[after[slot]]
         self._host.relay(RelayedEvent(name=name, pod=its_pod, container=its, resources=resources))
-        if name == "RemoveContainer":
-            there.remove(its)
-        elif name == "CreateContainer":
-            there.add(its)
 
 
 def _states(shown: str) -> dict[str, str]:
