@@ -178,18 +178,19 @@ class _Writer:
             point = edge.to if edge is not None and edge.to is not None else point
 
     def _edge(self, point: Point, step: Stimulus) -> Edge | None:
-        """How *step* goes at *point*: as expected, or the first way."""
+        """How *step* goes at *point*: as expected, or as it usually does."""
         known: Mapping[Stimulus, Edge] = self._plan.by_step(point)
-        alike = (each for each in self._plan.leaving(point) if each.step[:2] == step[:2])
-        return known.get(step) or next(alike, None)
+        alike = [each for each in self._plan.leaving(point) if each.step[:2] == step[:2]]
+        return known.get(step) or next(filter(self._usual, alike), alike[0] if alike else None)
 
     def _odd(self, edge: Edge | None) -> str:
         """The outcomes of *edge* that are not usual; empty if all are."""
-        if edge is None:
-            return ""
+        return "" if edge is None or self._usual(edge) else ", ".join(edge.step.expected)
+
+    def _usual(self, edge: Edge) -> bool:
+        """Whether each stage of *edge* goes as it usually does."""
         met = zip(edge.cells, edge.ways, strict=False)  # the last may be unspecified
-        unusual = any(way is not usual(self._plan.table.step(state, row) or ()) for (row, state), way in met)
-        return ", ".join(edge.step.expected) if unusual else ""
+        return all(way is usual(self._plan.table.step(state, row) or ()) for (row, state), way in met)
 
     def _line(self, index: int, event: Event, state: int) -> str:
         step, table = self._steps[index], self._plan.table

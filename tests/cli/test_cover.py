@@ -278,7 +278,7 @@ def test_a_profile_changes_the_cells() -> None:
 def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
     """Of large recordings, on standard error; the text is in colour there."""
     large = tmp_path / "large.jsonl"
-    large.write_bytes(Path(CALLS[0]).read_bytes() + b"\n" * (4 << 20))
+    large.write_bytes(Path(CALLS[0]).read_bytes() + b"x" * (4 << 20))
     terminal = Terminal("cover", str(large))
 
     assert terminal.end() == 0

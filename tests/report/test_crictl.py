@@ -106,6 +106,7 @@ def _meant(name: str, path: ClientPath) -> list[str]:
         ("create; start; remove", 'call RemoveContainer container_id "$CONTAINER"'),
         ("create; start; stop; remove", 'crictl rm "$CONTAINER"'),
         ("remove", 'call RemoveContainer container_id "$CONTAINER"'),
+        ("create; remove; remove", 'call RemoveContainer container_id "$CONTAINER"'),
         ("create; restart", "$RESTART"),
         ("create; crash@1 start", 'crictl start "$CONTAINER" & $RESTART # meant to be killed in start'),
     ],
