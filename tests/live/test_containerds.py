@@ -32,14 +32,16 @@ def _names(command: Path, path: str) -> bool:
 
 
 def test_a_daemon_is_ended_and_started(containerd: Containerd) -> None:
-    """By a restart, and by a kill; the images are still there, and it is another process."""
+    """By a restart, by a kill, and by a command; the images are still there, and it is another process."""
     seen = [containerd.pid]
     containerd.restart()
     seen.append(containerd.pid)
     containerd.kill()
     seen.append(containerd.pid)
+    subprocess.run(["/bin/sh", "-c", containerd.restart_command], check=True)
+    seen.append(containerd.pid)
 
-    assert 3 == len(set(seen))
+    assert 4 == len(set(seen))
     assert containerd.pid in processes(containerd.reaper)
 
 

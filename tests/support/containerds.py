@@ -54,7 +54,8 @@ exec "$2" -I -S -c "$3"
 """What the mount namespace begins with."""
 
 _STARTER: Final = """
-import subprocess
+import signal, subprocess
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 while True:
     with open("start") as pipe, open("log", "ab") as log:
         pipe.read()
@@ -63,6 +64,17 @@ while True:
         file.write(str(daemon.pid))
 """
 """What runs in it: it starts a daemon whenever something is written to the pipe ``start``."""
+
+_RESTART: Final = """
+cd "$(dirname "$0")"
+old=$(cat daemon.pid)
+kill "$old"
+while [ -d "/proc/$old" ]; do sleep 0.01; done
+rm daemon.pid
+echo start > start
+while [ ! -s daemon.pid ]; do sleep 0.01; done
+"""
+"""What restarts a daemon without the time that Python takes to start; it does not wait for CRI."""
 
 _GRACE: Final = 1.0
 """Seconds between the request to end and the kill."""
@@ -144,6 +156,11 @@ class Containerd:
         return None if self.version.startswith("1.6.") else self.folder / "nri.sock"
 
     @property
+    def restart_command(self) -> str:
+        """What restarts it, for the shell."""
+        return f"sh {self.folder}/restart"
+
+    @property
     def log(self) -> Path:
         """What the daemon has written."""
         return self.folder / "log"
@@ -168,6 +185,7 @@ class Containerd:
             folder=self.folder, pause=PAUSE, snapshotter=_snapshotter(self.folder)
         )
         (self.folder / "config.toml").write_text(text, encoding="utf-8")
+        (self.folder / "restart").write_text(_RESTART, encoding="utf-8")
         try:
             self._make_namespace()
             self.start()
