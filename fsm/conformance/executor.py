@@ -98,8 +98,21 @@ class Cover:
     deviations: Counter[str] = field(default_factory=Counter)
     unspecified: int = 0
     whole: dict[tuple[Stimulus, ...], Ended] = field(default_factory=dict)
+    hopeless: set[tuple[Point, Stimulus]] = field(default_factory=set)
+    _came: set[tuple[Point, Stimulus]] = field(default_factory=set)
+
+    def give_up(self, edge: Edge) -> None:
+        """Count no more on *edge*, which did not come although it was tried again and again; unless it has come before."""
+        if (edge.source, edge.step) not in self._came:
+            self.hopeless.add((edge.source, edge.step))
+
+    def avoided(self, edge: Edge) -> bool:
+        """Whether no path is to take *edge*."""
+        return edge.doing in self.unsupported or (edge.source, edge.step) in self.hopeless
 
     def add(self, edge: Edge) -> None:
+        self._came.add((edge.source, edge.step))
+        self.hopeless.discard((edge.source, edge.step))
         self.cells.update(edge.cells)
         self.ways.update(way.index for way in edge.ways)
         self.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
@@ -245,6 +258,8 @@ class Execution:
                 cell = self.oracle.plan.table.cell(state, row)
                 raise self._failed(broken=what, clause=cell.clause if cell else None)
             self._missed[wanted.source, wanted.step] += 1
+            if self._missed[wanted.source, wanted.step] == PATIENCE:
+                self.cover.give_up(wanted)
         if went is not None:
             self.cover.add(went)
         if self.watch is None:
@@ -352,7 +367,9 @@ class Execution:
         """Go to where *edge* begins, the shortest way that is supported, and take it; whether it went as expected."""
         unsupported = self.cover.unsupported
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
-            path = self.oracle.plan.path(self.point, edge.source, without=unsupported) if self.point else None
+            if self.cover.avoided(edge):
+                return False
+            path = self.oracle.plan.path(self.point, edge.source, without=self.cover.avoided) if self.point else None
             if self.point is None or path is None:
                 if not self.trace:
                     return False

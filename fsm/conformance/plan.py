@@ -8,7 +8,7 @@ time; together with the outcomes that are expected.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from typing import Final, NamedTuple, TypeAlias, cast
 
@@ -117,16 +117,18 @@ class Plan:
             edges += [self._edge(point, stage, ((first, point.state, way),), row) for way in ways]
         return tuple(edges)
 
-    def path(self, source: Point, target: Point, *, without: Collection[Doing] = ()) -> tuple[Edge, ...] | None:
-        """A shortest path that does nothing of *without*, if there is one."""
+    def path(
+        self, source: Point, target: Point, *, without: Callable[[Edge], bool] = lambda _: False
+    ) -> tuple[Edge, ...] | None:
+        """A shortest path that takes no edge of *without*, if there is one."""
         search = self._from(source)
-        if target in search.depth and any(edge.doing in without for edge in search.path_to(target)):
+        if target in search.depth and any(map(without, search.path_to(target))):
             search = self._search(source, without)
         return search.path_to(target) if target in search.depth else None
 
-    def _search(self, source: Point, without: Collection[Doing] = ()) -> BreadthFirst[Point, Edge]:
+    def _search(self, source: Point, without: Callable[[Edge], bool] = lambda _: False) -> BreadthFirst[Point, Edge]:
         search: BreadthFirst[Point, Edge] = BreadthFirst(
-            [source], lambda point: (edge for edge in self.onward(point) if edge.doing not in without)
+            [source], lambda point: (edge for edge in self.onward(point) if not without(edge))
         )
         return search.exhausted()
 
