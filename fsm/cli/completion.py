@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Offered: TypeAlias = list[str | CompletionItem]
 Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], Offered]
 
-SUTS: Final = ("reference", "python:", "exec:", "model:")
+SUTS: Final = ("reference", "python:", "exec:", "model:", "cri:unix:///")
 """How each kind of a system under test begins."""
 
 

@@ -3,7 +3,9 @@
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from importlib import import_module
 
 import click
 from hypothesis import configuration
@@ -11,19 +13,19 @@ from hypothesis import configuration
 from fsm.checker import as_known
 from fsm.cli import completion
 from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, require, under
-from fsm.conformance.lookup import find
+from fsm.conformance.lookup import RuntimeOptions, find
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
-from fsm.conformance.suite import conform, replay
+from fsm.conformance.suite import Tested, conform, replay
 from fsm.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
 from fsm.machine.table import tabulate
 from fsm.product.flatten import flatten
 from fsm.property.claims import Property
-from fsm.report import conformance_report
+from fsm.report import conformance_report, crictl, words
 from fsm.report.property_report import PropertyTestReport
 from fsm.scratch import ScratchFolder
-from fsm.sut import Stimulus
+from fsm.sut import SUT, Stimulus
 
 
 @click.command("test")
@@ -35,7 +37,7 @@ from fsm.sut import Stimulus
     required=True,
     metavar="SUT",
     shell_complete=completion.suts,
-    help="reference, python:MODULE:FACTORY, exec:COMMAND, nri-plugin:COMMAND, or model:MODEL.",
+    help="reference, python:MODULE:FACTORY, exec:COMMAND, cri:ADDRESS, nri-plugin:COMMAND, or model:MODEL.",
 )
 @profile_option("Tolerate its deviations.")
 @click.option("--examples", "-n", type=click.IntRange(min=0), default=100, help="Tests in random order.")
@@ -56,6 +58,22 @@ from fsm.sut import Stimulus
 @click.option("--replay", "again", metavar="STEPS", help="Take these steps only, as a failure prints them.")
 @click.option("--properties", is_flag=True, help="Test for each property of MODEL instead, as pytest does.")
 @property_option("Test for this property; may be repeated.")
+@click.option("--image", default="", help="What containers of a runtime are made of; it has sh.")
+@click.option(
+    "--restart-command", default="", metavar="COMMAND", help="Restarts the runtime; without it restarts are not tested."
+)
+@click.option(
+    "--record",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Do the tests of a runtime that failed once more, and write their calls, for 'fsm judge'.",
+)
+@click.option(
+    "--script",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write the tests of a runtime that failed as a shell script for crictl.",
+)
 @click.option(
     "--fail-on",
     "least",
@@ -74,6 +92,10 @@ def command(
     threads: int,
     timeout: float | None,
     again: str | None,
+    image: str,
+    restart_command: str,
+    record: str | None,
+    script: str | None,
     least: Level,
     form: str,
     only: tuple[str, ...],
@@ -91,6 +113,7 @@ def command(
     reference              the reference implementation
     python:MODULE:FACTORY  what FACTORY() returns, see docs/conformance.md
     exec:COMMAND           a process that speaks the protocol of docs/exec-protocol.md
+    cri:ADDRESS            a container runtime at a Unix socket, such as cri:unix:///run/containerd/containerd.sock
     nri-plugin:COMMAND     an NRI plugin, or one that connects to nri-plugin:unix:///SOCKET, see docs/nri.md
     model:MODEL            another machine plays the implementation
 
@@ -98,11 +121,20 @@ def command(
     fsm test container-status --against reference
     fsm test models/door.toml --against exec:./door.sh
     fsm test cri-container --against model:container-status
+    fsm test cri-container --against cri:unix:///run/containerd/containerd.sock --profile containerd-1.7
     fsm test cri-pod --against model:pod-sandbox --properties
     """
     click.get_current_context().with_resource(_hypothesis_elsewhere())
+    real = sut.startswith("cri:")
+    if not real and (image or restart_command or record or script):
+        raise click.UsageError(
+            "--image, --restart-command, --record and --script are for real runtimes: --against cri:…"
+        )
+    if (record or script) and (properties or only):
+        raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
     machine, tolerated = _tested(model, profile)
-    factory = find(sut, machine, profile=profile, timeout=timeout)
+    runtime = RuntimeOptions(image=image, restart_command=restart_command)
+    factory = find(sut, machine, profile=profile, timeout=timeout, runtime=runtime)
     if properties or only:
         if again is not None or threads > 1:
             raise click.UsageError("--replay and --threads are for the test of the machine, not of its properties")
@@ -132,11 +164,43 @@ def command(
                 threads=threads,
                 advanced=advanced,
             )
+    if real:
+        tested = _written(tested, sut.removeprefix("cri:"), runtime, timeout=timeout, record=record, script=script)
     if form == "json":
         click.echo(conformance_report.json(tested, again=command, least=least), nl=False)
     else:
         click.echo(conformance_report.text(tested, layout(), again=command, least=least), nl=False)
     return conformance_report.answer(tested, least).value
+
+
+def _written(
+    tested: Tested,
+    address: str,
+    runtime: RuntimeOptions,
+    *,
+    timeout: float | None,
+    record: str | None,
+    script: str | None,
+) -> Tested:
+    """What was found of the runtime at *address*, and how often it comes again; written to *record* and *script*."""
+    live = import_module("fsm.live.runtime_sut")
+    plan = tested.oracle.plan
+    machine = plan.table.machine
+    if script is not None:
+        runs = [
+            crictl.ClientRun(
+                title=words.what(each.violation) if each.violation else each.broken, plan=plan, steps=each.steps
+            )
+            for each in tested.failures
+        ]
+        with click.open_file(script, "w", encoding="utf-8", lazy=False) as file:
+            file.write(crictl.script(runs))
+
+    def make(seen: Callable[..., object] | None) -> SUT:
+        made: SUT = live.factory(address, machine, runtime, timeout=timeout, seen=seen)()
+        return made
+
+    return replace(tested, failures=live.confirmed(make, machine, tested.failures, record=record))
 
 
 def _property_tests(

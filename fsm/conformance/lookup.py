@@ -1,8 +1,9 @@
-"""The system under test that a user names: the reference, a function in Python, a command, another model."""
+"""The system under test that a user names: the reference, a function in Python, a command, a runtime, another model."""
 
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module, invalidate_caches
 from itertools import count
@@ -19,7 +20,14 @@ from fsm.machine.versions import meant, within
 from fsm.product.flatten import flatten
 from fsm.sut import SUT, BrokenError
 
-KINDS: Final = ("reference", "python:MODULE:FACTORY", "exec:COMMAND", "nri-plugin:COMMAND", "model:MODEL")
+KINDS: Final = (
+    "reference",
+    "python:MODULE:FACTORY",
+    "exec:COMMAND",
+    "cri:ADDRESS",
+    "nri-plugin:COMMAND",
+    "model:MODEL",
+)
 
 METHODS = ("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash")
 """The methods of a SUT, and of the protocols that are optional, that may take too long."""
@@ -43,11 +51,26 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
 """The module and the class of the SUT that adapts the reference implementation, by machine."""
 
 
-def find(name: str, machine: Machine, *, profile: str | None = None, timeout: float | None = None) -> Callable[[], SUT]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeOptions:
+    """What the test of a real runtime needs beside its address; the ``restart_command`` is for the shell."""
+
+    image: str = ""
+    restart_command: str = ""
+
+
+def find(
+    name: str,
+    machine: Machine,
+    *,
+    profile: str | None = None,
+    timeout: float | None = None,
+    runtime: RuntimeOptions | None = None,
+) -> Callable[[], SUT]:
     """A factory of the SUT called *name*, in one of the forms of :data:`KINDS`, to be tested against *machine*.
 
     A reference or a model is taken under *profile*.  A process, or a method of a SUT in Python that the main thread calls,
-    has *timeout* seconds for each answer.  Raises :class:`InputError` if *name* is none of these.
+    has *timeout* seconds for each answer; so has a runtime, for which there are the options *runtime*.  Raises :class:`InputError` if *name* is none of these.
 
     >>> from fsm.library import load
     >>> pod = load("cri-pod")
@@ -66,13 +89,16 @@ def find(name: str, machine: Machine, *, profile: str | None = None, timeout: fl
             child: Callable[..., SUT] = import_module("fsm.conformance.exec.adapter").child
             limits = {} if timeout is None else {"timeout": timeout}
             factory = partial(child, rest, **limits)
+        case "cri" if rest:
+            make = _live("fsm.live.runtime_sut", "factory", name)
+            factory = make(rest, machine, runtime or RuntimeOptions(), timeout=timeout)
         case "nri-plugin" if rest.strip():
             factory = partial(_live("fsm.live.plugin_test", "PluginSUT", name), machine, rest, timeout)
         case "model" if rest:
             factory = partial(Simulated, _model(rest, profile))
         case _:
             raise _wrong(name, "does not name what to test", f"use {', '.join(KINDS[:-1])} or {KINDS[-1]}")
-    if timeout is None or kind in {"exec", "nri-plugin"}:
+    if timeout is None or kind in {"cri", "exec", "nri-plugin"}:
         return lambda: _checked(name, factory)
     return lambda: _limited(_checked(name, factory), timeout)
 
@@ -127,10 +153,10 @@ def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
         raise _wrong("reference", f"needs {error.name}", hint) from error
 
 
-def _live(module: str, attribute: str, name: str) -> Callable[..., SUT]:
-    """The class of a SUT behind a socket, which needs more libraries."""
+def _live(module: str, attribute: str, name: str) -> Callable[..., Any]:
+    """What makes a SUT behind a socket, which needs more libraries."""
     try:
-        found: Callable[..., SUT] = getattr(import_module(module), attribute)
+        found: Callable[..., Any] = getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:
         hint = "install it with the extra 'live': pip install 'container-fsm[live]'"
         raise _wrong(name, f"needs {error.name}", hint) from error

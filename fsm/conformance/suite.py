@@ -112,7 +112,7 @@ def conform(
     """What tests of a SUT against *machine* find; a system is flattened into one machine.
 
     *sut* is a function or a class that makes the SUT, or a text that names it as the command line does: ``reference``,
-    ``python:MODULE:FACTORY``, ``exec:COMMAND`` or ``model:MODEL``.
+    ``python:MODULE:FACTORY``, ``exec:COMMAND``, ``cri:ADDRESS`` or ``model:MODEL``.
 
     First every step of the machine is aimed at by the shortest way to it.  A SUT that can crash is then made to die at
     every effect of every event.  If all of that is legal, Hypothesis goes on with *examples* tests of up to *steps* steps

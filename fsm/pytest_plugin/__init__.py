@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="[MODEL=]SUT",
-        help="What to test against the models: reference, python:MODULE:FACTORY, exec:COMMAND or model:MODEL; for one model, or for all.",
+        help="What to test against the models: reference, python:MODULE:FACTORY, exec:COMMAND, cri:ADDRESS or model:MODEL; for one model, or for all.",
     )
 
 

@@ -29,7 +29,8 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
     """The test that fails, and why."""
     violation, breaks = failure.violation, failure.breaks
     if failure.repeated:
-        yield from layout.row("flaky", "fails in {:,} of {:,} repetitions".format(*failure.repeated))
+        label = "flaky" if failure.repeated[0] < failure.repeated[1] else "certain"
+        yield from layout.row(label, "fails in {:,} of {:,} repetitions".format(*failure.repeated))
     longest = max((len(str(taken.step)) for taken in failure.trace), default=0)
     for number, taken in enumerate(failure.trace):
         label = "test" if not number else ""

@@ -1,0 +1,226 @@
+"""What one test needs of a runtime: a connection, a folder that both can use, pods; and that nothing of it is left.
+
+Everything that is made carries the label of the run (:mod:`fsm.live.run_label`).  A session first removes what killed
+runs have left, and at its end all that it has made itself, also what it does not know of since a reply was lost.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, Final
+
+from fsm.errors import refused
+from fsm.live import run_label
+from fsm.live.cri_client import TIMEOUT, CallAnswer, CriClient, connected
+from fsm.live.cri_pb2 import (
+    CONTAINER,
+    NODE,
+    LinuxPodSandboxConfig,
+    LinuxSandboxSecurityContext,
+    ListImagesResponse,
+    ListPodSandboxRequest,
+    NamespaceOption,
+    PodSandboxConfig,
+    PodSandboxFilter,
+    PodSandboxMetadata,
+    RemovePodSandboxRequest,
+    RunPodSandboxRequest,
+    StopPodSandboxRequest,
+)
+from fsm.scratch import ScratchFolder
+from fsm.sut import BrokenError
+
+HOST: Final = NamespaceOption(network=NODE, pid=CONTAINER)
+"""The network of the host, so that none has to be set up; and processes of one's own, as the kubelet has it."""
+
+LOOK: Final = 0.002
+"""Seconds between two looks at what is to change."""
+
+_ROUNDS: Final = 5
+"""How often it is tried to remove what is left."""
+
+_SETTLING: Final = 0.2
+"""Seconds in which a call that was given up has taken effect, or was undone."""
+
+_NUMBERS: Final = count()
+"""Numbers of what this process makes: names in a runtime are taken only once."""
+
+
+def wait(done: Callable[[], bool], seconds: float) -> bool:
+    """Whether *done* came to be true within *seconds*; it is asked often."""
+    until = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(LOOK)
+    return True
+
+
+@contextmanager
+def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
+    """Meanwhile *folder* is not there; if it is *blocked*, it cannot be made either."""
+    elsewhere = folder.with_name(f"{folder.name}.away")
+    folder.rename(elsewhere)
+    try:
+        if blocked:
+            folder.touch()
+        yield
+    finally:
+        folder.unlink() if folder.is_file() else rmtree(folder, ignore_errors=True)  # the runtime may have made it
+        elsewhere.rename(folder)
+
+
+def state_name(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobuf)
+    """The name of state *number*; the number itself if the API is newer than ours."""
+    return states.Name(number) if number in states.values() else str(number)
+
+
+class RuntimeSession:
+    """A connection to the runtime at *address*, each call of which may take *timeout* seconds.
+
+    Containers are made of *image*, or of the first one that the runtime has.  Raises :class:`InputError` if there is no
+    runtime, or no image.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        image: str = "",
+        timeout: float | None = None,
+        seen: Callable[[CallAnswer], object] | None = None,
+    ) -> None:
+        self.address = address
+        self.timeout = timeout or TIMEOUT
+        self._seen = seen
+        self._label = str(run_label.own())
+        self._making = False
+        self.calls = 0
+        self.client, version = connected(address, timeout=self.timeout, seen=self._called)
+        self.runtime = version.runtime_name
+        self.version = version.runtime_version
+        try:
+            self._sweep()
+            self.image = image or self._any_image()
+            self._scratch = ScratchFolder()
+        except BaseException:
+            self.client.close()
+            raise
+
+    def _called(self, answer: CallAnswer) -> None:
+        self.calls += 1
+        if self._seen is not None:
+            self._seen(answer)
+
+    def record(self, seen: Callable[[CallAnswer], object] | None) -> None:
+        """Call *seen* with each answer from now on."""
+        self._seen = seen
+
+    @property
+    def folder(self) -> Path:
+        """A folder that lasts as long as the session."""
+        return Path(self._scratch.name)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {run_label.KEY: self._label}
+
+    def name(self) -> str:
+        """A name that nothing in the runtime has."""
+        return f"fsm-{run_label.own().process}-{next(_NUMBERS)}"
+
+    def pod(self) -> PodSandboxConfig:
+        """The configuration of a new pod, on the network of the host."""
+        name = self.name()
+        logs = self.folder / "logs"
+        logs.mkdir(exist_ok=True)
+        return PodSandboxConfig(
+            metadata=PodSandboxMetadata(name=name, uid=f"{name}-{self._label}", namespace=run_label.NAMESPACE),
+            log_directory=str(logs),
+            labels=self.labels,
+            linux=LinuxPodSandboxConfig(security_context=LinuxSandboxSecurityContext(namespace_options=HOST)),
+        )
+
+    def run(self, pod: PodSandboxConfig, *, handler: str = "") -> CallAnswer:
+        """What comes of running *pod*."""
+        self._making = True
+        answer = self.client.call("RunPodSandbox", RunPodSandboxRequest(config=pod, runtime_handler=handler))
+        self._making = answer.code in {"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"}
+        return answer
+
+    def ready(self) -> tuple[PodSandboxConfig, str]:
+        """A pod that runs, and its id; raises :class:`InputError` if the runtime runs none."""
+        pod = self.pod()
+        answer = self.run(pod)
+        if answer.code != "OK":
+            what = f"runs no pods: {answer.code}, {answer.detail}"
+            raise refused(
+                self.address, "FSM606", what, "see the runtime's log; often it is the sandbox image that is missing"
+            )
+        return pod, answer.message.pod_sandbox_id
+
+    def answered(self, answer: CallAnswer) -> CallAnswer:
+        """*answer*; raises :class:`BrokenError` if the runtime gave none in all the time that it has."""
+        seconds = (answer.end - answer.start) / 1e9
+        if answer.code == "UNAVAILABLE" or (answer.code == "DEADLINE_EXCEEDED" and seconds >= self.timeout):
+            raise BrokenError(f"{answer.op} was answered {answer.code} after {seconds:.1f} s: {answer.detail}")
+        return answer
+
+    def close(self) -> None:
+        """Remove all that was made, and give back the connection; may be called again."""
+        self.client.close()  # what is in progress is given up
+        try:
+            with CriClient(self.address, timeout=self.timeout) as client:
+                left = _labelled(client, lambda label: label == self._label)
+                if self._making:
+                    time.sleep(_SETTLING)
+                for _ in range(_ROUNDS):
+                    found = left()
+                    for pod in found:
+                        _remove(client, pod)
+                    if not found:
+                        break
+        finally:
+            self._scratch.close()
+
+    def _sweep(self) -> None:
+        """Remove what runs have left that were killed."""
+
+        def dead(label: str) -> bool:
+            known = run_label.read(label)
+            return known is not None and run_label.ended(known)
+
+        for pod in _labelled(self.client, dead)():
+            _remove(self.client, pod)
+
+    def _any_image(self) -> str:
+        answer = self.client.call("ListImages")
+        if isinstance(answer.message, ListImagesResponse):
+            for each in answer.message.images:
+                for name in (*each.repo_tags, *each.repo_digests):
+                    if "pause" not in name:
+                        return name
+        hint = "name one with --image that has sh, as busybox does"
+        raise refused(self.address, "FSM606", "has no image to make containers of", hint)
+
+
+def _labelled(client: CriClient, chosen: Callable[[str], bool]) -> Callable[[], tuple[str, ...]]:
+    """A look for the ids of the pods with a label of a run that is *chosen*."""
+
+    def look() -> tuple[str, ...]:
+        answer = client.call("ListPodSandbox", ListPodSandboxRequest(filter=PodSandboxFilter()))
+        pods: Iterator[tuple[str, str]] = (
+            (each.id, each.labels.get(run_label.KEY, "")) for each in (answer.message.items if answer.message else ())
+        )
+        return tuple(identity for identity, label in pods if label and chosen(label))
+
+    return look
+
+
+def _remove(client: CriClient, pod: str) -> None:
+    """Remove a pod with its containers; what fails shows when it is looked at again."""
+    client.call("StopPodSandbox", StopPodSandboxRequest(pod_sandbox_id=pod))
+    client.call("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=pod))

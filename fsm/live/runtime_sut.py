@@ -1,0 +1,119 @@
+"""Real runtimes as systems under test: which of our models speak of what a client of CRI calls, and what tests them."""
+
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from fsm.conformance.executor import Execution, FailedError, Failure
+from fsm.conformance.lookup import RuntimeOptions
+from fsm.conformance.oracle import Oracle, oracle
+from fsm.errors import refused
+from fsm.live.call_recording import CallRecording
+from fsm.live.container_sut import RuntimeContainerSUT
+from fsm.live.cri_client import CallAnswer
+from fsm.live.pod_sut import RuntimePodSUT
+from fsm.live.runtime_session import RuntimeSession, wait
+from fsm.machine import Machine
+from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
+from fsm.sut import SUT, BrokenError
+
+_RESTARTING: Final = 60.0
+"""Seconds in which a runtime is to answer again that was restarted."""
+
+_REPETITIONS: Final = 3
+"""How often a test is done again that failed."""
+
+_CALLS: Final = {CONTAINER: CONTAINER_CALLS | {"CreateContainer"}, POD: POD_CALLS}
+"""By the kind of entity, the calls that tests make."""
+
+
+def factory(
+    address: str,
+    machine: Machine,
+    options: RuntimeOptions,
+    *,
+    timeout: float | None = None,
+    seen: Callable[[CallAnswer], object] | None = None,
+) -> Callable[[], SUT]:
+    """What makes a SUT for *machine* of the runtime at *address*; *seen* is called with what its calls come to.
+
+    Raises :class:`InputError` if no client of CRI can make the calls of *machine*.
+    """
+    called = {event.rpc for event in machine.events.values() if event.kind == "call"}
+    if not called or not called <= _CALLS.get(machine.entity, frozenset()):
+        what = f"is a runtime, and {machine.name} is no machine of calls on one container, or one pod, of CRI"
+        hint = "there is cri-container and cri-pod for all runtimes, container-status and pod-sandbox for containerd"
+        raise refused(f"cri:{address}", "FSM601", what, hint)
+    make = RuntimePodSUT if machine.entity == POD else RuntimeContainerSUT
+
+    def made() -> SUT:
+        session = RuntimeSession(address, image=options.image, timeout=timeout, seen=seen)
+        restart = partial(_restarted, session, options.restart_command) if options.restart_command else None
+        return make(machine, session, restart)
+
+    return made
+
+
+def confirmed(
+    make: Callable[[Callable[[CallAnswer], object] | None], SUT],
+    machine: Machine,
+    failures: Sequence[Failure],
+    *,
+    record: str | None = None,
+) -> tuple[Failure, ...]:
+    """*failures* with how often they come again in a few repetitions; the calls of the first are written to *record*.
+
+    *machine* is as its profile has it.  *make* makes a SUT that calls its argument, if there is one, with what calls come to.
+    """
+    judge = oracle(machine, overlaps=False)
+    counts = [(each, 0) for each in failures if each.trace]
+    with CallRecording(record) if record is not None else nullcontext() as recording:
+        for number in range(_REPETITIONS):
+            sut = make(partial(_add, recording) if recording is not None and not number else None)
+            try:
+                counts = [(each, count + _fails(judge, sut, each)) for each, count in counts]
+            finally:
+                sut.close()
+    often = {id(each): count for each, count in counts}
+    return tuple(
+        replace(each, repeated=(often[id(each)], _REPETITIONS)) if id(each) in often else each for each in failures
+    )
+
+
+def _fails(judge: Oracle, sut: SUT, failure: Failure) -> bool:
+    """Whether the test of *failure* fails again in the same way."""
+    try:
+        Execution(judge, sut).replay(failure.steps)
+    except FailedError as failed:
+        return failed.failure.kind == failure.kind
+    return False
+
+
+def _add(recording: CallRecording, answer: CallAnswer) -> None:
+    recording.add(
+        answer.op,
+        answer.request,
+        answer.message,
+        start=answer.start,
+        end=answer.end,
+        code=answer.code,
+        detail=answer.detail,
+    )
+
+
+def _restarted(session: RuntimeSession, command: str) -> None:
+    """Restart the runtime by *command*, and wait until it answers; raises :class:`BrokenError` if it does not."""
+    try:
+        ran = subprocess.run(  # noqa: S602  (the user has given it for the shell)
+            command, shell=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_RESTARTING, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BrokenError(f"{command} did not end within {_RESTARTING:g} s") from error
+    if ran.returncode:
+        said = ran.stderr.decode(errors="replace").strip()[-200:]
+        raise BrokenError(f"{command} ended with {ran.returncode}: {said}")
+    if not wait(lambda: session.client.call("Version", timeout=1).code == "OK", _RESTARTING):
+        raise BrokenError(f"the runtime does not answer {_RESTARTING:g} s after {command}")

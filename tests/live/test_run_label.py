@@ -1,0 +1,35 @@
+"""Whose a leftover is: of a run that has ended, or of one that goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from fsm.live.run_label import ended, own, read
+
+
+def test_this_run_goes_on() -> None:
+    """Its label reads back as it is, and fits a label of Kubernetes."""
+    assert read(str(own())) == own()
+    assert not ended(own())
+    assert len(str(own())) <= 63
+
+
+def test_a_run_whose_process_is_gone_has_ended() -> None:
+    """So has one whose number another process has now, and one before this boot."""
+    script = "import sys; from fsm.live.run_label import own; sys.stdout.write(str(own()))"
+    gone = read(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
+
+    assert gone is not None
+    assert ended(gone)
+    assert ended(own()._replace(started=own().started + 1))
+    assert ended(own()._replace(boot="0"))
+
+
+def test_a_run_elsewhere_is_left_alone() -> None:
+    """In another PID namespace the number means another process."""
+    assert not ended(own()._replace(namespace="0", started=0))
+
+
+def test_other_labels_are_no_runs() -> None:
+    assert [read(text) for text in ("", "a.b.c", "a.b.1.x", "a.b.1.2.3")] == [None] * 4
