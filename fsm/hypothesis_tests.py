@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fsm.conformance.executor import Cover
+from fsm.conformance.cover import Cover
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
 from fsm.conformance.stateful import walker

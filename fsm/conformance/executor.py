@@ -3,12 +3,13 @@
 import difflib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from fsm.conformance.crash import Ended, crashed, crashed_edge
+from fsm.conformance.cover import Cover
+from fsm.conformance.crash import crashed, crashed_edge
 from fsm.conformance.oracle import Oracle, point
-from fsm.conformance.plan import IDLE, Doing, Edge, Point
+from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.conformance.record_laws import RecordSnapshot
 from fsm.machine import Clause
 from fsm.machine.calls.configuration import Configurations
@@ -23,7 +24,6 @@ from fsm.sut import (
     Remembering,
     Response,
     Stimulus,
-    StimulusStage,
     UnsupportedError,
     arranger,
 )
@@ -79,44 +79,6 @@ class FailedError(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__()
         self.failure = failure
-
-
-@dataclass(kw_only=True)
-class Cover:
-    """What tests have met: cells by (row, state), and the ways that they went there.
-
-    ``unsupported`` are the events that the SUT does not have or cannot be made to take, and why, by where that was;
-    ``supported`` are those that it takes somewhere, by name and stage; ``unarranged`` the outcomes that it cannot arrange; ``whole`` has what it was after the last event of a test, if it died only then.
-    """
-
-    cells: Counter[tuple[int, int]] = field(default_factory=Counter)
-    ways: Counter[int] = field(default_factory=Counter)
-    steps: int = 0
-    unsupported: dict[Doing, str] = field(default_factory=dict)
-    supported: set[tuple[str, StimulusStage]] = field(default_factory=set)
-    unarranged: set[tuple[str, str]] = field(default_factory=set)
-    deviations: Counter[str] = field(default_factory=Counter)
-    unspecified: int = 0
-    whole: dict[tuple[Stimulus, ...], Ended] = field(default_factory=dict)
-    hopeless: set[tuple[Point, Stimulus]] = field(default_factory=set)
-    _came: set[tuple[Point, Stimulus]] = field(default_factory=set)
-
-    def give_up(self, edge: Edge) -> None:
-        """Count no more on *edge*, which did not come although it was tried again and again; unless it has come before."""
-        if (edge.source, edge.step) not in self._came:
-            self.hopeless.add((edge.source, edge.step))
-
-    def avoided(self, edge: Edge) -> bool:
-        """Whether no path is to take *edge*."""
-        return edge.doing in self.unsupported or (edge.source, edge.step) in self.hopeless
-
-    def add(self, edge: Edge) -> None:
-        self._came.add((edge.source, edge.step))
-        self.hopeless.discard((edge.source, edge.step))
-        self.cells.update(edge.cells)
-        self.ways.update(way.index for way in edge.ways)
-        self.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
-        self.unspecified += edge.to is None
 
 
 class Execution:

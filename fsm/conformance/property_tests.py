@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fsm.conformance.executor import Cover, Execution, FailedError, Failure
+from fsm.conformance.cover import Cover
+from fsm.conformance.executor import Execution, FailedError, Failure
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from fsm.conformance.executor import Cover, Execution, FailedError, Failure
+from fsm.conformance.cover import Cover
+from fsm.conformance.executor import Execution, FailedError, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.property_monitor import Watch
 from fsm.sut import SUT

@@ -7,9 +7,10 @@ from itertools import count
 from typing import Final
 
 from fsm.conformance.concurrency import Race, concurrently, refuse_serial
+from fsm.conformance.cover import Cover
 from fsm.conformance.crash import crashes
 from fsm.conformance.distinguishing import DistinguishingSequences
-from fsm.conformance.executor import Cover, Execution, FailedError, Failure
+from fsm.conformance.executor import Execution, FailedError, Failure
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
@@ -72,6 +73,12 @@ class Tested:
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
         return tuple(cell for cell in self.reachable if not self.cover.cells[cell])
+
+    @property
+    def closed(self) -> tuple[tuple[int, int], ...]:
+        """The cells missed to which no way leads but by what the SUT does not support, or what never came."""
+        closed = self.cover.closed(self.oracle.plan)
+        return tuple(cell for cell in self.missed if cell in closed)
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:

@@ -56,11 +56,19 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
         counts.append(f"{tested.cover.unspecified:,} of them unspecified")
     counts += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
     yield from layout.wrapped(", ".join(counts))
-    met = len(tested.reachable) - len(tested.missed)
-    rest = "; the test stopped after so many failures, and has not tested the rest" if tested.stopped else ""
+    met, closed = len(tested.reachable) - len(tested.missed), tested.closed
+    behind = tuple(each for each in closed if not _left_out(tested, *each))
+    rest = f"; {words.plural(len(closed), 'cell')} not met by any way that the SUT has" if closed else ""
+    rest += "; the test stopped after so many failures, and has not tested the rest" if tested.stopped else ""
     cells = words.plural(len(tested.reachable), "reachable cell")
     yield from layout.wrapped(f"{met} of {cells} covered{rest}")
-    yield from _cells(tested, layout, "missed", tuple(each for each in tested.missed if not _left_out(tested, *each)))
+    yield from _cells(
+        tested,
+        layout,
+        "missed",
+        tuple(each for each in tested.missed if each not in closed and not _left_out(tested, *each)),
+    )
+    yield from _cells(tested, layout, "behind what is not supported or never came", behind)
     yield from _cells(tested, layout, "need a call in progress (begin and end)", tested.beyond)
     for left in tested.left_out:
         what = left.event if left.stage == "do" else f"{left.stage} {left.event}"
@@ -114,6 +122,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
                 {"event": table.rows[row].name, "state": table.states[state], "met": tested.cover.cells[row, state]}
                 for row, state in tested.reachable
             ],
+            "closed": [{"event": table.rows[row].name, "state": table.states[state]} for row, state in tested.closed],
             "beyond": [{"event": table.rows[row].name, "state": table.states[state]} for row, state in tested.beyond],
             "unsupported": [record(each) for each in tested.left_out],
             "unarranged": [{"event": event, "outcome": outcome} for event, outcome in tested.unarranged],
