@@ -37,7 +37,8 @@ _LAST: Final = 30.0
 
 @click.command(
     "proxy",
-    epilog="It ends by Ctrl-C or SIGTERM. Exit codes: 0, or with --judge that of the verdict; 2 an input is wrong.",
+    epilog="It ends by Ctrl-C or SIGTERM. Exit codes: 0, or with --judge that of the verdict; 2 an input is wrong, "
+    "3 not all was recorded.",
 )
 @click.option("--listen", required=True, metavar="ADDRESS", help="Where clients connect, such as unix:///run/fsm.sock.")
 @click.option(
@@ -111,11 +112,11 @@ def command(
         asyncio.run(_until_ended(proxy, grace=grace, duration=duration))
         lost = recorder.close() if recorder else ""
         _say(_summary(proxy, lost))
-        if not judge or kept is None:
-            return 0
+        if lost or not judge or kept is None:
+            return ExitCode.UNKNOWN.value if lost else 0
         report = Report(judged=(judged(kept, profile=profile),))
         click.echo(text(report, layout()), nl=False, color=ctx.color)
-        return ExitCode.UNKNOWN.value if lost or proxy.unread else report.code()
+        return ExitCode.UNKNOWN.value if proxy.unread else report.code()
 
 
 async def _until_ended(proxy: Proxy, *, grace: float, duration: float | None) -> None:
@@ -162,7 +163,10 @@ class _Recorder:
     def close(self) -> str:
         """Complete the file; gives what is not in it, or nothing."""
         self._outbox.close(_LAST)
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            self._outbox.failure = self._outbox.failure or (error.strerror or str(error)).lower()
         lost = Counter({"calls dropped": self._outbox.dropped, "calls that are no CRI": self._unread})
         found = [words.counted(count, name) for name, count in lost.items() if count]
         return ", ".join([*found, *filter(None, [self._outbox.failure])])

@@ -1,23 +1,29 @@
-"""``fsm schema``: the language of model and property files, for editors."""
+"""``fsm schema``: the language of our files, for editors."""
 
 from collections.abc import Mapping
 from typing import Final
 
 import click
 
+from fsm.language.fault_file import WrittenFaults
 from fsm.language.machine_file import Form, Written
 from fsm.language.property_file import Stated
 from fsm.language.schema import schema
 from fsm.language.system_file import WrittenSystem
 from fsm.report.json_report import dumped
 
-FORMS: Final[Mapping[str, type[Form]]] = {"models": Written, "systems": WrittenSystem, "properties": Stated}
+FORMS: Final[Mapping[str, type[Form]]] = {
+    "models": Written,
+    "systems": WrittenSystem,
+    "properties": Stated,
+    "faults": WrittenFaults,
+}
 
 
 @click.command("schema")
 @click.option("--of", "form", type=click.Choice(list(FORMS)), default="models", help="Which kind of file.")
 def command(form: str) -> int:
-    """Print the JSON Schema of model, system or property files, for editors.
+    """Print the JSON Schema of model, system, property or fault files, for editors.
 
     \b
     fsm schema > fsm.language.schema.json

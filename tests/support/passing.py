@@ -98,9 +98,9 @@ class Passing:
         return self.calls
 
 
-def wait_for(what: Callable[[], bool]) -> None:
+def wait_for(what: Callable[[], bool], seconds: float = 5) -> None:
     """Wait until it is so; raises ``AssertionError`` if it is not within seconds."""
-    ends = time.monotonic() + 5
+    ends = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < ends, "it did not happen"
         time.sleep(0.001)

@@ -1,0 +1,125 @@
+"""``fsm proxy`` as it is typed: it listens, passes on, records, judges, and ends by a signal."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from commands import fsm
+from cri_server import serving
+from passing import wait_for
+
+from fsm.live.cri_client import CriClient
+from fsm.live.cri_pb2 import StopContainerRequest, StopContainerResponse
+from fsm.live.fault_rules import read_rules
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@contextmanager
+def proxying(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """The command, once it listens."""
+    command = [
+        sys.executable,
+        "-m",
+        "fsm",
+        "proxy",
+        "--listen",
+        f"unix:{folder / 'it'}",
+        "--to",
+        f"unix:{folder / 'to'}",
+    ]
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_for((folder / "it").exists, 20)
+            yield process
+        finally:
+            process.kill()
+
+
+def _stop(refused: int) -> dict[str, Any]:
+    """A runtime that stops what is not there, and refuses to the *refused*-th time that it is asked."""
+    asked: list[object] = []
+
+    def answer(request: object, context: grpc.ServicerContext) -> StopContainerResponse:
+        asked.append(request)
+        if len(asked) == refused:
+            context.abort(grpc.StatusCode.NOT_FOUND, 'an error occurred when try to find container "c": not found')
+        return StopContainerResponse()
+
+    return {"StopContainer": answer}
+
+
+@pytest.mark.parametrize(("refused", "code"), [(0, 0), (1, 1)])
+def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refused: int, code: int) -> None:
+    """The exit code is that of the verdict; the socket is gone, the recording complete."""
+    file = tmp_path / "calls.jsonl.gz"
+    with (
+        serving(tmp_path / "to", _stop(refused)),
+        proxying(tmp_path, "--record", str(file), "--judge") as process,
+        CriClient(f"unix:{tmp_path / 'it'}") as client,
+    ):
+        for _ in range(2):
+            client.call("StopContainer", StopContainerRequest(container_id="c" * 64))
+        process.send_signal(signal.SIGTERM)
+        printed, said = process.communicate(timeout=20)
+
+    assert code == process.returncode, printed + said
+    assert re.search(r"met \d+ of \d+ cells", printed)
+    assert "2 calls passed" in said
+    assert not (tmp_path / "it").exists()
+    lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+    assert ["StopContainer"] * 2 == [each["op"] for each in lines]
+
+
+def test_a_recording_that_cannot_be_written_makes_the_verdict_unknown(tmp_path: Path) -> None:
+    """What passes is not held up by it."""
+    with (
+        serving(tmp_path / "to", _stop(0)),
+        proxying(tmp_path, "--record", "/dev/full", "--judge") as process,
+        CriClient(f"unix:{tmp_path / 'it'}") as client,
+    ):
+        for _ in range(2):
+            assert client.call("StopContainer", StopContainerRequest(container_id="c" * 64)).code == "OK"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+
+    assert process.returncode == 3
+    assert "not recorded, so the verdict is unknown: 2 calls dropped, no space left on device" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        (["--listen", "tcp:1", "--to", "unix:b"], "tcp:1: is not the address of a Unix socket"),
+        (["--listen", "unix:a", "--to", "unix:./a"], "unix:a: is the socket of the runtime itself"),
+        (["--listen", "unix:a", "--to", "unix:b", "--record", "no/such/file"], "no such file or directory"),
+        (["--listen", "unix:no/such/a", "--to", "unix:b"], "there is no folder no/such"),
+    ],
+)
+def test_what_cannot_be_used_is_an_error(tmp_path: Path, options: list[str], wrong: str) -> None:
+    ran = fsm("proxy", *options, "--duration", "0", cwd=tmp_path)
+
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert wrong in ran.stderr
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_the_rules_of_the_page_are_rules(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "proxy.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "rules.toml").write_text(block, encoding="utf-8")
+
+    found = read_rules(tmp_path / "rules.toml").rules
+
+    assert ["delay", "lose-reply", "fail"] == [each.written.do for each in found]
