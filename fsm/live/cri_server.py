@@ -3,6 +3,7 @@
 Errors have the gRPC code that the machines reply, and containerd's words.  Methods without an answer are UNIMPLEMENTED.
 """
 
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -144,6 +145,7 @@ class CriServer:
         plan, status = self.node.pod_status(request.pod_sandbox_id)
         return cri.PodSandboxStatusResponse(
             status=node_messages.pod_status(plan, status),
+            info=self._info(status.pid, wanted=request.verbose),
             containers_statuses=[
                 node_messages.container_status(each, each.status()) for each in self.node.containers.of(status.id)
             ],
@@ -153,7 +155,7 @@ class CriServer:
     async def _list_pods(self, request: cri.ListPodSandboxRequest) -> cri.ListPodSandboxResponse:
         wanted = request.filter
         identity = _whole(wanted.id, self.node.pods())
-        found = [node_messages.listed_pod(*self.node.pod_status(each)) for each in self.node.pods()]
+        found = [node_messages.listed_pod(*each) for each in self.node.listed_pods()]
         return cri.ListPodSandboxResponse(
             items=[
                 each
@@ -212,7 +214,13 @@ class CriServer:
 
     async def _container_status(self, request: cri.ContainerStatusRequest) -> cri.ContainerStatusResponse:
         found, status = self.node.containers.status(request.container_id)
-        return cri.ContainerStatusResponse(status=node_messages.container_status(found, status))
+        return cri.ContainerStatusResponse(
+            status=node_messages.container_status(found, status), info=self._info(status.pid, wanted=request.verbose)
+        )
+
+    def _info(self, pid: int, *, wanted: bool) -> dict[str, str]:
+        """What a verbose status tells: the number of the process, if there is a real one."""
+        return {"info": json.dumps({"pid": pid})} if wanted and pid and self.node.processes else {}
 
     async def _container_stats(self, request: cri.ContainerStatsRequest) -> cri.ContainerStatsResponse:
         found = self.node.containers.use("stats", request.container_id)

@@ -9,7 +9,7 @@ from fsm.reference.node.images import StoredImage
 from fsm.reference.node.node_containers import ContainerPlan, NodeContainer
 from fsm.reference.node.node_service import NodeEvent, PodPlan
 from fsm.reference.node.workloads import Command
-from fsm.reference.pods.metadata import PodStatus
+from fsm.reference.pods.metadata import Metadata, PodStatus
 
 COMPLETED: Final = "Completed"
 FAILED: Final = "Error"
@@ -58,7 +58,7 @@ def pod_status(plan: PodPlan, status: PodStatus) -> cri.PodSandboxStatus:
     )
 
 
-def listed_pod(plan: PodPlan, status: PodStatus) -> cri.PodSandbox:
+def listed_pod(plan: PodPlan, status: Metadata) -> cri.PodSandbox:
     """What ListPodSandbox shows of a pod."""
     return cri.PodSandbox(
         id=status.id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -387,6 +388,13 @@ def test_processes_of_this_machine(tmp_path: Path) -> None:
         assert "UNKNOWN" == client.call("StartContainer", container_id=missing).code
         assert not _runs(tmp_path / "child")
         assert _runs(tmp_path / "left")
+        pause = json.loads(client.call("PodSandboxStatus", pod_sandbox_id=pod, verbose=True).message.info["info"])[
+            "pid"
+        ]
+        assert f"FSM_POD={pod}" in Path(f"/proc/{pause}/environ").read_text(encoding="utf-8").split("\0")
+        os.kill(pause, signal.SIGKILL)
+        while client.call("PodSandboxStatus", pod_sandbox_id=pod).message.status.state == cri.SANDBOX_READY:
+            time.sleep(0.01)
 
     assert not _runs(tmp_path / "left")
 

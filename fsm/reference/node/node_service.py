@@ -24,7 +24,7 @@ from fsm.reference.node.relays import PluginSender, Relays
 from fsm.reference.node.short_ids import AmbiguousIdError, full_id
 from fsm.reference.node.workloads import ChildProcess, Command, SimulatedPause, SimulatedProcess, Workload
 from fsm.reference.nri import messages
-from fsm.reference.pods.metadata import PodStatus
+from fsm.reference.pods.metadata import Metadata, PodStatus
 from fsm.reference.pods.network import Leases
 from fsm.reference.pods.service import MACHINE as PODS
 from fsm.reference.pods.service import READY, Pods
@@ -148,7 +148,8 @@ class ServedNode(PodObserver):
         self.events.shutdown()
         await self.containers.close()
         for pod in self.pods():
-            await self._pods.stop(pod)
+            with suppress(CallError):
+                await self._pods.stop(pod)
         await self._pods.close()
         await self._controller.close()
         await self.relays.close()
@@ -191,6 +192,10 @@ class ServedNode(PodObserver):
         pod = self.find_pod(given, "remove")
         async with self.relays.blocking():
             await self._call("remove", given, self._pods.remove(pod))
+
+    def listed_pods(self) -> tuple[tuple[PodPlan, Metadata], ...]:
+        """All pods, without what is to be asked of their worlds."""
+        return tuple((self.plans[each.id], each) for each in self._pods.listed() if each.id in self.plans)
 
     def pod_status(self, given: str) -> tuple[PodPlan, PodStatus]:
         pod = self.find_pod(given, "status")

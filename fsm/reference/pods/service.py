@@ -105,6 +105,10 @@ class Pods:
         """The state that each pod shows, by id."""
         return {id_: pod.position.shows for id_, pod in self._store.items()}
 
+    def listed(self) -> tuple[Metadata, ...]:
+        """What is known of each pod without looking at its world; ``state`` is what the machine shows."""
+        return tuple(pod.metadata(pod.position.shows) for pod in self._store.values())
+
     def position(self, id: str) -> Position:  # noqa: A002  (the field's name)
         """Where a pod stands; the initial state if there is none."""
         return self._get(id).position

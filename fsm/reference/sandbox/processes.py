@@ -17,6 +17,9 @@ from fsm.reference.fault_injection import Faults
 PAUSE: Final = ("cat",)
 """A command that does nothing, as a pause process does: its input stays empty, and closes when its parent ends."""
 
+POD: Final = "FSM_POD"
+"""The variable by which others can tell which pod a pause process is of."""
+
 SIGNALLED: Final = 128
 """Added to the number of the signal that ended a process, its exit code."""
 
@@ -89,7 +92,8 @@ class Processes:
         try:
             self.root.mkdir()
             (self.root / "hosts").touch()
-            self._process = subprocess.Popen(PAUSE, stdin=subprocess.PIPE)  # noqa: S603  (a constant)
+            named = os.environ | {POD: self.root.name}
+            self._process = subprocess.Popen(PAUSE, stdin=subprocess.PIPE, env=named)  # noqa: S603  (a constant)
         except OSError as error:
             raise WorldError(str(error)) from error
         self.faults.point("run", effect=False)
