@@ -183,7 +183,7 @@ def _killed(process: int, pod: str) -> bool:
     except OSError:
         return False
     try:
-        if not any(pod in _text(process, name) for name in ("cgroup", "mountinfo")):
+        if not any(pod in _text(process, name) for name in ("cgroup", "mountinfo", "environ")):
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     except OSError:

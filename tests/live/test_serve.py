@@ -357,6 +357,26 @@ def test_clients_at_once_get_legal_answers(tmp_path: Path) -> None:
     assert [Holds] * 4 == [type(each.verdict) for each in judged.judgements]
 
 
+@pytest.mark.parametrize("model", ["cri-pod", pytest.param("cri-container", marks=pytest.mark.slow)])
+def test_it_passes_the_kit_as_runtimes_do(model: str, tmp_path: Path) -> None:
+    """Each version under its profile; without it the deviation is found."""
+    with served(tmp_path, profile="containerd-1.6") as address:
+        test = ["test", model, "--against", f"cri:{address}", "--examples", "1"]
+        under, without = fsm(*test, "--profile", "containerd-1.6"), fsm(*test)
+
+    assert (0, True) == (under.returncode, "verdict: holds" in under.stdout), under.stdout
+    assert (1, True) == (without.returncode, "stop-is-idempotent" in without.stdout), without.stdout
+
+
+@pytest.mark.slow
+def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
+    """By their pause process, whose number a verbose status tells: so it covers what is not ready, too."""
+    with served(tmp_path, processes=True) as address:
+        tested = fsm("test", "cri-pod", "--against", f"cri:{address}", "--examples", "1")
+
+    assert (0, True) == (tested.returncode, "29 of 36 reachable cells covered" in tested.stdout), tested.stdout
+
+
 # -- processes ----------------------------------------------------------------
 
 
