@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from containerds import Containerd
 from packages_of_debian import CACHE
-from passing import passing
+from passing import passing, wait_for
 
 from fsm.live.call_lines import recorded
 from fsm.live.cri_client import CallAnswer, CriClient
@@ -23,6 +23,7 @@ from fsm.live.cri_pb2 import (
     StopContainerRequest,
     StopPodSandboxRequest,
 )
+from fsm.live.fault_rules import read_rules
 from fsm.live.workload import PAUSE
 
 pytestmark = pytest.mark.live
@@ -55,7 +56,7 @@ def _life(client: CriClient, name: str) -> list[CallAnswer]:
         ("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=pod_id)),
         ("PodSandboxStatus", PodSandboxStatusRequest(pod_sandbox_id=pod_id)),
     ):
-        found.append(client.call(op, request, timeout=30))
+        found.append(client.call(op, request))
     return found
 
 
@@ -96,3 +97,61 @@ def test_the_client_of_containerd_itself_works_through_it(containerd: Containerd
         ran(tmp_path / "proxy", "images", "import", str(tmp_path / "image.tar"))
         assert [] == [line for each in proxy.calls for line in recorded(each)]
         assert proxy.proxy.unread == 0
+
+
+FAULTS = """
+[[fault]]
+method = "/containerd.services.version.v1.Version/Version"
+nth    = 1
+do     = "fail"
+
+[[fault]]
+method = "StartContainer"
+nth    = 1
+do     = "fail"
+
+[[fault]]
+method = "StartContainer"
+nth    = 2
+do     = "fail"
+when   = "after"
+code   = "ABORTED"
+
+[[fault]]
+method = "StopContainer"
+nth    = 1
+do     = "lose-reply"
+
+[[fault]]
+method       = "*"
+every        = 3
+do           = "delay"
+milliseconds = 5
+when         = "after"
+"""
+
+
+def test_a_connection_outlives_its_faults(containerd: Containerd, tmp_path: Path) -> None:
+    """With the server and the client of gRPC in Go, which watch over the protocol; the runtime has done what it was asked."""
+    ctr = next((CACHE / containerd.version).rglob("ctr"))
+    (tmp_path / "rules.toml").write_text(FAULTS, encoding="utf-8")
+    with passing(tmp_path / "proxy", containerd.endpoint, read_rules(tmp_path / "rules.toml")) as proxy:
+        command = [str(ctr), "-a", str(tmp_path / "proxy"), "version"]
+        first, second = (
+            subprocess.run(command, check=False, capture_output=True, text=True, timeout=60) for _ in range(2)
+        )
+        assert (1, 0) == (first.returncode, second.returncode)
+        assert "code = Unavailable desc = injected by fsm proxy" in first.stderr
+        with CriClient(f"unix:{tmp_path / 'proxy'}", timeout=3) as near:
+            found = [
+                (each.op, each.code) for each in _life(near, "faults") if each.op in {"StartContainer", "StopContainer"}
+            ]
+        wait_for(lambda: len(proxy.calls) > len(found))
+        injected = dict(proxy.proxy.injected)
+        states = [line["state"] for each in proxy.calls for line in recorded(each) if line["op"] == "status"]
+
+    lost = [("StartContainer", "UNAVAILABLE"), ("StartContainer", "ABORTED"), ("StopContainer", "DEADLINE_EXCEEDED")]
+    assert lost == found[:3]
+    assert ["CONTAINER_CREATED", "CONTAINER_EXITED"] == states
+    assert (2, 1, 1) == (injected["UNAVAILABLE"], injected["ABORTED"], injected["lose-reply"])
+    assert injected["delay"] > 1
