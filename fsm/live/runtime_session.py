@@ -4,6 +4,7 @@ Everything that is made carries the label of the run (:mod:`fsm.live.run_label`)
 runs have left, and at its end all that it has made itself, also what it does not know of since a reply was lost.
 """
 
+import atexit
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,12 +13,13 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, Final
 
-from fsm.errors import refused
+from fsm.errors import InputError, refused
 from fsm.live import run_label
 from fsm.live.cri_client import TIMEOUT, CallAnswer, CriClient, connected
 from fsm.live.cri_pb2 import (
     CONTAINER,
     NODE,
+    ImageSpec,
     LinuxPodSandboxConfig,
     LinuxSandboxSecurityContext,
     ListImagesResponse,
@@ -26,10 +28,13 @@ from fsm.live.cri_pb2 import (
     PodSandboxConfig,
     PodSandboxFilter,
     PodSandboxMetadata,
+    RemoveImageRequest,
     RemovePodSandboxRequest,
     RunPodSandboxRequest,
     StopPodSandboxRequest,
 )
+from fsm.live.sockets import path
+from fsm.live.workload import archive, import_images
 from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError
 
@@ -38,6 +43,9 @@ HOST: Final = NamespaceOption(network=NODE, pid=CONTAINER)
 
 LOOK: Final = 0.002
 """Seconds between two looks at what is to change."""
+
+_IMAGES: Final = "localhost/container-fsm-run:"
+"""What the names of images begin with that runs have imported; their labels follow."""
 
 _ROUNDS: Final = 5
 """How often it is tried to remove what is left."""
@@ -81,7 +89,7 @@ def state_name(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of pr
 class RuntimeSession:
     """A connection to the runtime at *address*, each call of which may take *timeout* seconds.
 
-    Containers are made of *image*, or of the first one that the runtime has.  Raises :class:`InputError` if there is no
+    Containers are made of *image*; else of one of busybox, which is imported if there is none.  Raises :class:`InputError` if there is no
     runtime, or no image.
     """
 
@@ -104,8 +112,9 @@ class RuntimeSession:
         self.version = version.runtime_version
         try:
             self._sweep()
-            self.image = image or self._any_image()
+            self.image = image or self._usual_image()
             self._scratch = ScratchFolder()
+            atexit.register(self.close)  # where nobody closes it any more
         except BaseException:
             self.client.close()
             raise
@@ -183,7 +192,9 @@ class RuntimeSession:
                         _remove(client, pod)
                     if not found:
                         break
+                _without_images(client, lambda label: label == self._label)
         finally:
+            atexit.unregister(self.close)
             self._scratch.close()
 
     def _sweep(self) -> None:
@@ -195,16 +206,34 @@ class RuntimeSession:
 
         for pod in _labelled(self.client, dead)():
             _remove(self.client, pod)
+        _without_images(self.client, dead)
 
-    def _any_image(self) -> str:
-        answer = self.client.call("ListImages")
-        if isinstance(answer.message, ListImagesResponse):
-            for each in answer.message.images:
-                for name in (*each.repo_tags, *each.repo_digests):
-                    if "pause" not in name:
-                        return name
-        hint = "name one with --image that has sh, as busybox does"
-        raise refused(self.address, "FSM606", "has no image to make containers of", hint)
+    def _usual_image(self) -> str:
+        """An image of busybox, if there is one; else one that is imported, and removed at the end."""
+        known = next((name for name in _images(self.client) if "busybox" in name), "")
+        if known:
+            return known
+        name = f"{_IMAGES}{self._label}"
+        try:
+            import_images(Path(path(self.address)), archive(names=(name,)))
+        except InputError as error:
+            what = f"has no image of busybox, and none could be imported: {error.problems[0].what}"
+            raise refused(self.address, "FSM606", what, "name one with --image that has sh") from error
+        return name
+
+
+def _images(client: CriClient) -> tuple[str, ...]:
+    """The names of the images that the runtime has."""
+    answer = client.call("ListImages")
+    found = answer.message.images if isinstance(answer.message, ListImagesResponse) else ()
+    return tuple(name for each in found for name in (*each.repo_tags, *each.repo_digests))
+
+
+def _without_images(client: CriClient, chosen: Callable[[str], bool]) -> None:
+    """Remove the images that were imported by runs with a *chosen* label."""
+    for name in _images(client):
+        if name.startswith(_IMAGES) and chosen(name.removeprefix(_IMAGES)):
+            client.call("RemoveImage", RemoveImageRequest(image=ImageSpec(image=name)))
 
 
 def _labelled(client: CriClient, chosen: Callable[[str], bool]) -> Callable[[], tuple[str, ...]]:
