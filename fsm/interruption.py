@@ -1,5 +1,6 @@
 """How a command ends before it has come to an end: interrupted, out of time, out of memory, by a mistake in fsm."""
 
+import math
 import os
 import resource
 import signal
@@ -71,6 +72,10 @@ class Interruption:
             yield
         finally:
             self._end = None
+
+    def without_end(self) -> None:
+        """Let what runs compute for as long as it does."""
+        self._ends = math.inf
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         del number, frame

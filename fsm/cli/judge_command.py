@@ -14,6 +14,7 @@ from fsm.cli.options import layout, profile_option, progress, property_option
 from fsm.errors import InputError, is_file
 from fsm.judgement import judge
 from fsm.machine import LEVELS
+from fsm.recordings.restarts import Restarts
 from fsm.report import Report
 from fsm.report.text import text
 
@@ -87,6 +88,18 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     is_flag=True,
     help="Report every violation, not only the first three of each cause, in GitHub's format the first.",
 )
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Judge TRACE while it is written, until a signal or the end of the pipe; see docs/following.md.",
+)
+@click.option(
+    "--settle",
+    type=click.FloatRange(0, 600),
+    metavar="SECONDS",
+    default=30,
+    help="How long a call may take at most when recorded calls are followed: each is judged that long after it began.",
+)
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.pass_context
 def command(
@@ -104,6 +117,8 @@ def command(
     shortest_restart: int,
     properties: bool,
     every: bool,
+    follow: bool,
+    settle: float,
     coverage: bool,
 ) -> int:
     """Judge recordings by the specification.
@@ -119,7 +134,10 @@ def command(
     fsm judge --format sarif containerd.log > report.sarif
     fsm judge nri-events.jsonl --with cri-calls.jsonl
     fsm judge --properties containerd.log
+    fsm judge --follow /var/log/containerd.log
     """
+    if follow:
+        return _followed(ctx, settle=round(settle * 1e9))
     judged: dict[str, Judged] = {}
     problems: dict[str, tuple[Problem, ...]] = {}
     traces = tuple(dict.fromkeys(traces))
@@ -159,6 +177,35 @@ def command(
     if mistakes:
         click.echo(str(InputError(mistakes)), err=True)
     return report.code()
+
+
+def _followed(ctx: click.Context, *, settle: int) -> int:
+    """Follow the one recording, unless something was asked for that is found only in the whole of one."""
+    from fsm.cli.judge_follow import Printed, follow  # noqa: PLC0415  (which other commands need not wait for)
+
+    given = ctx.params
+    (name, *others) = dict.fromkeys(given["traces"])
+    if others:
+        raise click.BadParameter("one TRACE is followed; others need a command of their own", param_hint="--follow")
+    for option in ("calls", "properties", "only"):
+        if given[option]:
+            flag = {"calls": "--with", "only": "--property"}.get(option, f"--{option}")
+            raise click.BadParameter("cannot be judged before the end of the recording", param_hint=f"{flag} --follow")
+    if given["form"] not in {"text", "json"}:
+        raise click.BadParameter(f"{given['form']} is a report of a whole: text and json follow", param_hint="--format")
+    printed = Printed(
+        fail_on=given["fail_on"], json=given["form"] == "json", coverage=given["coverage"], color=ctx.color
+    )
+    return follow(
+        name,
+        printed,
+        models=tuple(dict.fromkeys(given["models"])),
+        profile=given["profile"],
+        fresh=given["fresh"],
+        restarts=Restarts(assume=given["restarts"], shortest=given["shortest_restart"] * 1_000_000),
+        settle=settle,
+        every=given["every"],
+    )
 
 
 def _size(traces: tuple[str, ...]) -> int:

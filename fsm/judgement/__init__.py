@@ -20,11 +20,11 @@ from fsm.machine import Machine
 from fsm.machine.versions import numbers, unknown_profile, within
 from fsm.monitor import Monitor
 from fsm.monitor.cache import shared
-from fsm.recordings import Recording, RecordingKind, open_recording
+from fsm.recordings import Recording, RecordingKind, Source, open_recording
 from fsm.recordings.combined import open_combined
 from fsm.recordings.line_reader import BROKEN_OFF
 from fsm.recordings.restarts import SHORTEST, Assume, Restarts
-from fsm.trace import Batch
+from fsm.trace import Batch, Observation
 from fsm.verdict import Holds, Illegal, Judgement, Unknown, Violation
 
 
@@ -43,6 +43,55 @@ class Judged:
     version: str
 
 
+@dataclass(slots=True, kw_only=True)
+class Judging:
+    """A recording while it is judged: :meth:`take` each of its batches, then ask what was :meth:`judged`."""
+
+    recording: Recording
+    machines: Sequence[Machine]
+    monitors: Sequence[Monitor]
+    watches: Sequence[PropertyWatch]
+    judgements: tuple[Judgement, ...]
+    version: str
+    pieces: Callable[[Batch], Iterable[Batch]]
+
+    def take(self, batch: Batch) -> None:
+        """Feed *batch*, the next of the recording, to the monitors."""
+        # What an operation of a history shows was so at some instant of it, not necessarily at its end.
+        if self.recording.history:
+            batch = batch._replace(observations=[structs.replace(each, shows="") for each in batch.observations])
+        for piece in self.pieces(batch):
+            _feed([*self.monitors, *self.watches], piece)
+
+    def tell(self, found: Callable[[Violation], None]) -> None:
+        """Call *found* with each violation from now on, as soon as it is found, without what follows it."""
+        for monitor in self.monitors:
+            monitor.folder.found = found
+
+    def shed(self) -> None:
+        """Forget what a recording that never ends would let grow without bound; what it shows is judged more leniently then."""
+        for monitor in self.monitors:
+            monitor.shed()
+
+    def judged(self, *, over: bool = True) -> Judged:
+        """The verdicts on all that was taken; the recording is not taken to end there unless it is *over*."""
+        recording, notes = self.recording, self.recording.notes
+        version = self.version or f"containerd-{'.'.join(map(str, numbers(recording.version())))}"
+        found = self.judgements or tuple(monitor.judgement(over=over) for monitor in self.monitors)
+        found = tuple(_of_version(each, of, version) for each, of in zip(found, self.machines, strict=True))
+        if self.watches:
+            found = tuple(watch.added_to(each) for watch, each in zip(self.watches, found, strict=True))
+        if notes[BROKEN_OFF]:
+            found = tuple(map(_broken_off, found))
+        return Judged(
+            name=recording.name,
+            kind=recording.kind,
+            judgements=found,
+            notes=dict(notes),
+            version=recording.version(),
+        )
+
+
 def judge(
     name: str | PathLike[str],
     *,
@@ -54,6 +103,8 @@ def judge(
     shortest_restart: float = SHORTEST / 1e9,
     properties: Sequence[str] | None = None,
     every: bool = False,
+    wanted: Callable[[Observation], bool] = lambda _: True,
+    source: Source | None = None,
     advanced: Callable[[int], None] = lambda _: None,
 ) -> Judged:
     """The verdicts on the recording in the file *name*, ``-`` for standard input.
@@ -65,14 +116,47 @@ def judge(
     assumed that no line shows (:data:`fsm.recordings.restarts.Assume`), and ``shortest_restart`` how many seconds one
     takes at least.  With ``properties`` the verdicts are also on those of the machines' properties that have these
     names, or on all if there are none.  Violations of one cause are counted, and the first few of them kept; with
-    ``every`` all are kept.  Reads as a stream.
+    ``every`` all are kept, and violations by observations that are not ``wanted`` are none.  The lines are those of the
+    ``source``, if there is one, and not of the file.  Reads as a stream.
 
     Raises :class:`InputError` for a file that cannot be read, a model that is
     not well formed, or a profile or a property that no machine has.
     """
     name, calls = fspath(name), fspath(calls)
     room = Restarts(assume=restarts, shortest=round(shortest_restart * 1e9))
-    recording = open_combined(name, calls, advanced) if calls else open_recording(name, advanced, restarts=room)
+    if calls:
+        recording = open_combined(name, calls, advanced)
+    else:
+        recording = open_recording(name, advanced, restarts=room, source=source)
+    judging = begin(
+        recording,
+        models=models,
+        profile=profile,
+        fresh=fresh,
+        restarts=restarts,
+        properties=properties,
+        every=every,
+        wanted=wanted,
+    )
+    if judging.watches or recording.history is None:
+        for each in recording.batches:
+            judging.take(each)
+    return judging.judged()
+
+
+def begin(
+    recording: Recording,
+    *,
+    models: Sequence[str | Machine] = (),
+    profile: str | None = None,
+    fresh: bool = False,
+    restarts: Assume = "maybe",
+    properties: Sequence[str] | None = None,
+    every: bool = False,
+    wanted: Callable[[Observation], bool] = lambda _: True,
+) -> Judging:
+    """The judging of *recording*, none of whose observations was taken yet; as :func:`judge` has it."""
+    name = recording.name
     machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
     if wrong := unknown_profile(profile, [machine.profiles for machine in machines]):
         of = " and ".join(machine.name for machine in machines)
@@ -94,6 +178,7 @@ def judge(
             outputs=outputs,
             own=recording.kind is RecordingKind.TRACE,
             every=every,
+            wanted=wanted,
             ids=recording.kind in {RecordingKind.LOG, RecordingKind.CALLS, RecordingKind.COMBINED},
         )
         monitors.append(monitor)
@@ -104,22 +189,14 @@ def judge(
     judgements: tuple[Judgement, ...] = ()
     if recording.history is not None:
         judgements = judge_history(recording.history, machines, file=name, profile=profile, hidden=recording.hidden)
-    if watches or recording.history is None:
-        watched = _joint(models or recording.machines, recording, monitors, profile)
-        for batch in recording.batches:
-            # What an operation of a history shows was so at some instant of it, not necessarily at its end.
-            shown = [structs.replace(each, shows="") for each in batch.observations] if recording.history else ()
-            for piece in watched(batch._replace(observations=shown or batch.observations)):
-                _feed([*monitors, *watches], piece)
-        judgements = judgements or tuple(monitor.judgement() for monitor in monitors)
-    version = profile or f"containerd-{'.'.join(map(str, numbers(recording.version())))}"
-    judgements = tuple(_of_version(each, of, version) for each, of in zip(judgements, machines, strict=True))
-    if watches:
-        judgements = tuple(watch.added_to(each) for watch, each in zip(watches, judgements, strict=True))
-    if recording.notes[BROKEN_OFF]:
-        judgements = tuple(map(_broken_off, judgements))
-    return Judged(
-        name=name, kind=recording.kind, judgements=judgements, notes=dict(recording.notes), version=recording.version()
+    return Judging(
+        recording=recording,
+        machines=machines,
+        monitors=monitors,
+        watches=watches,
+        judgements=judgements,
+        version=profile or "",
+        pieces=_joint(models or recording.machines, recording, monitors, profile),
     )
 
 

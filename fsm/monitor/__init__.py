@@ -8,7 +8,7 @@ by the entities alive, not by the length of the trace.
 import difflib
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -17,14 +17,14 @@ from fsm.machine import Machine
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError, tried
 from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
-from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Deadline, certain
+from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Life, certain
 from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Scene
 from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.grouping import Folder, Open
 from fsm.trace import Key, Line, Observation, key
-from fsm.verdict import Assumed, Covered, Holds, Illegal, Judgement, Legality, Unknown, Violation
+from fsm.verdict import Assumed, Covered, Finding, Holds, Illegal, Judgement, Legality, Unknown, Violation
 
 _NOTHING: Final = "nothing observed"
 """The note on an observation that says nothing."""
@@ -32,22 +32,8 @@ _NOTHING: Final = "nothing observed"
 REMEMBERED: Final = 65_536
 """Entities at rest that are remembered; older ones are as if never seen."""
 
-
-@dataclass(slots=True, eq=False)
-class _Life:
-    """An entity that is alive: its belief, and what was last seen of it, requests aside: at all, and of where it is.
-
-    Of what may have happened to all entities, the belief takes the first ``assumed`` into
-    account; it may rest on those from number ``rested`` on, and on its ``own``.
-    """
-
-    belief: Belief
-    last: Observation | None = None
-    led: Observation | None = None
-    assumed: int = 0
-    rested: int = 0
-    own: tuple[Assumed, ...] = ()
-    deadline: Deadline = field(default_factory=Deadline)
+OPEN: Final = 1_024
+"""Violations of a trace without an end that wait for what follows them."""
 
 
 class Monitor:
@@ -59,7 +45,8 @@ class Monitor:
     ``outputs`` says that the trace shows outputs alone, and neither calls nor replies, ``ids`` that its entities are
     called by ids, which never come back, ``own`` that it was written for this machine: what the machine does not know in
     it is then no matter of others, and leaves the verdict open.  With ``every`` all violations are kept whole, not only
-    the first few of each cause.  ``violated`` is called with the entity and the line of each; ``folder`` has them.
+    the first few of each cause.  ``violated`` is called with the entity and the line of each; ``folder`` has them, but for
+    those of observations that are not ``wanted``.
 
     >>> from fsm.library import load
     >>> from fsm.trace import Observation
@@ -85,6 +72,7 @@ class Monitor:
         outputs: bool = False,
         own: bool = False,
         every: bool = False,
+        wanted: Callable[[Observation], bool] = lambda _: True,
     ) -> None:
         self._shared = shared(machine, profile, seen, outputs=outputs)
         self._dynamics = self._shared.dynamics
@@ -95,10 +83,10 @@ class Monitor:
         self._beliefs = Beliefs(self._shared.beginning, self._shared.ended)
         self._everything = self._belief(self._shared.everything, rests=not fresh)
         self._unseen = self._belief(self._shared.beginning) if fresh else self._everything
-        self._alive: dict[str, _Life] = {}
+        self._alive: dict[str, Life] = {}
         self._resting: OrderedDict[str, Belief] = OrderedDict()
         self._open: dict[str, Open] = {}
-        self.folder = Folder(every=every)
+        self.folder = Folder(every=every, wanted=wanted)
         self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
         self._broken: tuple[Violation, ...] = ()
         self._assumptions = Assumptions()
@@ -131,7 +119,7 @@ class Monitor:
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
-        alive, opened, assumable = self._alive, self._open, len(self._assumptions.possible)
+        alive, opened, assumable = self._alive, self._open, self._assumptions.number
         self._observations += len(observations)
         for index, seen in enumerate(observations):
             life = alive.get(seen.entity)
@@ -149,7 +137,7 @@ class Monitor:
                         life.led = seen
                     continue
             self._slowly(seen, lines[index])
-            assumable = len(self._assumptions.possible)
+            assumable = self._assumptions.number
 
     def states(self, entity: str) -> frozenset[str]:
         """The states that *entity* may be in, by the outputs that have been seen."""
@@ -157,16 +145,20 @@ class Monitor:
         quiet = [each for each in belief.configurations if not each.queue]
         return frozenset(self._dynamics.table.states[each.state] for each in quiet or belief.configurations)
 
-    def judgement(self) -> Judgement:
-        """The verdict on all that was fed so far; the trace is taken to end here."""
-        for entity in tuple(self._open):
-            self._close(entity)
+    def judgement(self, *, over: bool = True) -> Judgement:
+        """The verdict on all that was fed so far; if it is *over*, the trace is taken to end here."""
+        folder = self.folder if over else self.folder.copy()
+        for entity, opened in tuple(self._open.items()):
+            if over:
+                self._close(entity)
+            else:
+                folder.fold(opened.closed(self._dynamics, None), told=True)
         self._beliefs.count()
         table, covered = self._dynamics.table, self._beliefs.covered
         cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in table.defined()}
         return Judgement(
             machine=self.machine,
-            verdict=self._verdict(),
+            verdict=self._verdict(folder.findings()),
             tolerated=self.folder.tolerated(),
             assumed=self._assumptions.needed(),
             covered=Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
@@ -175,19 +167,16 @@ class Monitor:
             notes=dict(self._notes),
         )
 
-    def _verdict(self) -> Legality:
+    def _verdict(self, findings: tuple[Finding, ...]) -> Legality:
         gave_up = self._notes["too many possibilities"] > 0
         incomplete = "too many calls overlap to try every order of them" if gave_up else self._unread
-        findings = self.folder.findings()
         if findings:
             return Illegal(findings=findings, incomplete=incomplete)
-        if incomplete:
-            return Unknown(why=incomplete)
-        if self._observations and not self._entities and not self._notes["unknown event"]:
-            return Unknown(why=f"the trace tells of no {self.machine.entity}")
-        if self._observations == self._beside:
-            return Unknown(why="nothing in the trace concerns this machine")
-        return Holds()
+        if not incomplete and self._observations and not self._entities and not self._notes["unknown event"]:
+            incomplete = f"the trace tells of no {self.machine.entity}"
+        if not incomplete and self._observations == self._beside:
+            incomplete = "nothing in the trace concerns this machine"
+        return Unknown(why=incomplete) if incomplete else Holds()
 
     def _slowly(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
@@ -197,7 +186,7 @@ class Monitor:
             self._gap(seen.entity)
         elif seen.phase == "assumed" and not seen.entity:
             if self._dynamics.row(seen.event) >= 0:
-                self._assumptions.possible.append(Assumed(observation=seen, file=place.file, line=place.number))
+                self._assumptions.take(Assumed(observation=seen, file=place.file, line=place.number))
         elif seen.event and self._dynamics.row(seen.event) < 0:
             self._beside += bool(seen.entity)
             self._notes["unknown event"] += 1
@@ -232,7 +221,7 @@ class Monitor:
             self._entities += entity not in self._alive and entity not in self._resting
             self._alive.pop(entity, None)
             self._resting.pop(entity, None)
-            self._keep(entity, _Life(belief=self._everything))
+            self._keep(entity, Life(belief=self._everything))
 
     def _happened_unseen(self, seen: Observation) -> None:
         """What was *seen* of all entities may have moved those at rest, and those not seen yet if they exist."""
@@ -246,6 +235,21 @@ class Monitor:
             self._unseen = self._beliefs.belief(possible, self._unseen.since | bits(possible), rests=True)
             self._forget()
 
+    def shed(self) -> None:
+        """Forget what a trace without an end would let grow: what may follow the oldest violations, the oldest entities.
+
+        Nothing becomes illegal by that: of an entity that is forgotten while it is alive, nothing is known any more.
+        """
+        for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
+            self._close(entity)
+            self._keep(entity, self._alive[entity])
+        if len(self._alive) > REMEMBERED:
+            self._unseen = self._everything
+            self._everything.rests = True
+            for entity in tuple(islice(self._alive, len(self._alive) - REMEMBERED)):
+                self._gap(entity)
+        self._assumptions.shed(REMEMBERED)
+
     def _take(self, seen: Observation, place: Line) -> None:
         entity = seen.entity
         life = self._alive.get(entity)
@@ -253,7 +257,7 @@ class Monitor:
             resting = self._resting.pop(entity, None)
             self._entities += resting is None
             self._ids.named(seen)
-            life = _Life(belief=resting or self._unseen)
+            life = Life(belief=resting or self._unseen)
         self._assume(life, seen, place)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
@@ -269,7 +273,9 @@ class Monitor:
         if explained := step.explained or self._ids.given_again(seen, step.to.configurations):
             self.violated(entity, place)
             self._close(entity)
-            self._open[entity] = Open(observation=seen, place=place, before=before.configurations, explained=explained)
+            opened = Open(observation=seen, place=place, before=before.configurations, explained=explained)
+            self._open[entity] = opened
+            self.folder.tell(lambda: opened.closed(self._dynamics, None))
         life.belief = step.to
         if seen.phase != "request":
             life.last = seen
@@ -280,31 +286,31 @@ class Monitor:
         if self._beliefs.full():
             self._forget()
 
-    def _certainly(self, names: tuple[str, ...], life: _Life, seen: Observation, place: Line) -> None:
+    def _certainly(self, names: tuple[str, ...], life: Life, seen: Observation, place: Line) -> None:
         """What was *seen* is legal only by one of the deviations *names*, or by what is assumed."""
         if any(map(is_one, names)):
-            self._assumptions.need([*self._assumptions.possible[life.rested : life.assumed], *life.own])
+            self._assumptions.need([*self._assumptions.between(life.rested, life.assumed), *life.own])
             life.rested, life.own = life.assumed, ()
             return
         deviations = [each for name, each in self._shared.deviations.items() if name in names]
         self.folder.tolerate(self.machine.name, deviations, seen, place)
 
-    def _assume(self, life: _Life, seen: Observation, place: Line) -> None:
+    def _assume(self, life: Life, seen: Observation, place: Line) -> None:
         """Let time pass before *seen*, and what may have happened to all entities have happened to this one too."""
         if life.belief.timed:
             left = life.deadline.in_time(life.belief, self._dynamics, seen)
             life.belief = self._beliefs.belief(left, life.belief.since)
         if seen.phase == "assumed":
             life.own = (Assumed(observation=seen, file=place.file, line=place.number),)
-        if life.assumed == len(self._assumptions.possible):
+        if life.assumed == self._assumptions.number:
             return
         if not rests_on_one(life.belief.configurations):
             life.rested = life.assumed
         for each in self._assumptions.since(life.assumed):
             life.belief = (life.belief.next.get(key(each)) or self._step(life.belief, each, life)).to
-        life.assumed = len(self._assumptions.possible)
+        life.assumed = self._assumptions.number
 
-    def _keep(self, entity: str, life: _Life) -> None:
+    def _keep(self, entity: str, life: Life) -> None:
         """Remember *entity* with all that is known of it, and no more."""
         if entity in self._open or not life.belief.rests:
             self._alive[entity] = life
@@ -326,9 +332,9 @@ class Monitor:
         """Report the open violation of *entity*, now that it is known what followed."""
         opened = self._open.pop(entity, None)
         if opened is not None:
-            self.folder.fold(opened.closed(self._dynamics, following))
+            self.folder.fold(opened.closed(self._dynamics, following), told=True)
 
-    def _step(self, before: Belief, seen: Observation, life: _Life) -> BeliefStep:
+    def _step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
         """The step from *before*; remembered there unless it is a violation."""
         what = key(seen)
         try:
@@ -378,7 +384,7 @@ class Monitor:
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 
-    def _violated(self, before: Belief, seen: Key, life: _Life) -> BeliefStep:
+    def _violated(self, before: Belief, seen: Key, life: Life) -> BeliefStep:
         scene = Scene(
             dynamics=self._dynamics,
             before=self._begun(before, seen)[0],

@@ -16,6 +16,7 @@ from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.rules import CUT, LOST
 from fsm.monitor.diagnosis import Explained
 from fsm.trace import Key, Observation, nanoseconds
+from fsm.verdict import Assumed
 
 INTERNED: Final = 200_000
 """Configurations and steps, in all, that are remembered beyond those that are needed."""
@@ -170,3 +171,20 @@ class Deadline:
             self.since = None
         elif self.since is None:
             self.since = nanoseconds(seen.at)
+
+
+@dataclass(slots=True, eq=False)
+class Life:
+    """An entity that is alive: its belief, and what was last seen of it, requests aside: at all, and of where it is.
+
+    Of what may have happened to all entities, the belief takes the first ``assumed`` into
+    account; it may rest on those from number ``rested`` on, and on its ``own``.
+    """
+
+    belief: Belief
+    last: Observation | None = None
+    led: Observation | None = None
+    assumed: int = 0
+    rested: int = 0
+    own: tuple[Assumed, ...] = ()
+    deadline: Deadline = field(default_factory=Deadline)

@@ -1,6 +1,6 @@
 """Violations with one cause, grouped: the first few whole, the others counted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -52,20 +52,45 @@ class _Group:
     count: int = 0
     entities: set[str] = field(default_factory=set)
 
+    def copy(self) -> "_Group":
+        return _Group([*self.whole], self.count, {*self.entities})
+
 
 class Folder:
-    """Collects violations and tolerated deviations by cause; memory does not grow with their number, unless ``every`` is kept."""
+    """Collects violations and tolerated deviations by cause; memory does not grow with their number, unless ``every`` is kept.
 
-    def __init__(self, *, every: bool = False) -> None:
+    Those of observations that are not ``wanted`` are left out.  ``found`` is called with each violation as soon as it is found.
+    """
+
+    def __init__(self, *, every: bool = False, wanted: Callable[[Observation], bool] = lambda _: True) -> None:
+        self.found: Callable[[Violation], None] | None = None
+        self.wanted = wanted
         self._every = every
         self._causes: dict[tuple[object, ...], _Group] = {}
         self._others: dict[Level, _Group] = {}
         self._tolerated: dict[tuple[str, ...], Deviated] = {}
         self._each: dict[tuple[str, ...], list[Tolerated]] = {}
 
-    def fold(self, violation: Violation) -> None:
-        """Take one more *violation*."""
+    def copy(self) -> "Folder":
+        """What was collected so far, to which more can be added apart."""
+        other = Folder(every=self._every, wanted=self.wanted)
+        other._causes = {cause: group.copy() for cause, group in self._causes.items()}
+        other._others = {level: group.copy() for level, group in self._others.items()}
+        other._tolerated.update(self._tolerated)
+        return other
+
+    def tell(self, violation: Callable[[], Violation]) -> None:
+        """Say that a *violation* was found, to whoever wants to know it at once."""
+        if self.found is not None and self.wanted((told := violation()).observation):
+            self.found(told)
+
+    def fold(self, violation: Violation, *, told: bool = False) -> None:
+        """Take one more *violation*, of which it may have been *told* when it was found."""
         seen = violation.observation
+        if not self.wanted(seen):
+            return
+        if not told:
+            self.tell(lambda: violation)
         # What a known deviation explains is one cause, whatever would have made it legal.
         apart = tuple(each.name for each in violation.resembles) or violation.edits[:1]
         cause = (violation.cause, seen.event, violation.illegal, violation.clause, apart)
@@ -81,6 +106,8 @@ class Folder:
 
     def tolerate(self, machine: str, deviations: Sequence[Deviation], seen: Observation, place: Line) -> None:
         """Take what was *seen*, which is legal only by one of the *deviations* that the profile of *machine* declares."""
+        if not self.wanted(seen):
+            return
         first, *others = deviations
         met = Tolerated(
             machine=machine, deviation=first, others=tuple(others), observation=seen, file=place.file, line=place.number

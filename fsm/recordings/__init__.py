@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from itertools import chain, repeat
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from fsm.errors import InputError, Problem
 from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, json_lines, nri_events
 from fsm.recordings.histories import RecordedHistory
-from fsm.recordings.line_reader import LineReader, Piece, decoded
+from fsm.recordings.line_reader import PIECE, LineReader, Piece, decoded
 from fsm.recordings.log_entries import entry
 from fsm.recordings.restarts import Restarts
-from fsm.trace import Batch, Observation, batch
+from fsm.trace import Batch, Line, Observation, batch
 
 
 class RecordingKind(Enum):
@@ -60,6 +60,20 @@ class Recording:
     version: Callable[[], str] = str
     history: RecordedHistory | None = None
     pods: Mapping[str, str] | None = None
+
+
+class Source(Protocol):
+    """Where lines come from that are not those of one whole file."""
+
+    def pieces(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Piece]: ...
+
+
+class _Reader(Protocol):
+    """What makes observations of lines that come one after another, each with the number of its line."""
+
+    def paused(self, quiet: int) -> Iterable[tuple[int, Observation]]: ...
+
+    def gap(self) -> Iterable[tuple[int, Observation]]: ...
 
 
 class _Sniffed(msgspec.Struct):
@@ -103,17 +117,21 @@ def open_recording(
     *,
     restarts: Restarts = _DEFAULT,
     as_called: bool = False,
+    source: Source | None = None,
+    settle: int | None = None,
 ) -> Recording:
     """The recording in the file *name*, ``-`` for standard input; or the checkpoints in the directory *name*.
 
     ``restarts`` says where the runtime may have been restarted, ``as_called`` leaves out what calls mean for other
-    entities than those that they name, and gives both ends of a call their times.
+    entities than those that they name, and gives both ends of a call their times.  With a ``source`` the
+    lines come from there.  What is in the order of time is given at the end, or with ``settle`` once that many
+    nanoseconds have passed in which an earlier line may come.
     ``advanced`` is called with the number of bytes of each piece that is read.
     Raises :class:`InputError` if the file cannot be opened.
     """
     notes: Counter[str] = Counter()
     recording = partial(Recording, name=name, notes=notes)
-    if found := checkpoints.files(name):
+    if found := () if source else checkpoints.files(name):
         notes["lines"] = len(found)
         return recording(
             kind=RecordingKind.CHECKPOINTS,
@@ -121,15 +139,23 @@ def open_recording(
             shown=frozenset(),
             batches=iter([batch(checkpoints.observations(found))]),
         )
-    source = LineReader(name=name, notes=notes, advanced=advanced)
-    data = source.data()
-    start = next(data, b"")
-    if histories.recognised(start):
-        return _history(name, chain([start], data), notes)
-    pieces = source.pieces(chain([start], data))
-    head = next(pieces, Piece(first=1, lines=[]))
-    rest = chain([head], pieces)
-    kinds = map(kind_of, head.lines)
+    if source is None:
+        reader = LineReader(name=name, notes=notes, advanced=advanced)
+        data = reader.data()
+        start = next(data, b"")
+        if histories.recognised(start):
+            return _history(name, chain([start], data), notes)
+        pieces = reader.pieces(chain([start], data))
+        begun = [next(pieces, Piece(first=1, lines=[]))]
+    else:
+        pieces = source.pieces(notes, advanced)
+        begun = _begun(pieces)
+        if begun and histories.recognised(b"\n".join(begun[0].lines)):
+            hint = "a history is judged as a whole, once it is complete: give its one file"
+            raise InputError([Problem(path=name, line=0, code="FSM201", what="cannot be followed", hint=hint)])
+    rest = chain(begun, pieces)
+    head = next((each for each in begun if each.lines), Piece(first=1, lines=[]))
+    kinds = (kind_of(line) for piece in begun for line in piece.lines)
     kind = next((each for each in kinds if each is not RecordingKind.NOTHING), RecordingKind.NOTHING)
     if kind in {RecordingKind.TRACE, RecordingKind.NOTHING} and (wrong := json_lines.mistake(b"".join(head.lines[:1]))):
         hint = 'it is {"trace": 1, "machine": "NAME"}, see docs/trace-format.md'
@@ -138,12 +164,12 @@ def open_recording(
         )
     match kind:
         case RecordingKind.CALLS:
-            calls = cri_calls.CriCallReader(notes=notes, restarts=restarts, as_called=as_called)
+            calls = cri_calls.CriCallReader(notes=notes, restarts=restarts, as_called=as_called, settle=settle)
             return recording(
                 kind=kind,
                 machines=("cri-container", "cri-pod"),
                 shown=cri_calls.SHOWN,
-                batches=_batches(calls.observations, rest, calls.rest),
+                batches=_batches(calls.observations, rest, calls, calls.rest),
             )
         case RecordingKind.EVENTS:
             events = nri_events.NriEventReader(notes=notes)
@@ -152,7 +178,7 @@ def open_recording(
                 machines=("nri-plugin-contract",),
                 shown=nri_events.SHOWN,
                 outputs=True,
-                batches=_batches(lambda line, number: zip(repeat(number), events.observations(line)), rest),
+                batches=_batches(lambda line, number: zip(repeat(number), events.observations(line)), rest, events),
                 pods=events.pods,
             )
         case RecordingKind.TRACE:
@@ -162,7 +188,7 @@ def open_recording(
                 machines=(title.machine,) if title.machine else (),
                 hidden=title.unseen,
                 fresh=title.fresh,
-                batches=_trace(json_lines.Trace(notes=notes, clocked=as_called), rest),
+                batches=_trace(json_lines.Trace(notes=notes, clocked=as_called, settle=settle), rest),
             )
         case _:
             log = containerd_log.Log(notes=notes, as_called=as_called)
@@ -170,7 +196,7 @@ def open_recording(
                 kind=kind,
                 machines=("container-status", "pod-sandbox"),
                 shown=containerd_log.SHOWN,
-                batches=_batches(lambda line, number: zip(repeat(number), log.observations(line)), rest),
+                batches=_batches(lambda line, number: zip(repeat(number), log.observations(line)), rest, log),
                 version=lambda: log.version,
             )
 
@@ -198,18 +224,49 @@ def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording
     )
 
 
+def _begun(pieces: Iterator[Piece]) -> list[Piece]:
+    """The first of *pieces*, until a line has been recognised or so many have not."""
+    begun, size = [], 0
+    for piece in pieces:
+        begun.append(piece)
+        size += sum(map(len, piece.lines))
+        if size > PIECE or any(kind_of(line) is not RecordingKind.NOTHING for line in piece.lines):
+            break
+    return [each for each in begun if each.lines or each.gap]
+
+
 def _batches(
     read: Callable[[bytes, int], Iterable[tuple[int, Observation]]],
     pieces: Iterable[Piece],
+    reader: _Reader,
     rest: Callable[[], Iterable[tuple[int, Observation]]] = tuple,
 ) -> Iterator[Batch]:
     """What *read* finds in each line with its number, and the *rest* once there are no more lines."""
+    file = ""
     for piece in pieces:
-        yield batch(each for number, line in enumerate(piece.lines, piece.first) for each in read(line, number))
-    yield batch(rest())
+        if piece.gap:
+            yield _of(file, batch(reader.gap()))
+        file = piece.file
+        yield _of(
+            file, batch(each for number, line in enumerate(piece.lines, piece.first) for each in read(line, number))
+        )
+        yield _of(file, batch(reader.paused(piece.quiet)))
+    yield _of(file, batch(rest()))
 
 
 def _trace(trace: json_lines.Trace, pieces: Iterable[Piece]) -> Iterator[Batch]:
+    file = ""
     for piece in pieces:
-        yield trace.observations(piece.lines, piece.first)
-    yield trace.rest()
+        if piece.gap:
+            yield _of(file, trace.gap())
+        file = piece.file
+        yield _of(file, trace.observations(piece.lines, piece.first))
+        yield _of(file, trace.paused(piece.quiet))
+    yield _of(file, trace.rest())
+
+
+def _of(file: str, found: Batch) -> Batch:
+    """What was *found* in the *file*, if it is one of several."""
+    if not file or not found.observations:
+        return found
+    return Batch(found.observations, [each if isinstance(each, Line) else Line(file, each) for each in found.lines])

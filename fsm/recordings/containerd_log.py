@@ -87,6 +87,17 @@ class Log:
         self._replies.extend(each for each in seen if each.phase == "reply")
         return seen
 
+    def paused(self, quiet: int) -> Sequence[tuple[int, Observation]]:
+        """Nothing is held back: the order of lines bounds that in which calls acted."""
+        del quiet
+        return ()
+
+    def gap(self) -> Sequence[tuple[int, Observation]]:
+        """Lines are missing here."""
+        self._asked.clear()
+        self._joiner = Joiner(beginning=Beginning())
+        return [(0, Observation(phase="gap"))]
+
     def _read(self, line: bytes) -> Sequence[Observation]:
         if RELEVANT.search(line) is None:
             self.notes["lines without a lifecycle event"] += 1
@@ -107,9 +118,7 @@ class Log:
     def _framed(self, line: bytes) -> Sequence[Observation]:
         """Observations in a line that is not containerd's: journald reports lost lines and boots."""
         if _SUPPRESSED.search(line):
-            self._asked.clear()
-            self._joiner = Joiner(beginning=Beginning())
-            return (Observation(phase="gap"),)
+            return [seen for _, seen in self.gap()]
         if _BOOT.match(line):
             self._rebooted = True
             return self._restarted("")

@@ -86,12 +86,15 @@ DECODER: Final = msgspec.json.Decoder(CriCallLine)
 class CriCallReader:
     """Turns the lines of one recording into observations, in the order of time.
 
-    They are ``as_called`` without what calls mean for other entities than those that they name.
+    They are ``as_called`` without what calls mean for other entities than those that they name.  If lines are awaited,
+    no line is expected ``settle`` nanoseconds after its call began; of what one that comes later is about, nothing that
+    was judged without it is known any more.
     """
 
     notes: Counter[str] = field(default_factory=Counter)
     restarts: Restarts = field(default_factory=Restarts)
     as_called: bool = False
+    settle: int | None = None
     _joiner: Joiner = field(default_factory=Joiner)
     _stretches: Stretches[_Point] = field(init=False)
     _points: Ordering[_Point] = field(default_factory=Ordering)
@@ -123,12 +126,38 @@ class CriCallReader:
             call.op = ""
         elif call.op == "ContainerStatus" and call.code == "OK":
             self._reads.append(call)
+        yield from self._placed(call, number)
+
+    def _placed(self, call: CriCallLine, number: int) -> Iterator[tuple[int, Observation]]:
         start = call.start if call.start is not None else self._latest
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
+        if self.settle is not None and start < self._points.final:
+            yield from self._late(call, number)
         self._points.add(start, _Point(start, call, number, asks=True))
         self._points.add(end, _Point(end, call, number, asks=False))
-        yield from self._settled(self._points.settled())
+        if self.settle is None:
+            yield from self._settled(self._points.settled())
+
+    def _late(self, call: CriCallLine, number: int) -> Iterator[tuple[int, Observation]]:
+        """*call* overlaps calls that have been judged without it."""
+        self.notes["calls told too late"] += 1
+        if call.op:
+            entity, of = _on(call)
+            for each, kind in self._joiner.concerned(entity, of):
+                yield number, Observation(entity=each, of=kind, phase="gap")
+
+    def paused(self, quiet: int) -> Iterator[tuple[int, Observation]]:
+        """What is in order after no line has come for *quiet* nanoseconds, if lines are awaited."""
+        if self.settle is not None:
+            yield from self._settled(self._points.due(self.settle, quiet))
+
+    def gap(self) -> Iterator[tuple[int, Observation]]:
+        """What is left before lines are missing, and that they are."""
+        yield from self.rest()
+        self._joiner, self._stretches = Joiner(), Stretches(restarts=self.restarts)
+        self._reads.clear()
+        yield 0, Observation(phase="gap")
 
     def _read(self, shown: CriCallLine) -> CriCallLine | None:
         """The status call that *shown* has the result of; the call may have used a shortened id."""

@@ -60,6 +60,7 @@ class Trace:
 
     notes: Counter[str] = field(default_factory=Counter)
     clocked: bool = False
+    settle: int | None = None
     _late: Ordering[tuple[int, Observation]] = field(default_factory=Ordering)
     _timed: bool = False
     _latest: int = 0
@@ -111,7 +112,15 @@ class Trace:
                 at = nanoseconds(seen.at)
                 self._latest = self._latest if at is None else max(self._latest, at)
                 self._late.add(self._latest if at is None else at, (number, seen))
-        return batch(self._late.settled())
+        return batch(self._late.settled() if self.settle is None else ())
+
+    def paused(self, quiet: int) -> Batch:
+        """What is in order after no line has come for *quiet* nanoseconds, if lines are awaited."""
+        return batch(self._late.due(self.settle, quiet) if self.settle is not None else ())
+
+    def gap(self) -> Batch:
+        """What is left before lines are missing, and that they are."""
+        return batch([*self._late.rest(), (0, Observation(phase="gap"))])
 
     def rest(self) -> Batch:
         return batch(self._late.rest())

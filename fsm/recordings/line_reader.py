@@ -34,10 +34,17 @@ _GZIP: Final = 31
 
 @dataclass(slots=True, kw_only=True)
 class Piece:
-    """Whole lines without their line ends; the first has the number ``first``.  What is nothing but blank lines is left out."""
+    """Whole lines without their line ends; the first has the number ``first``.  What is nothing but blank lines is left out.
+
+    ``file`` is the one of several that they are of.  After a ``gap`` lines are missing before them.  Where lines are
+    awaited there may be none, and for ``quiet`` nanoseconds there was none.
+    """
 
     first: int
     lines: list[bytes]
+    file: str = ""
+    gap: bool = False
+    quiet: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,9 +73,12 @@ class LineReader:
                 data = self._read(file)
 
     def pieces(self, data: Iterable[bytes]) -> Iterator[Piece]:
-        """The lines of *data*, the bytes of the input."""
+        """The lines of *data*, the bytes of the input; a piece without lines for each that is empty."""
         first, rest, cut = 1, b"", False
         for each in data:
+            if not each:
+                yield Piece(first=first, lines=[])
+                continue
             taken = rest + each
             if taken.isspace() and b"\n" in taken:  # counted, and not given one by one: there may be a billion
                 blank = taken.count(b"\n")

@@ -118,6 +118,16 @@ class NriEventReader:
             yield Observation(phase="gap", at=event.ts)
         self._begun = True  # before the first connection nothing was recorded that it could have missed
 
+    def paused(self, quiet: int) -> Iterator[tuple[int, Observation]]:
+        """Nothing is held back: events come in the order in which the plugin received them."""
+        del quiet
+        yield from ()
+
+    def gap(self) -> Iterator[tuple[int, Observation]]:
+        """Events are missing here."""
+        self._new.clear()
+        yield 0, Observation(phase="gap")
+
     def read(self, line: bytes) -> NriEvent | None:
         """The event in *line*; ``None`` if the line is blank, or is foreign or damaged, which is counted."""
         if not line.strip():

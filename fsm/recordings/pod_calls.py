@@ -113,6 +113,12 @@ class Joiner:
         unrecorded = tuple(each for each in self._unrecorded[of] if each.startswith(identity) and each not in known)
         return (*mine, *unrecorded), len(mine) == 1 and not unrecorded
 
+    def concerned(self, identity: str, of: str) -> list[tuple[str, str]]:
+        """Whom a call on *identity* may concern, with the kind of each: the containers of a pod too."""
+        meant, _ = self._meant(identity, of) if identity else ((), False)
+        inner = [(each, CONTAINER) for pod in meant if of == POD for each in self._reach(pod)]
+        return [*((each, of) for each in meant), *inner]
+
     def joined(self, seen: Observation) -> list[Observation]:
         """The observations, of all entities concerned, that *seen* stands for, whose entity is the id as it was given."""
         match seen.event:

@@ -5,6 +5,7 @@ lines above it.  Order is restored within a window: a point is final once it is 
 :data:`WINDOW`, or once :data:`HELD` others are behind it.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -28,11 +29,15 @@ class Ordering(Generic[T]):
     (None, None, ('request', 'reply'))
     """
 
+    final: int = 0
+    """The time of the latest point that :meth:`due` has given."""
     _points: list[tuple[int, T]] = field(default_factory=list)
     _latest: int = 0
+    _earliest: int = 0
 
     def add(self, at: int, point: T) -> None:
         """Add *point*; points of the same time keep their order."""
+        self._earliest = min(at, self._earliest) if self._points else at
         self._points.append((at, point))
         self._latest = max(self._latest, at)
 
@@ -45,6 +50,22 @@ class Ordering(Generic[T]):
         count = max(old, len(self._points) - HELD)
         yield from (point for _, point in self._points[:count])
         del self._points[:count]
+
+    def due(self, settle: int, quiet: int) -> Iterator[T]:
+        """The points that are older by *settle* nanoseconds than the latest will be after it has been *quiet* so long.
+
+        >>> points = Ordering()
+        >>> points.add(5, "reply"), points.add(2, "request"), tuple(points.due(4, 0)), tuple(points.due(4, 2))
+        (None, None, (), ('request',))
+        """
+        final = self._latest + quiet - settle
+        if self._points and (self._earliest < final or len(self._points) >= 2 * HELD):
+            self._points.sort(key=itemgetter(0))
+            count = max(bisect_left(self._points, final, key=itemgetter(0)), len(self._points) - HELD)
+            given, self._points = self._points[:count], self._points[count:]
+            self._earliest = self._points[0][0] if self._points else 0
+            self.final = max(self.final, given[-1][0])
+            yield from (point for _, point in given)
 
     def rest(self) -> Iterator[T]:
         self._points.sort(key=itemgetter(0))

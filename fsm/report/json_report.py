@@ -12,19 +12,24 @@ from msgspec import to_builtins
 
 from fsm.errors import harmless
 from fsm.report import why, words
+from fsm.verdict import Finding
 
 if TYPE_CHECKING:
     from fsm.judgement import Judged
     from fsm.report import Report
     from fsm.trace import Observation
-    from fsm.verdict import Assumed, Deviated, Finding, Judgement, Stretch, Violation
+    from fsm.verdict import Assumed, Deviated, Judgement, Stretch, Violation
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
 
 def json(report: Report) -> str:
     """The report as one JSON document, ending in a newline."""
-    document: Json = {
+    return dumped(_document(report))
+
+
+def _document(report: Report) -> Json:
+    return {
         "verdict": "error" if report.problems else report.total().name.lower(),
         "fail_on": report.fail_on,
         "recordings": [_recording(report, judged) for judged in report.judged],
@@ -32,7 +37,21 @@ def json(report: Report) -> str:
             {"file": each.path, **record(each, "path"), "line": each.line or None} for each in report.problems
         ],
     }
-    return dumped(document)
+
+
+def told(report: Report, violation: Violation) -> str:
+    """A *violation* as it is found: a document of one line."""
+    return _line(_finding(report, Finding(first=(violation,), count=1, entities=1)))
+
+
+def summary(report: Report) -> str:
+    """The report in one line."""
+    return _line(_document(report))
+
+
+def _line(document: Json) -> str:
+    written = dumps(document, ensure_ascii=False).encode("utf-8", "replace").decode()
+    return harmless(written, lambda character: f"\\u{ord(character):04x}") + "\n"
 
 
 def dumped(document: Json) -> str:

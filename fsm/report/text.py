@@ -10,7 +10,7 @@ from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import stretched
 from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
 from fsm.trace import Observation
-from fsm.verdict import Deviated, Finding, Judgement
+from fsm.verdict import Deviated, Finding, Judgement, Violation
 
 _CELL_LINES: Final = 5
 """Lines that the cells met may take unless all of them were asked for."""
@@ -19,6 +19,21 @@ _CELL_LINES: Final = 5
 def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> str:
     """The whole report, ending in a newline; with *coverage* every cell of every machine is listed."""
     return "\n".join(_Writer(report, layout, coverage=coverage).lines()) + "\n"
+
+
+def told(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
+    """A *violation* on an *entity* of a kind as it is found, ending in a newline; in one line if its cause is *known*."""
+    writer = _Writer(report, layout, coverage=False)
+    finding = Finding(first=(violation,), count=1, entities=1)
+    if not known:
+        return "\n".join([*writer.finding(finding, entity), ""])
+    word = "violation" if report.fails(finding) else "surprise"
+    moment = words.moment(violation.observation.at)
+    place = f"{'stdin' if violation.file == '-' else violation.file}:{violation.line}"
+    again = (
+        f"{word}: {words.short(words.what(violation))} — again, {entity} {words.short(violation.observation.entity)}"
+    )
+    return visible(f"{again}, {place} {moment}".rstrip()) + "\n"
 
 
 class _Writer:
@@ -44,16 +59,16 @@ class _Writer:
         for judgement in judged.judgements:
             for finding in self.report.findings(judgement):
                 yield ""
-                yield from self._finding(finding, judgement)
+                yield from self.finding(finding, judgement.machine.entity)
             for each in judgement.tolerated:
                 yield ""
                 yield from self._tolerated(each, judgement)
         yield ""
         yield from self._summary(judged)
 
-    def _finding(self, finding: Finding, judgement: Judgement) -> Iterator[str]:
+    def finding(self, finding: Finding, entity: str) -> Iterator[str]:
+        """The evidence of *finding*, on entities of a kind."""
         violation = finding.first[0]
-        entity = judgement.machine.entity
         word, how = ("violation", "red") if self.report.fails(finding) else ("surprise", "yellow")
         head = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
         yield from self.layout.wrapped(head, marked=word, how=how)

@@ -1,0 +1,147 @@
+"""``fsm judge --follow``: one recording, judged while it is written."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from fsm.cli.options import layout
+from fsm.interruption import INTERRUPTION
+from fsm.judgement import begin
+from fsm.recordings import open_recording
+from fsm.recordings.following import Followed
+from fsm.report import Report, json_report
+from fsm.report.text import text, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from fsm.judgement import Judging
+    from fsm.machine import Level
+    from fsm.recordings.restarts import Restarts
+    from fsm.trace import Observation
+    from fsm.verdict import Violation
+
+_ENDS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_BETWEEN: Final = 1_000
+"""Batches after which it is looked for what need not be remembered."""
+
+
+@dataclass(slots=True)
+class Signals:
+    """What signals have asked for: an end, or a summary."""
+
+    over: bool = False
+    summary: bool = False
+    _before: dict[signal.Signals, Any] = field(default_factory=dict)
+
+    @contextmanager
+    def expected(self) -> Iterator[None]:
+        """Take them; the second that asks for an end has its usual effect."""
+        for each in (*_ENDS, signal.SIGUSR1):
+            if signal.getsignal(each) is not signal.SIG_IGN:  # as with nohup, or in the background
+                self._before[each] = signal.signal(each, self._came)
+        try:
+            yield
+        finally:
+            for each, before in self._before.items():
+                signal.signal(each, before)
+
+    def _came(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if number == signal.SIGUSR1:
+            self.summary = True
+            return
+        self.over = True
+        for each in _ENDS:
+            if each in self._before:
+                signal.signal(each, self._before[each])
+
+
+@dataclass(slots=True, kw_only=True)
+class Printed:
+    """Prints what is found, each cause in full when it is first met; a line of JSON each with ``json``."""
+
+    fail_on: Level
+    json: bool
+    coverage: bool
+    color: bool | None
+    entities: dict[str, str] = field(default_factory=dict)
+    _causes: set[tuple[object, ...]] = field(default_factory=set)
+
+    def violation(self, violation: Violation) -> None:
+        """A *violation* was found just now."""
+        report = Report(judged=(), fail_on=self.fail_on)
+        if self.json:
+            self._print(json_report.told(report, violation))
+            return
+        cause = (violation.machine, violation.cause, violation.clause.name, violation.observation.event)
+        entity = self.entities.get(violation.machine, "entity")
+        self._print(told(violation, entity, report, layout(), known=cause in self._causes))
+        self._causes.add(cause)
+
+    def summary(self, judging: Judging, *, over: bool) -> int:
+        """All that was found; gives the exit code."""
+        report = Report(judged=(judging.judged(over=over),), fail_on=self.fail_on)
+        self._print(json_report.summary(report) if self.json else text(report, layout(), coverage=self.coverage))
+        return report.code()
+
+    def _print(self, what: str) -> None:
+        click.echo(what.encode("utf-8", "replace") if self.json else what, nl=False, color=self.color)
+
+
+def follow(
+    name: str,
+    printed: Printed,
+    *,
+    models: tuple[str, ...],
+    profile: str | None,
+    fresh: bool,
+    restarts: Restarts,
+    settle: int,
+    every: bool,
+    wanted: Callable[[Observation], bool] = lambda _: True,
+) -> int:
+    """Judge the recording *name* until a signal or the end of the pipe, and give the exit code of the verdict.
+
+    Lines are in order *settle* nanoseconds after the calls that they tell of began.
+    """
+    signals = Signals()
+    absent = False
+
+    def missing() -> None:
+        nonlocal absent
+        if not absent:
+            click.echo(f"{click.format_filename(name)}: no such file; waiting for it", err=True)
+        absent = True
+
+    with signals.expected():
+        if click.get_current_context().find_root().params.get("seconds") is None:
+            INTERRUPTION.without_end()
+        source = Followed(name=name, over=lambda: signals.over, missing=missing)
+        recording = open_recording(name, restarts=restarts, source=source, settle=settle)
+        judging = begin(
+            recording,
+            models=models,
+            profile=profile,
+            fresh=fresh,
+            restarts=restarts.assume,
+            every=every,
+            wanted=wanted,
+        )
+        printed.entities.update({each.machine.name: each.machine.entity for each in judging.monitors})
+        judging.tell(printed.violation)
+        for number, batch in enumerate(recording.batches):
+            judging.take(batch)
+            absent = absent and not batch.observations
+            if number % _BETWEEN == 0:
+                judging.shed()
+            if signals.summary:
+                signals.summary = False
+                printed.summary(judging, over=False)
+        return printed.summary(judging, over=True)

@@ -1,0 +1,168 @@
+"""The lines of a file that grows, as they are written: through rotation, truncation and absence; or of a pipe.
+
+The file is looked at again and again.  Rejected: to be notified of its changes (inotify), which does not work on every
+file system, needs a library, and leaves the same questions at rotation; a look five times a second costs nothing.
+
+A file that was renamed is read to its end before the new one is, as long as the old one is written to.  If it was
+copied and truncated, the rest is read from the copy.  If there is none that fits, lines are missing, and the next piece
+says so.
+"""
+
+import os
+import select
+import stat
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from fsm.errors import InputError, Problem, refused, stdin
+from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Piece
+
+LOOK: Final = 0.2
+"""Seconds between two looks at a file to which nothing was added."""
+
+_TAIL: Final = 256
+"""Bytes before the place that was reached, by which a file is recognised."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Followed:
+    """The file *name*, ``-`` for standard input, followed until it is ``over``, or the pipe ends.
+
+    ``missing`` is called at each look at which there is no such file.  The numbers of lines begin again with each file.
+    """
+
+    name: str
+    over: Callable[[], bool] = lambda: False
+    missing: Callable[[], None] = lambda: None
+    look: float = LOOK
+    _file: int = -1
+    _lost: bool = False
+    _since: float = field(default_factory=time.monotonic)
+
+    def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
+        """Whole lines as they come; without lines, when none came for a while."""
+        reader = LineReader(name=self.name, notes=notes, advanced=advanced)
+        try:
+            yield from self._awaited()
+            while not self.over() and self._file >= 0:
+                gap, self._lost = self._lost, False
+                for piece in reader.pieces(self._data(notes)):
+                    piece.gap, gap = gap and bool(piece.lines), gap and not piece.lines
+                    piece.quiet = 0 if piece.lines else int((time.monotonic() - self._since) * 1e9)
+                    yield piece
+        finally:
+            self._close()
+
+    def _data(self, notes: Counter[str]) -> Iterator[bytes]:
+        """The bytes of one file to its end: until there is another one, or it was truncated."""
+        regular = self.name != STDIN and stat.S_ISREG(os.fstat(self._file).st_mode)
+        begun = False
+        for data in self._grown(notes) if regular else self._piped():
+            if data:
+                if not begun and data.startswith(b"\x1f\x8b"):
+                    what, hint = "cannot be followed: it is compressed", "judge it without --follow"
+                    raise refused(self.name, "FSM201", what, hint)
+                begun, self._since = True, time.monotonic()
+            yield data
+
+    def _piped(self) -> Iterator[bytes]:
+        while not self.over():
+            if not select.select([self._file], [], [], self.look)[0]:
+                yield b""
+            elif data := os.read(self._file, PIECE):
+                yield data
+            else:
+                break
+        self._file = -1
+
+    def _grown(self, notes: Counter[str]) -> Iterator[bytes]:
+        at, tail, replaced = 0, b"", False
+        while not self.over():
+            if not self._same(at, tail):
+                notes["truncations"] += 1
+                yield from self._copied(at, tail)
+                return
+            if data := os.pread(self._file, PIECE, at):
+                at += len(data)
+                tail = (tail + data)[-_TAIL:]
+                replaced = False
+                yield data
+                continue
+            if replaced:  # and nothing more was written to the old one since
+                notes["rotations"] += 1
+                yield from self._reopened()
+                return
+            replaced = self._is_replaced()
+            yield b""
+            time.sleep(self.look)
+
+    def _same(self, at: int, tail: bytes) -> bool:
+        """Whether the file still has what was read of it: *at* bytes, the last of which are the *tail*."""
+        return os.pread(self._file, len(tail), at - len(tail)) == tail
+
+    def _copied(self, at: int, tail: bytes) -> Iterator[bytes]:
+        """What a copy of the file has that had not been read when the file was truncated."""
+        path = Path(self.name)
+        beside = (each for each in path.parent.glob(f"{path.name}[.-]*") if each.is_file())
+        for copy in sorted(beside, key=lambda each: -each.stat().st_mtime_ns):
+            with copy.open("rb") as file:
+                file.seek(max(0, at - len(tail)))
+                if file.read(len(tail)) == tail:
+                    while data := file.read(PIECE):
+                        yield data
+                    return
+        self._lost = True
+
+    def _is_replaced(self) -> bool:
+        """Whether another file has the name now."""
+        mine = os.fstat(self._file)
+        try:
+            now = os.stat(self.name)  # noqa: PTH116  (as for the one that is open)
+        except OSError:
+            self.missing()
+            return False
+        return (now.st_ino, now.st_dev) != (mine.st_ino, mine.st_dev)
+
+    def _reopened(self) -> Iterator[bytes]:
+        """Take the file that has the name now in place of the one that was read."""
+        self._close()
+        for _ in self._awaited():
+            yield b""
+
+    def _awaited(self) -> Iterator[Piece]:
+        """Nothing until there is a file of the name, which is opened."""
+        if self.name == STDIN:
+            try:
+                self._file = stdin().fileno()
+            except OSError as error:
+                raise InputError([self._problem(error)]) from error
+            return
+        while not self.over():
+            try:
+                self._file = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                self.missing()
+                yield Piece(first=1, lines=[])
+                time.sleep(self.look)
+            except (OSError, ValueError) as error:
+                raise InputError([self._problem(error)]) from error
+            else:
+                if stat.S_ISDIR(os.fstat(self._file).st_mode):
+                    raise refused(
+                        self.name, "FSM201", "cannot be followed: it is a directory", "give the path of a log"
+                    )
+                return
+
+    def _close(self) -> None:
+        if self._file >= 0 and self.name != STDIN:
+            os.close(self._file)
+        self._file = -1
+
+    def _problem(self, error: OSError | ValueError) -> Problem:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        hint = "give the path of a log or a recording, or - for standard input"
+        return Problem(path=self.name or "''", line=0, code="FSM201", what=f"cannot be opened: {reason}", hint=hint)

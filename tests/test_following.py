@@ -1,0 +1,254 @@
+"""One semantics: a recording that is followed, in whatever pieces and with whatever pauses, is judged as the whole is."""
+
+from __future__ import annotations
+
+import gzip
+import signal
+import subprocess
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import pytest
+from commands import FSM, fsm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsm.judgement import begin, judge
+from fsm.library import load
+from fsm.monitor import OPEN, Monitor
+from fsm.recordings import open_recording
+from fsm.recordings.line_reader import LineReader, Piece
+from fsm.trace import Observation
+from fsm.verdict import Illegal, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fsm.judgement import Judged
+    from fsm.verdict import Judgement
+
+RECORDINGS = Path(__file__).resolve().parent / "recordings"
+NAMES = (
+    "1.6.20-deadlines.log.gz",
+    "1.7.24-restart-kill9.log.gz",
+    "2.1.9-forgotten.nri.jsonl.gz",
+    "2.1.9-nri.nri.jsonl.gz",
+    "1.6.20-killed-containers.calls.jsonl.gz",
+    "1.7.24-restart-graceful.calls.jsonl.gz",
+    "2.1.9-deadlines.calls.jsonl.gz",
+    "containerd-1.6.20.log",
+)
+MINUTE = 60_000_000_000
+
+
+class Pieces:
+    """The bytes *data*, cut at the places *cuts*, with a pause of so long at each."""
+
+    def __init__(self, data: bytes, cuts: Sequence[int], quiet: int) -> None:
+        self._data, self._cuts, self._quiet = data, sorted(cuts), quiet
+
+    def _parts(self) -> Iterator[bytes]:
+        for start, end in zip([0, *self._cuts], [*self._cuts, len(self._data)], strict=True):
+            yield self._data[start:end]
+            yield b""
+
+    def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
+        for piece in LineReader(name="", notes=notes, advanced=advanced).pieces(self._parts()):
+            piece.quiet = 0 if piece.lines else self._quiet
+            yield piece
+
+
+@cache
+def _data(name: str) -> bytes:
+    path = RECORDINGS / name
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+
+@cache
+def _whole(name: str) -> Judged:
+    return judge(RECORDINGS / name, every=True)
+
+
+def _what(violation: Violation) -> tuple[object, ...]:
+    return violation.machine, violation.line, violation.observation.entity, violation.cause, violation.clause.name
+
+
+def _found(judgement: Judgement) -> list[Violation]:
+    verdict = judgement.verdict
+    return [each for finding in verdict.findings for each in finding.first] if isinstance(verdict, Illegal) else []
+
+
+def _alike(one: Judged, other: Judged) -> None:
+    for mine, theirs in zip(one.judgements, other.judgements, strict=True):
+        assert mine.verdict == theirs.verdict
+        assert (mine.covered.cells, mine.tolerated, mine.assumed) == (
+            theirs.covered.cells,
+            theirs.tolerated,
+            theirs.assumed,
+        )
+        assert (mine.entities, mine.observations, mine.notes) == (theirs.entities, theirs.observations, theirs.notes)
+    assert one.notes == other.notes
+
+
+def _followed(
+    data: bytes, cuts: Sequence[int], *, quiet: int = 0, settle: int = 10 * MINUTE
+) -> tuple[Judged, list[Violation]]:
+    told: list[Violation] = []
+    judging = begin(open_recording("log", source=Pieces(data, cuts, quiet), settle=settle), every=True)
+    judging.tell(told.append)
+    for number, batch in enumerate(judging.recording.batches):
+        judging.take(batch)
+        judging.shed()
+        if number % 7 == 0:
+            judging.judged(over=False)
+    return judging.judged(), told
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=10)
+@given(cut=st.lists(st.floats(0, 1), max_size=8), quiet=st.integers(0, MINUTE))
+def test_in_pieces_as_the_whole(name: str, cut: list[float], quiet: int) -> None:
+    """Verdict, violations and counts; and each violation was told of once."""
+    data = _data(name)[:20_000]
+    data = data[: data.rfind(b"\n") + 1]
+
+    followed, told = _followed(data, [int(each * len(data)) for each in cut], quiet=quiet)
+    whole, _ = _followed(data, [])
+
+    _alike(followed, whole)
+    found = [each for judgement in whole.judgements for each in _found(judgement)]
+    assert Counter(map(_what, told)) == Counter(map(_what, found))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_line_at_a_time(name: str) -> None:
+    """As the file is judged by itself; with pauses in which recorded calls settle as they do in real time."""
+    data = _data(name)
+    cuts = [at for at, byte in enumerate(data) if byte == ord("\n")][::3]
+
+    followed, told = _followed(data, cuts, settle=MINUTE)
+
+    whole = _whole(name)
+    for mine, theirs in zip(followed.judgements, whole.judgements, strict=True):
+        assert list(map(_what, _found(mine))) == list(map(_what, _found(theirs)))
+        assert mine.covered.cells == theirs.covered.cells
+    assert len(told) == sum(len(_found(each)) for each in whole.judgements)
+
+
+CALLS = """{"op": "RunPodSandbox", "id": "p1", "start": 1, "end": 2, "code": "OK"}
+{"op": "CreateContainer", "id": "c1", "pod": "p1", "start": 3, "end": 4, "code": "OK"}
+"""
+START = '{"op": "StartContainer", "id": "c1", "start": 5000000000, "end": %d, "code": "OK"}\n'
+STATUS = """{"op": "ContainerStatus", "id": "c1", "start": 6000000000, "end": 6000000001, "code": "OK"}
+{"op": "status", "id": "c1", "state": "CONTAINER_RUNNING"}
+"""
+
+
+def test_a_call_is_judged_once_none_that_began_before_it_is_awaited() -> None:
+    """A container is seen to run while the start that has made it run has not ended, so its line comes later."""
+    early, late = (CALLS + STATUS).encode(), (START % 9_000_000_000).encode()
+
+    for settle, count in ((10_000_000_000, 0), (1_000_000_000, 1)):
+        _, told = _followed(early + late, [len(early)], quiet=5_000_000_000, settle=settle)
+        assert len(told) == count
+    # It is not to blame for what was judged without it.
+    (violation,) = told
+    assert violation.line < 5
+
+
+def test_what_comes_too_late_breaks_nothing() -> None:
+    """Nothing is known any more of the container, and of the others everything."""
+    early = (CALLS + STATUS).replace("RUNNING", "CREATED").encode()
+    late = (START % 5_500_000_000).encode()
+
+    followed, told = _followed(early + late, [len(early)], quiet=5_000_000_000, settle=1_000_000_000)
+
+    assert not told
+    assert followed.notes["calls told too late"] == 1
+
+
+def test_memory_does_not_grow_with_what_is_never_over() -> None:
+    """Violations whose entities are not seen again do not wait for ever, and are all counted."""
+    monitor = Monitor(load("cri-container"), fresh=True)
+    number = 2 * OPEN
+    seen = [Observation(entity=f"c{each}", event="stop", reply="NOT_FOUND") for each in range(number)]
+
+    monitor.feed(seen, range(1, number + 1))
+    monitor.shed()
+
+    assert len(monitor._open) == OPEN  # noqa: SLF001  (that is what would grow)
+    (finding,) = monitor.judgement().verdict.findings  # type: ignore[union-attr]
+    assert finding.count == number
+
+
+LINES = _data("containerd-1.6.20.log").splitlines(keepends=True)
+VIOLATION = 14
+"""The line of the first violation, counted from 1."""
+
+
+def _lines_of(stream: IO[str], until: str) -> list[str]:
+    found = []
+    for line in stream:
+        found.append(line)
+        if until in line:
+            break
+    return found
+
+
+def test_a_violation_is_printed_at_once_and_a_signal_ends_with_the_verdict(tmp_path: Path) -> None:
+    """So does a second rotation; a summary can be asked for meanwhile."""
+    log = tmp_path / "containerd.log"
+    with subprocess.Popen(
+        [FSM, "judge", "--follow", log], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "waiting for it" in process.stderr.readline()
+        log.write_bytes(b"".join(LINES[:VIOLATION]))
+        first = _lines_of(process.stdout, "containerd.log:")
+        process.send_signal(signal.SIGUSR1)
+        summary = _lines_of(process.stdout, "verdict:")
+        log.rename(tmp_path / "containerd.log.1")
+        log.write_bytes(b"".join(LINES[VIOLATION : VIOLATION + 2]))
+        second = _lines_of(process.stdout, "containerd.log:2")
+        process.terminate()
+        rest, _ = process.communicate(timeout=20)
+
+    assert first[0].strip().startswith("violation: StopContainer replied NOT_FOUND")
+    assert first[-1].split()[1].endswith(f"containerd.log:{VIOLATION}")
+    assert summary[-1] == "  verdict: fails\n"
+    assert any("1 violation," in line for line in summary)
+    assert "— again, container" in second[-1]
+    assert "2 violations," in rest
+    assert rest.endswith("verdict: fails\n")
+    assert process.returncode == 1
+
+
+def test_the_end_of_a_pipe_is_the_end() -> None:
+    """With the exit code of the verdict: a recording that holds, one that fails, and none."""
+    holds = fsm("judge", "--follow", "-", stdin=_data("containerd-1.7.24.log"))
+    fails = fsm("judge", "--follow", "--format", "json", "-", stdin=_data("containerd-1.6.20.log"))
+    empty = fsm("judge", "--follow", "-", stdin=b"")
+
+    assert (0, 1, 3) == (holds.returncode, fails.returncode, empty.returncode)
+    assert all(line.startswith("{") for line in fails.stdout.splitlines())
+    assert len(fails.stdout.splitlines()) > 10
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--with", "x"], "before the end"),
+        (["--properties"], "before the end"),
+        (["--format", "sarif"], "text and json follow"),
+        (["another"], "one TRACE is followed"),
+    ],
+)
+def test_what_is_found_only_in_the_whole_is_refused(options: list[str], why: str) -> None:
+    """With exit code 2 and a reason."""
+    done = fsm("judge", "--follow", "-", *options)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert why in " ".join(done.stderr.split())
