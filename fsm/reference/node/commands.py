@@ -86,7 +86,7 @@ def _simple(name: str, words: Sequence[str]) -> Script:
         case "false", _:
             return Script(code=1)
         case "exit", [code, *_]:
-            return Script(code=int(code) & 255 if code.isdecimal() else 2)
+            return Script(code=exit_code(code))
         case "echo" | "printf", ["-n", *said]:
             return Script(output=" ".join(said))
         case "printf", said:
@@ -110,9 +110,20 @@ def _duration(word: str) -> float | None:
     return seconds if seconds >= 0 else None
 
 
+def exit_code(word: str) -> int:
+    """The code of a shell that is told to exit with *word*.
+
+    >>> exit_code("3"), exit_code("259"), exit_code("three"), exit_code("")
+    (3, 3, 2, 0)
+    """
+    if not word:
+        return 0
+    return int(word) & 255 if word.isdecimal() and len(word) < 10 else 2  # noqa: PLR2004  (no longer number is one to a shell)
+
+
 def _signal(options: Sequence[str]) -> int:
     word = options[-1].lstrip("-").removeprefix("SIG") if options else "TERM"
-    return int(word) if word.isdecimal() else SIGNALS.get(word, SIGNALS["TERM"])
+    return int(word) if word.isdecimal() and len(word) < 3 else SIGNALS.get(word, SIGNALS["TERM"])  # noqa: PLR2004  (64 are the most)
 
 
 def _line(text: str) -> Script:

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 from fsm.reference.clock import Clock
 from fsm.reference.container.world import KILLED, Exit, NoTaskError, SimulatedWorld, Task
 from fsm.reference.driven import WorldError
-from fsm.reference.node.commands import script
+from fsm.reference.node.commands import exit_code, script
 from fsm.reference.sandbox.processes import SIGNALLED, Processes, process_end
 
 TERM_GRACE: Final = "0"
@@ -46,7 +46,7 @@ class Command:
         >>> Command(mounts=(("/in", "/tmp/out"),)).here("read a < /in/pipe")
         'read a < /tmp/out/pipe'
         """
-        for path, own in self.mounts:
+        for path, own in filter(all, self.mounts):
             inside = re.sub(rf"(?<![\w/.-]){re.escape(path)}(?![\w.-])", lambda _, own=own: own, inside)  # type: ignore[misc]  # mypy loses the lambda's default
         return inside
 
@@ -139,7 +139,7 @@ class SimulatedProcess:
         code = self._plan.code
         if self._plan.reads:
             said = await _line_of(self._command.here(self._plan.reads))
-            code = _number(said) if self._plan.as_read else code
+            code = exit_code(said.decode(errors="replace").strip()) if self._plan.as_read else code
         if self._plan.seconds < inf:
             await self._clock.sleep(self._plan.seconds)
             self._end(code)
@@ -156,7 +156,7 @@ async def _line_of(path: str) -> bytes:
     loop, readable, said = asyncio.get_running_loop(), asyncio.Event(), b""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
+    except (OSError, ValueError):
         return b"-"
     try:
         with suppress(PermissionError):  # of a file that is always readable
@@ -173,12 +173,6 @@ async def _line_of(path: str) -> bytes:
     finally:
         loop.remove_reader(file)
         os.close(file)
-
-
-def _number(said: bytes) -> int:
-    """The exit code of a shell that was told to exit with what it has read."""
-    word = said.strip()
-    return int(word) & 255 if word.isdigit() else 2 if word else 0
 
 
 class ChildProcess:
@@ -201,8 +195,8 @@ class ChildProcess:
                 cwd=command.folder or None,
                 env=_environment(command),
             )
-        except OSError as error:
-            raise WorldError(f"cannot run {arguments[0]}: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            raise WorldError(f"cannot run {arguments[0]}: {_reason(error)}") from error
         self.pid = self._process.pid
         self.exit: Exit | None = None
 
@@ -225,14 +219,17 @@ class ChildProcess:
         if _kills_first(command.words):
             self.signal(SIGKILL)
             return Executed(code=0)
-        process = await asyncio.create_subprocess_exec(
-            *_runnable(command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=_environment(command),
-            start_new_session=True,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *_runnable(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=_environment(command),
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise WorldError(f"cannot run {command.words[0]}: {_reason(error)}") from error
         try:
             output, errors = await process.communicate()
         finally:
@@ -242,6 +239,10 @@ class ChildProcess:
                 await process.wait()
         code = process.returncode or 0
         return Executed(code=code if code >= 0 else SIGNALLED - code, output=output, errors=errors)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return ((error.strerror if isinstance(error, OSError) else "") or str(error)).lower()
 
 
 def _kills_first(words: Sequence[str]) -> bool:
