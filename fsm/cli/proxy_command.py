@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 from collections import Counter
 from contextlib import ExitStack, suppress
@@ -103,6 +104,7 @@ def command(
             listener.listen(_WAITING)
 
         stack.enter_context(_live("listening").listening(listen, bind))
+        stack.callback(signal.signal, signal.SIGPIPE, signal.signal(signal.SIGPIPE, signal.SIG_IGN))  # whoever hangs up
         kept = record or (Path(stack.enter_context(ScratchFolder())) / "calls.jsonl" if judge else None)
         recorder = stack.enter_context(_Recorder(kept)) if kept else None
         proxy: Proxy = proxying.Proxy(

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -123,3 +124,25 @@ def test_the_rules_of_the_page_are_rules(tmp_path: Path) -> None:
     found = read_rules(tmp_path / "rules.toml").rules
 
     assert ["delay", "lose-reply", "fail"] == [each.written.do for each in found]
+
+
+def test_a_client_that_hangs_up_ends_nothing_else(tmp_path: Path) -> None:
+    """Also if the runtime is just sending to it."""
+    with socket.socket(socket.AF_UNIX) as runtime, proxying(tmp_path) as process:
+        runtime.bind(str(tmp_path / "to"))
+        runtime.listen()
+        for _ in range(5):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(tmp_path / "it"))
+                client.sendall(b"hello")
+                other, _ = runtime.accept()
+                assert other.recv(5) == b"hello"
+                process.send_signal(signal.SIGSTOP)
+                other.sendall(bytes(1_000))
+            other.sendall(bytes(1_000))
+            process.send_signal(signal.SIGCONT)
+            other.close()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+    assert process.returncode == 0
