@@ -1,0 +1,133 @@
+"""The plugin's side of NRI, connected to real daemons: what they give it, and what they do with its answers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from called import POD, SLEEPS, ended, running_pod, started
+
+from fsm.live import nri_pb2 as nri
+from fsm.live.cri_client import connected
+from fsm.live.cri_pb2 import CreateContainerRequest, RemoveContainerRequest
+from fsm.live.nri_link import PluginChanges, RelayedEvent
+from fsm.live.nri_plugin import NriPlugin, RefusedError, offered
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Sequence
+
+    from containerds import Containerd
+
+pytestmark = pytest.mark.live
+
+
+class Listening:
+    """Keeps what it is given, and refuses or answers late what it is asked to."""
+
+    def __init__(self, *, refuses: str = "", late: str = "") -> None:
+        self.told: list[str] = []
+        self.containers: dict[str, int] = {}
+        self.pods: list[str] = []
+        self.ready = asyncio.Event()
+        self._refuses, self._late = refuses, late
+
+    async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
+        assert request.runtime_name == "containerd"
+        return offered(request)
+
+    async def synchronize(
+        self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
+    ) -> Sequence[nri.ContainerUpdate]:
+        self.pods = [each.id for each in pods]
+        self.containers = {each.id: each.state for each in containers}
+        self.ready.set()
+        return ()
+
+    async def relay(self, event: RelayedEvent) -> PluginChanges | None:
+        self.told.append(event.name)
+        if event.name == self._refuses:
+            raise PermissionError("not this one")
+        if event.name == self._late:
+            await asyncio.sleep(3)
+        return None
+
+    async def shut_down(self) -> None:
+        """It goes on until it is told to leave."""
+
+
+@asynccontextmanager
+async def plugin(containerd: Containerd, handlers: Listening) -> AsyncIterator[tuple[NriPlugin, list[object]]]:
+    """A plugin that is synchronised, and why it was disconnected each time."""
+    made, lost = NriPlugin("fsm-test", "10", handlers), list[object]()
+    running = asyncio.create_task(made.run(f"unix://{containerd.nri}", lost=lost.append))
+    await asyncio.wait_for(handlers.ready.wait(), 10)
+    yield made, lost
+    await made.leave()
+    await running
+
+
+def has_nri(containerd: Containerd) -> bool:
+    assert (containerd.nri is None) == containerd.version.startswith("1.6.")
+    return containerd.nri is not None
+
+
+async def test_a_plugin_that_joins_late_is_given_what_is_there(containerd: Containerd) -> None:
+    """And what it then asks for unasked is done, or is said not to be."""
+    if not has_nri(containerd):
+        return
+    with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:
+        running = started(client, pod)
+        config = type(SLEEPS)()
+        config.CopyFrom(SLEEPS)
+        config.metadata.name = "waits"
+        created = client.call(
+            "CreateContainer", CreateContainerRequest(pod_sandbox_id=pod, config=config, sandbox_config=POD)
+        ).message.container_id
+        handlers = Listening()
+        async with plugin(containerd, handlers) as (joined, lost):
+            assert pod in handlers.pods
+            assert {running: nri.CONTAINER_RUNNING, created: nri.CONTAINER_CREATED} == handlers.containers
+            shares = nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=512)))
+            update = nri.ContainerUpdate(container_id=running, linux=nri.LinuxContainerUpdate(resources=shares))
+            assert () == await joined.update_containers([update])
+            await asyncio.to_thread(ended, client, running)
+            await asyncio.to_thread(client.call, "RemoveContainer", RemoveContainerRequest(container_id=created))
+            assert {"StopContainer", "RemoveContainer"} == set(handlers.told)
+            assert [] == lost
+
+
+async def test_what_a_plugin_refuses_fails(containerd: Containerd) -> None:
+    if not has_nri(containerd):
+        return
+    handlers = Listening(refuses="CreateContainer")
+    with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:
+        async with plugin(containerd, handlers) as (_, lost):
+            request = CreateContainerRequest(pod_sandbox_id=pod, config=SLEEPS, sandbox_config=POD)
+            answer = await asyncio.to_thread(client.call, "CreateContainer", request)
+            assert [] == lost
+
+    assert "PermissionError: not this one" in answer.detail
+
+
+async def test_a_plugin_that_answers_late_is_disconnected_and_connects_again(containerd: Containerd) -> None:
+    if not has_nri(containerd):
+        return
+    handlers = Listening(late="StartContainer")
+    with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:
+        async with plugin(containerd, handlers) as (_, lost):
+            number = await asyncio.to_thread(started, client, pod)
+            assert [None] == lost
+            await asyncio.sleep(0.5)
+            assert {number: nri.CONTAINER_RUNNING} == handlers.containers
+            await asyncio.to_thread(ended, client, number)
+
+    assert ["StopContainer", "RemoveContainer"] == handlers.told[-2:]
+
+
+async def test_a_wrong_index_is_refused(containerd: Containerd) -> None:
+    if not has_nri(containerd):
+        return
+    with pytest.raises(RefusedError, match="invalid plugin index"):
+        await NriPlugin("a", "1", Listening()).run(f"unix://{containerd.nri}")
