@@ -1,0 +1,72 @@
+"""Memory of ``fsm judge --follow``, by the number of events: ``python tests/bench/follow.py``.
+
+A recorded log again and again, with fresh ids and later times each turn, so that entities come and go without an end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fsm.judgement import begin
+from fsm.recordings import open_recording
+from fsm.recordings.line_reader import Piece
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+RECORDING = Path(__file__).resolve().parent.parent / "recordings" / "containerd-1.6.20.log"
+ID = re.compile(rb"\b[0-9a-f]{64}\b")
+
+
+class Turns:
+    """The lines of the recording, until there were as many as were asked for."""
+
+    def __init__(self, lines: int) -> None:
+        self._lines = lines
+
+    def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
+        """One piece a turn."""
+        del advanced
+        recorded = RECORDING.read_bytes()
+        for turn in range(self._lines // recorded.count(b"\n") + 1):
+            salt = b"%08x" % turn
+            lines = ID.sub(lambda found, salt=salt: salt + found[0][8:], recorded).splitlines()  # type: ignore[misc]
+            notes["lines"] += len(lines)
+            yield Piece(first=turn * len(lines) + 1, lines=lines)
+
+
+def resident() -> int:
+    """Mebibytes of memory of this process."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+
+def main() -> None:
+    """Judge, and print how much memory it takes on the way."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--lines", type=int, default=10_000_000)
+    options.add_argument("--every", type=int, default=1_000_000)
+    asked = options.parse_args()
+    judging = begin(open_recording("followed.log", source=Turns(asked.lines)))
+    told: Counter[str] = Counter()
+    judging.tell(lambda violation: told.update([violation.clause.name]))
+    start, shown, observations = time.perf_counter(), 0, 0
+    for batch in judging.recording.batches:
+        judging.take(batch)
+        judging.shed()
+        observations += len(batch.observations)
+        lines = judging.recording.notes["lines"]
+        if lines >= shown:
+            rate = lines / (time.perf_counter() - start)
+            print(f"{lines:>12,} lines {observations:>12,} observations {resident():>6} MiB {rate:>10,.0f} lines/s", flush=True)  # noqa: T201
+            shown += asked.every
+    print(f"violations told of: {sum(told.values()):,}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
