@@ -39,12 +39,14 @@ class Holds:
 class Violated:
     """Without a profile tests fail, or with it deviations occur; ``tolerated`` are the names of those.
 
-    ``known`` is whether nothing of it fails under the profile of the version.  ``traces`` are texts, the shortest first.
+    ``known`` is whether nothing of it fails under the profile of the version; ``always`` is whether something failed in
+    every repetition.  ``traces`` are texts, the shortest first.
     """
 
     traces: tuple[str, ...]
     tolerated: tuple[str, ...]
     known: bool
+    always: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +99,19 @@ def column(
         tolerated = tuple(sorted(each for each, against in deviations.items() if against == name))
         if failed or tolerated:
             texts = dict.fromkeys(map(_text, sorted(failed, key=lambda each: len(each.trace))))
-            cells[name] = Violated(traces=tuple(texts), tolerated=tolerated, known=name not in broken)
+            cells[name] = Violated(
+                traces=tuple(texts),
+                tolerated=tolerated,
+                known=name not in broken,
+                always=any(each.repeated is None for each in failed) or not failed,
+            )
         elif name in machine.requires:
             cells[name] = _of_fields(machine, name, met, seen=fields)
         elif any(each in met for each in own):
             cells[name] = Holds(met=sum(each in met for each in own), cells=len(own), missed=missed)
         else:
             cells[name] = NotCovered(missed=missed)
-    differences = [_text(each) for each in profiled.failures]
+    differences = [_text(each) for each in profiled.failures if not _at_times(each)]
     differences += [_text(each) for each in plain.failures if not _clause(each)]
     return Column(
         machine=machine.name,
@@ -191,6 +198,13 @@ def _deviations(tested: Tested) -> dict[str, str]:
     ways = tested.oracle.plan.table.ways
     known = {way.deviation.name: way.deviation.clause.name for way in ways if way.deviation is not None}
     return {name: known[name] for name, count in tested.cover.deviations.items() if count}
+
+
+def _at_times(failure: Failure) -> bool:
+    """Whether it is a habit that no contract requires, and is not always so, as what is done by the way."""
+    return (
+        failure.repeated is not None and failure.violation is not None and failure.violation.clause.level == "observed"
+    )
 
 
 def _clause(failure: Failure) -> str:

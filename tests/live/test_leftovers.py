@@ -1,0 +1,102 @@
+"""Nothing is left of tests of a real runtime: not by those that end, and not by those that are killed half-way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from commands import FSM
+from containerds import Containerd, processes
+
+from fsm.live.cri_client import CriClient, connected
+from fsm.live.workload import NAMESPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.live
+
+RUNS = 20
+KILLED = range(2, RUNS, 4)
+"""Five of them."""
+
+LIVES = "create; start; status; exit; remove; create; start; stop; remove"
+AGE = 120.0
+"""Seconds after which a folder of nobody is old."""
+
+
+def command(containerd: Containerd, *more: str) -> list[str]:
+    return [FSM, "test", "cri-container", "--against", f"cri:unix://{containerd.endpoint}", "--examples", "1", *more]
+
+
+def pods(client: CriClient) -> list[str]:
+    return [each.id for each in client.call("ListPodSandbox").message.items]
+
+
+def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, list[str]]:
+    """What there is of pods, containers, images, processes, mounts, sockets, control groups and files, by kind."""
+    run = Path(f"/proc/{containerd.pid}/root/run/containerd")
+    mounts = Path(f"/proc/{containerd.pid}/mounts").read_text(encoding="utf-8").splitlines()
+    tasks = containerd.folder / "state" / "io.containerd.runtime.v2.task" / NAMESPACE
+    groups = Path("/sys/fs/cgroup").glob(f"**/{NAMESPACE}/*")
+    return {
+        "pods": pods(client),
+        "containers": [each.id for each in client.call("ListContainers").message.containers],
+        "images": sorted(each.id for each in client.call("ListImages").message.images),
+        "processes": list(map(str, processes(containerd.reaper))),
+        "mounts": sorted(mounts),
+        "sockets": sorted(each.name for each in (run / "s").glob("*")),
+        "tasks": sorted(each.name for each in tasks.glob("*")),
+        "groups": sorted(str(each) for each in groups if each.is_dir() and _of(containerd, each)),
+        "files": sorted(str(each) for each in folder.iterdir()),
+    }
+
+
+def _of(containerd: Containerd, group: Path) -> bool:
+    """Whether *group* is of a container of this daemon: others may run beside it."""
+    return group.name in containerd.log.read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.fixture
+def client(containerd: Containerd) -> Iterator[CriClient]:
+    client, _ = connected(f"unix://{containerd.endpoint}")
+    with client:
+        yield client
+
+
+def test_nothing_is_left_of_twenty_runs(containerd: Containerd, client: CriClient, tmp_path: Path) -> None:
+    """Five of them are killed while they have a pod; the next run removes it."""
+    if containerd.version != "2.1.9":  # as good as any, and once is long enough
+        return
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    before = left(containerd, client, tmp_path)
+    half_way = 0
+    for number in range(RUNS):
+        if number not in KILLED:
+            ran = subprocess.run(
+                command(containerd, "--replay", LIVES), env=env, capture_output=True, text=True, check=False
+            )
+            assert 0 == ran.returncode, ran.stdout + ran.stderr
+            assert [] == pods(client)
+            continue
+        with subprocess.Popen(
+            command(containerd), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as killed:
+            late = time.monotonic() + 20
+            while not client.call("ListContainers").message.containers and time.monotonic() < late:
+                time.sleep(0.05)
+            killed.send_signal(signal.SIGKILL)
+        half_way += bool(pods(client))
+    assert len(KILLED) == half_way
+    for each in tmp_path.iterdir():
+        os.utime(each, times=(time.time() - AGE,) * 2)
+
+    last = subprocess.run(command(containerd, "--replay", LIVES), env=env, capture_output=True, text=True, check=False)
+
+    assert 0 == last.returncode, last.stdout + last.stderr
+    assert before == left(containerd, client, tmp_path)
