@@ -1,0 +1,47 @@
+"""``docs/conformance-matrix.md`` has a row for every clause and a column for every version; what it links is there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conformance_matrix import MACHINES, PAGE
+from matrix_cells import clauses
+from packages_of_debian import VERSIONS
+
+from fsm.library import load
+
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_clause_has_a_row(name: str) -> None:
+    """Otherwise ``python tests/support/conformance_matrix.py --write`` writes the page again."""
+    _, _, section = TEXT.partition(f"## {load(name).title}\n")
+    table = section.partition("\n## ")[0]
+
+    assert f"| clause | level | {' | '.join(VERSIONS)} |" in table
+    assert list(clauses(load(name))) == re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+
+
+def test_every_trace_that_is_linked_is_there() -> None:
+    linked = re.findall(r"\[trace\]\(#([^)]+)\)", TEXT)
+    there = [each.replace(".", "").replace(" ", "-") for each in re.findall(r"^### (.+)$", TEXT, re.MULTILINE)]
+
+    assert linked
+    assert sorted(linked) == sorted(there)
+
+
+def test_what_is_tolerated_is_a_deviation_of_its_version() -> None:
+    """By its name."""
+    tolerated = re.findall(r"\| tolerated: `([^`]+)`", TEXT)
+    known = {
+        override.name
+        for name in MACHINES
+        for profile in load(name).profiles.values()
+        for override in profile.overrides
+        if override.deviation
+    }
+
+    assert tolerated
+    assert set(tolerated) <= known
