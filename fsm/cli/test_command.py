@@ -130,6 +130,8 @@ def command(
         raise click.UsageError(
             "--image, --restart-command, --record and --script are for real runtimes: --against cri:…"
         )
+    if real and threads > 1:
+        raise click.UsageError("a real runtime is called by one thread: leave out --threads")
     if (record or script) and (properties or only):
         raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
     machine, tolerated = _tested(model, profile)
