@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections import Counter
+import subprocess
+import sys
 from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 import click
+import msgspec
 
-from fsm.cli.options import layout, profile_option
-from fsm.errors import refused, visible
+from fsm.cli.options import profile_option
+from fsm.errors import WRONG_INPUT, refused, visible
 from fsm.interruption import INTERRUPTION
-from fsm.judgement import judge as judged
-from fsm.report import ExitCode, Report, words
-from fsm.report.text import text
-from fsm.scratch import ScratchFolder
+from fsm.report import ExitCode, words
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -51,7 +50,9 @@ _LAST: Final = 30.0
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write each CRI call to this file, which is made anew; compressed if it ends in .gz.",
 )
-@click.option("--judge", is_flag=True, help="Judge what has passed, as fsm judge does with a recording.")
+@click.option(
+    "--judge", is_flag=True, help="Judge what passes, as fsm judge --follow does; SIGUSR1 asks for a summary."
+)
 @profile_option("With --judge, tolerate the declared deviations of a real version, and report them.")
 @click.option(
     "--rules",
@@ -66,16 +67,22 @@ _LAST: Final = 30.0
     default=5.0,
     help="How long calls in progress may go on at the end.",
 )
+@click.option(
+    "--settle",
+    type=click.FloatRange(0, 600),
+    metavar="SECONDS",
+    default=30.0,
+    help="How long a call may take at most when they are judged: each is judged that long after it began.",
+)
 @click.option("--duration", type=click.FloatRange(0), metavar="SECONDS", help="End after so many seconds.")
-@click.pass_context
 def command(
-    ctx: click.Context,
     listen: str,
     to: str,
     record: Path | None,
     profile: str | None,
     rules: str | None,
     grace: float,
+    settle: float,
     duration: float | None,
     *,
     judge: bool,
@@ -104,21 +111,21 @@ def command(
             listener.listen(_WAITING)
 
         stack.enter_context(_live("listening").listening(listen, bind))
-        stack.callback(signal.signal, signal.SIGPIPE, signal.signal(signal.SIGPIPE, signal.SIG_IGN))  # whoever hangs up
-        kept = record or (Path(stack.enter_context(ScratchFolder())) / "calls.jsonl" if judge else None)
-        recorder = stack.enter_context(_Recorder(kept)) if kept else None
+        stack.callback(signal.signal, signal.SIGPIPE, signal.signal(signal.SIGPIPE, signal.SIG_IGN))
+        judging = stack.enter_context(_Judge(profile, settle)) if judge else None
+        recorder = stack.enter_context(_Recorder(record, judging)) if record or judge else None
         proxy: Proxy = proxying.Proxy(
             listener, other, ended=recorder.take if recorder else lambda _: None, rules=faults, say=_say
         )
+        if judging is not None:
+            stack.callback(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, judging.sum_up))
         _say(f"{listen} -> {to}")
         asyncio.run(_until_ended(proxy, grace=grace, duration=duration))
         lost = recorder.close() if recorder else ""
+        code = judging.close() if judging else 0
         _say(_summary(proxy, lost))
-        if lost or not judge or kept is None:
-            return ExitCode.UNKNOWN.value if lost else 0
-        report = Report(judged=(judged(kept, profile=profile),))
-        click.echo(text(report, layout()), nl=False, color=ctx.color)
-        return ExitCode.UNKNOWN.value if proxy.unread else report.code()
+        unknown = lost or (judging and proxy.unread)
+        return ExitCode.UNKNOWN.value if unknown and code != WRONG_INPUT else code
 
 
 async def _until_ended(proxy: Proxy, *, grace: float, duration: float | None) -> None:
@@ -133,17 +140,53 @@ async def _until_ended(proxy: Proxy, *, grace: float, duration: float | None) ->
         await proxy.run(stop, grace=grace)
 
 
-class _Recorder:
-    """Writes the calls to a file, in a thread that the proxy does not wait for."""
+class _Judge:
+    """``fsm judge --follow`` in a process of its own, so that what it computes takes nothing from the proxy."""
 
-    def __init__(self, path: Path) -> None:
-        try:
-            self._file: CallRecording = _live("call_recording").CallRecording(path)
-        except OSError as error:
-            raise click.FileError(str(path), (error.strerror or str(error)).lower()) from error
+    def __init__(self, profile: str | None, settle: float) -> None:
+        options = ["--profile", profile] if profile else []
+        command = [sys.executable, "-m", "fsm", "judge", "--follow", "--settle", f"{settle:g}", *options, "-"]
+        # What a terminal sends to all of its processes at Ctrl-C must not end it before the proxy has ended.
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def take(self, lines: list[dict[str, int | str]]) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.write(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+            self._process.stdin.flush()
+
+    def sum_up(self, *_: object) -> None:
+        """Have it print a summary of what was judged so far."""
+        self._process.send_signal(signal.SIGUSR1)
+
+    def close(self) -> int:
+        """Have it print what it found, and give its exit code."""
+        if self._process.stdin is not None:
+            with suppress(OSError):
+                self._process.stdin.close()
+        return self._process.wait()
+
+
+class _Recorder:
+    """Writes the calls to a file, and to a judge, in threads that the proxy does not wait for."""
+
+    def __init__(self, path: Path | None, judge: _Judge | None) -> None:
+        self._file: CallRecording | None = None
+        if path is not None:
+            try:
+                self._file = _live("call_recording").CallRecording(path)
+            except OSError as error:
+                raise click.FileError(str(path), (error.strerror or str(error)).lower()) from error
+        outboxes = _live("outbox")
         self._lines = _live("call_lines").recorded
         self._unread = 0
-        self._outbox: Outbox[PassedCall] = _live("outbox").Outbox(self._write)
+        self._judge: Outbox[list[dict[str, int | str]]] | None = outboxes.Outbox(judge.take) if judge else None
+        self._calls: Outbox[PassedCall] = outboxes.Outbox(self._take)
 
     def __enter__(self) -> Self:
         return self
@@ -152,26 +195,38 @@ class _Recorder:
         self.close()
 
     def take(self, call: PassedCall) -> None:
-        self._outbox.put(call)
+        self._calls.put(call)
 
-    def _write(self, call: PassedCall) -> None:
+    def _take(self, call: PassedCall) -> None:
         from google.protobuf.message import DecodeError  # noqa: PLC0415  (of the extra 'live')
 
         try:
-            self._file.write(self._lines(call))
+            lines = self._lines(call)
         except DecodeError:
             self._unread += 1
+            return
+        if lines and self._judge is not None:
+            self._judge.put(lines)
+        if lines and self._file is not None:
+            self._file.write(lines)
 
     def close(self) -> str:
-        """Complete the file; gives what is not in it, or nothing."""
-        self._outbox.close(_LAST)
-        try:
-            self._file.close()
-        except OSError as error:
-            self._outbox.failure = self._outbox.failure or (error.strerror or str(error)).lower()
-        lost = Counter({"calls dropped": self._outbox.dropped, "calls that are no CRI": self._unread})
-        found = [words.counted(count, name) for name, count in lost.items() if count]
-        return ", ".join([*found, *filter(None, [self._outbox.failure])])
+        """Complete the file; gives what is not in it, or was not judged, or nothing."""
+        found = []
+        for what, outbox in (("recorded", self._calls), ("judged", self._judge)):
+            if outbox is not None:
+                outbox.close(_LAST)
+                if outbox.dropped:
+                    found.append(f"{words.plural(outbox.dropped, 'call')} not {what}")
+                    found += [outbox.failure] if outbox.failure else []
+        if self._file is not None:
+            try:
+                self._file.close()
+            except OSError as error:
+                found += [(error.strerror or str(error)).lower()] if not found else []
+        if self._unread:
+            found.append(f"{words.plural(self._unread, 'call')} that could not be read")
+        return ", ".join(found)
 
 
 def _summary(proxy: Proxy, lost: str) -> str:
@@ -180,7 +235,7 @@ def _summary(proxy: Proxy, lost: str) -> str:
         f"{words.plural(proxy.calls, 'call')} passed",
         *([f"{words.plural(proxy.injected.total(), 'fault')}: {', '.join(faults)}"] if faults else []),
         *([f"{words.plural(proxy.unread, 'connection')} that could not be read"] if proxy.unread else []),
-        *([f"not recorded, so the verdict is unknown: {lost}"] if lost else []),
+        *([f"incomplete, so the verdict is unknown: {lost}"] if lost else []),
     ]
     return "; ".join(parts)
 

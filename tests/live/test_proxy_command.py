@@ -18,7 +18,6 @@ import grpc
 import pytest
 from commands import fsm
 from cri_server import serving
-from passing import wait_for
 
 from fsm.live.cri_client import CriClient
 from fsm.live.cri_pb2 import StopContainerRequest, StopContainerResponse
@@ -42,7 +41,8 @@ def proxying(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     ]
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            wait_for((folder / "it").exists, 20)
+            assert process.stderr is not None
+            assert "->" in process.stderr.readline()  # it listens
             yield process
         finally:
             process.kill()
@@ -96,7 +96,7 @@ def test_a_recording_that_cannot_be_written_makes_the_verdict_unknown(tmp_path: 
         _, said = process.communicate(timeout=20)
 
     assert process.returncode == 3
-    assert "not recorded, so the verdict is unknown: 2 calls dropped, no space left on device" in said
+    assert "incomplete, so the verdict is unknown: 2 calls not recorded, no space left on device" in said
 
 
 @pytest.mark.parametrize(
