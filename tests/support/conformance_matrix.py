@@ -36,7 +36,7 @@ PAGE: Final = Path(__file__).resolve().parent.parent.parent / "docs" / "conforma
 
 MACHINES: Final = ("cri-container", "cri-pod", "container-status", "pod-sandbox")
 
-EXAMPLES: Final = 5
+EXAMPLES: Final = 1
 """Tests in random order, after every step was aimed at."""
 
 AT_TIMES: Final = "at times otherwise"
