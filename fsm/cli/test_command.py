@@ -13,10 +13,10 @@ from hypothesis import configuration
 from fsm.checker import as_known
 from fsm.cli import completion
 from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, require, under
+from fsm.conformance import suite
 from fsm.conformance.lookup import RuntimeOptions, find
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
-from fsm.conformance.suite import Tested, conform, replay
 from fsm.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
 from fsm.machine.table import tabulate
@@ -147,7 +147,7 @@ def command(
         return report.answer().value
     command = shlex.join(["fsm", "test", model, "--against", sut, *(["--profile", profile] if profile else [])])
     if again is not None:
-        tested = replay(machine, factory, _steps(again, machine.under(tolerated)), profile=tolerated, name=sut)
+        tested = suite.replay(machine, factory, _steps(again, machine.under(tolerated)), profile=tolerated, name=sut)
     else:
         with progress("testing", 1) as bar:
 
@@ -155,7 +155,7 @@ def command(
                 bar.length = whole
                 bar.update(done - bar.pos)
 
-            tested = conform(
+            tested = suite.conform(
                 machine,
                 factory,
                 profile=tolerated,
@@ -176,14 +176,14 @@ def command(
 
 
 def _written(
-    tested: Tested,
+    tested: suite.Tested,
     address: str,
     runtime: RuntimeOptions,
     *,
     timeout: float | None,
     record: str | None,
     script: str | None,
-) -> Tested:
+) -> suite.Tested:
     """What was found of the runtime at *address*, and how often it comes again; written to *record* and *script*."""
     live = import_module("fsm.live.runtime_sut")
     plan = tested.oracle.plan

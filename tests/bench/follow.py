@@ -63,7 +63,8 @@ def main() -> None:
         lines = judging.recording.notes["lines"]
         if lines >= shown:
             rate = lines / (time.perf_counter() - start)
-            print(f"{lines:>12,} lines {observations:>12,} observations {resident():>6} MiB {rate:>10,.0f} lines/s", flush=True)  # noqa: T201
+            figures = f"{lines:>12,} lines {observations:>12,} observations {resident():>6} MiB {rate:>10,.0f} lines/s"
+            print(figures, flush=True)  # noqa: T201
             shown += asked.every
     print(f"violations told of: {sum(told.values()):,}")  # noqa: T201
 

@@ -70,7 +70,7 @@ def fitting(text: str, room: float) -> str:
     """*text*, shortened in its middle if it is wider than *room*.
 
     >>> fitting("UpdateContainerResources: ok", 120)
-    'UpdateCo…ces: ok'
+    'UpdateCon…s: ok'
     """
     if width(text) <= room:
         return text

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel, to_pascal
 
-from fsm.reference.driven import Driven, driver, offered
+from fsm.reference.driven import Driven, driver
 
 _Kind = TypeVar("_Kind", bound=BaseModel)
 
@@ -188,7 +188,7 @@ class Introspection(Driven):
 
     def stage(self, event: str) -> str:
         """Do one stage, by the machine's name; its outcome."""
-        self._names = offered(self.position, event)
+        self._names = {way.name for way in self.position.outcomes(event)}
         before = self.position.state
         way = self.position.take(event, self._stages[event]())
         if way.to == "requested":

@@ -1,4 +1,4 @@
-"""Daemons of containerd for the tests that are marked ``live``: one of each version for all of them."""
+"""The fixture of the tests that are marked ``live``: a daemon of each version of containerd, one for all of them."""
 
 from __future__ import annotations
 
