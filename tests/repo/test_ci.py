@@ -55,7 +55,12 @@ def test_a_skip_is_a_failure_where_skips_are_forbidden(forbidden: str, tmp_path:
     ran = subprocess.run(
         [*command, "--continue-on-collection-errors", "-rfEs", *SKIPS],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(TESTS), "FSM_FORBID_SKIPS": forbidden, "COLUMNS": "200"},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{TESTS}{os.pathsep}{TESTS / 'support'}",
+            "FSM_FORBID_SKIPS": forbidden,
+            "COLUMNS": "200",
+        },
         capture_output=True,
         text=True,
         check=False,
