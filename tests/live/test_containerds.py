@@ -39,6 +39,7 @@ def test_a_daemon_is_ended_and_started(containerd: Containerd) -> None:
     containerd.kill()
     seen.append(containerd.pid)
     subprocess.run(["/bin/sh", "-c", containerd.restart_command], check=True)
+    containerd.answered()
     seen.append(containerd.pid)
 
     assert 4 == len(set(seen))

@@ -197,6 +197,10 @@ class Containerd:
     def start(self) -> None:
         """Start the daemon, and return when CRI answers."""
         self._until(lambda: _written_line(self.folder / "start"), "can be started")
+        self.answered()
+
+    def answered(self) -> None:
+        """Return when CRI answers: whatever has started the daemon need not have waited for that."""
         self._until(lambda: bool(self.pid), "runs")
         self._until(lambda: _answers(self.endpoint), "answers", ended=lambda: not _runs(self.pid))
 
