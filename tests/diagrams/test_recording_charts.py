@@ -94,6 +94,7 @@ def _window(path: Path) -> ChosenSteps:
     raise AssertionError(path)
 
 
+@pytest.mark.slow
 def test_every_recording_is_drawn_as_mermaid(windows: dict[str, SequenceChart]) -> None:
     """By which all rows are read; of every fifth recording, since it takes its time."""
     assert len(windows) > 70
