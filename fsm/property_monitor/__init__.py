@@ -78,6 +78,20 @@ _Taken: TypeAlias = tuple[RunPlace, InstantStep]
 """A step that may have been taken, and from where."""
 
 
+class _Led(NamedTuple):
+    """A place of a product, and the way by which the property came as far as it is there."""
+
+    number: int
+    by: int = -1
+
+
+class _Leading(NamedTuple):
+    """A step of a product, and what it leads to."""
+
+    to: _Led
+    way: Way
+
+
 class _Next(NamedTuple):
     """What a step leads to; the ``moves`` that explain it, if any do; what it has put to the test, what fair it was."""
 
@@ -337,22 +351,25 @@ class Watch:
         return tuple(sorted(found, key=lambda run: run.length))
 
     def _asking(self, product: PropertyProduct) -> Iterator[Run]:
-        """The shortest runs to the steps that the property of *product* asks about."""
+        """The shortest runs to the steps that the property of *product* asks about, for each way by which it came to ask."""
 
-        def following(number: int) -> Iterator[Way]:
-            place = product.places[number]
-            if isinstance(place.progress, tuple):
-                for row in self._table.rows:
-                    yield from product.step(number, row.index) or () if product.follows(place, row.index) else ()
+        def following(here: _Led) -> Iterator[_Leading]:
+            place = product.places[here.number]
+            if not isinstance(place.progress, tuple):
+                return
+            for row in self._table.rows:
+                for way in product.step(here.number, row.index) or () if product.follows(place, row.index) else ():
+                    changed = product.places[way.to].progress != place.progress
+                    yield _Leading(_Led(way.to, product.taken[way.index].way.index if changed else here.by), way)
 
-        search: BreadthFirst[int, Way] = BreadthFirst([0], following)
-        asked: set[tuple[int, int]] = set()
-        for way in search:
+        search: BreadthFirst[_Led, _Leading] = BreadthFirst([_Led(0)], following)
+        asked: set[tuple[_Led, int]] = set()
+        for leading in search:
             if len(search.depth) > AIMS:
                 return
-            step, progress = product.taken[way.index], product.places[search.node].progress
+            step, progress = product.taken[leading.way.index], product.places[search.node.number].progress
             which = (search.node, step.way.index)
             if isinstance(progress, tuple) and which not in asked and product.memory.asks(progress, step):
                 asked.add(which)
-                steps = tuple(product.taken[each.index].taken for each in search.path(way))
+                steps = tuple(product.taken[each.way.index].taken for each in search.path(leading))
                 yield Run(initial=self._table.states[self._table.initial], steps=steps)

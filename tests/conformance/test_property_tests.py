@@ -60,9 +60,9 @@ CAUGHT = [
 def test_what_a_property_catches_in_the_model_it_catches_in_an_implementation(
     name: str, stated: Property, mutant: Mutant
 ) -> None:
-    """With a test that ends where it is broken, and says by what."""
+    """By its aims alone, with a test that ends where it is broken, and says by what."""
     machine = specification(name).machine
-    result = run_property_test(machine, stated, lambda: Simulated(mutant.machine), examples=20)
+    result = run_property_test(machine, stated, lambda: Simulated(mutant.machine), examples=0)
 
     if isinstance(stated.claim, Reachable):
         assert result.unmet
