@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli import completion
-from fsm.cli.options import layout, output_option, profile_option, progress
+from fsm.cli.options import layout, model_option, output_option, profile_option, progress
 from fsm.cli.output import put
 from fsm.errors import InputError, is_file, refused
 from fsm.judgement import Judged, judge
@@ -42,15 +41,7 @@ FORMATS: Final[Mapping[str, str]] = {
     type=click.Path(readable=False),
     help="Compare with what this recording covers; may be repeated, all of them are the second set.",
 )
-@click.option(
-    "--model",
-    "-m",
-    "models",
-    multiple=True,
-    metavar="NAME|FILE",
-    shell_complete=completion.models_and_systems,
-    help="Cover this model; may be repeated. By default the kind of each recording decides.",
-)
+@model_option("Cover this model; may be repeated. By default the kind of each recording decides.")
 @profile_option("Cover the models as this profile has them, such as containerd-1.6.")
 @click.option(
     "--format",

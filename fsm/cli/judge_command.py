@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli import completion
-from fsm.cli.options import layout, profile_option, progress, property_option
+from fsm.cli.options import layout, model_option, profile_option, progress, property_option
 from fsm.errors import InputError, is_file
 from fsm.judgement import judge
 from fsm.machine import LEVELS
@@ -42,15 +41,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     type=click.Path(readable=False),
     help="The CRI calls, or the containerd log, of the run in which a plugin received the NRI events in TRACE.",
 )
-@click.option(
-    "--model",
-    "-m",
-    "models",
-    multiple=True,
-    metavar="NAME|FILE",
-    shell_complete=completion.models_and_systems,
-    help="Judge by this model; may be repeated. By default the kind of recording decides.",
-)
+@model_option("Judge by this model; may be repeated. By default the kind of recording decides.")
 @profile_option(
     "Tolerate the declared deviations of a real version, such as containerd-1.6 or containerd-1.6.20, and report them."
 )

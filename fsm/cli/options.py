@@ -64,6 +64,14 @@ def _combined(_context: click.Context, _option: click.Parameter, names: tuple[st
     return "+".join(dict.fromkeys(names)) or None
 
 
+def model_option(about: str) -> Callable[[FC], FC]:
+    """The option ``--model``, which may be repeated, as ``models``, with the help *about* it."""
+    complete = completion.models_and_systems
+    return click.option(
+        *("--model", "-m", "models"), multiple=True, metavar="NAME|FILE", shell_complete=complete, help=about
+    )
+
+
 def property_option(about: str) -> Callable[[FC], FC]:
     """The option ``--property``, which may be repeated, with the help *about* it."""
     return name_option("property", "P", about, completion.properties, to="only", several=True)
