@@ -28,26 +28,7 @@ REQUEST: Final = 2.0
 """Seconds in which a plugin answers, unless the runtime says otherwise."""
 
 NUMBERS: Final[Mapping[str, int]] = {
-    name: number
-    for number, name in enumerate(
-        (
-            "RunPodSandbox",
-            "StopPodSandbox",
-            "RemovePodSandbox",
-            "CreateContainer",
-            "PostCreateContainer",
-            "StartContainer",
-            "PostStartContainer",
-            "UpdateContainer",
-            "PostUpdateContainer",
-            "StopContainer",
-            "RemoveContainer",
-            "UpdatePodSandbox",
-            "PostUpdatePodSandbox",
-            "ValidateContainerAdjustment",
-        ),
-        1,
-    )
+    name: number for number, name in enumerate((*EVENTS, "ValidateContainerAdjustment"), 1)
 }
 """The number of each event, by the name of its RPC."""
 BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.items()}
