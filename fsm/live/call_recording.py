@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Final, Self
 import msgspec
 from google.protobuf.message import Message
 
+from fsm.live.cri_client import CallAnswer
 from fsm.live.cri_pb2 import ContainerState, PodSandboxState
 
 _ENCODER: Final = msgspec.json.Encoder()
@@ -101,6 +102,18 @@ class CallRecording:
     ) -> None:
         """Write one call, as :func:`lines` has it."""
         self.write(lines(op, request, response, start=start, end=end, code=code, detail=detail))
+
+    def take(self, answer: CallAnswer) -> None:
+        """Write the call that came to *answer*."""
+        self.add(
+            answer.op,
+            answer.request,
+            answer.message,
+            start=answer.start,
+            end=answer.end,
+            code=answer.code,
+            detail=answer.detail,
+        )
 
     def write(self, found: Iterable[Mapping[str, int | str]]) -> None:
         """Write the lines of one call."""

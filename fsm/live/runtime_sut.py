@@ -72,7 +72,7 @@ def confirmed(
     counts = [(each, 0) for each in failures if each.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:
         for number in range(_REPETITIONS):
-            sut = make(partial(_add, recording) if recording is not None and not number else None)
+            sut = make(recording.take if recording is not None and not number else None)
             try:
                 counts = [(each, count + _fails(judge, sut, each)) for each, count in counts]
             finally:
@@ -90,18 +90,6 @@ def _fails(judge: Oracle, sut: SUT, failure: Failure) -> bool:
     except FailedError as failed:
         return failed.failure.kind == failure.kind
     return False
-
-
-def _add(recording: CallRecording, answer: CallAnswer) -> None:
-    recording.add(
-        answer.op,
-        answer.request,
-        answer.message,
-        start=answer.start,
-        end=answer.end,
-        code=answer.code,
-        detail=answer.detail,
-    )
 
 
 def _restarted(session: RuntimeSession, command: str) -> None:

@@ -295,9 +295,7 @@ def test_a_recording_of_the_proxy_is_judged_as_that_of_the_client(tmp_path: Path
             client.call("ListContainers")
         calls = proxy.until(len(answers))
         for each in answers:
-            recording.add(
-                each.op, each.request, each.message, start=each.start, end=each.end, code=each.code, detail=each.detail
-            )
+            recording.take(each)
         with CallRecording(ours) as own:
             for passed in calls:
                 own.write(recorded(passed))

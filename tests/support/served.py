@@ -83,15 +83,7 @@ class ServedClient:
 
     def _seen(self, answer: CallAnswer) -> None:
         if self.recording:
-            self.recording.add(
-                answer.op,
-                answer.request,
-                answer.message,
-                start=answer.start,
-                end=answer.end,
-                code=answer.code,
-                detail=answer.detail,
-            )
+            self.recording.take(answer)
 
     def call(self, op: str, *, give_up: float | None = None, **fields: Any) -> CallAnswer:  # noqa: ANN401  (of any message)
         """What a call comes to whose caller gives up after so many seconds."""
