@@ -7,15 +7,12 @@ the caller gives up.
 
 import errno
 import os
-import secrets
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from itertools import cycle
 from pathlib import Path
 from shutil import rmtree
-from typing import Final
-
-from google.protobuf.message import Message
+from typing import ClassVar, Final
 
 from fsm.live.cri_client import CallAnswer
 from fsm.live.cri_pb2 import (
@@ -40,10 +37,10 @@ from fsm.live.cri_pb2 import (
     StopContainerRequest,
     UpdateContainerResourcesRequest,
 )
-from fsm.live.runtime_session import HOST, RuntimeSession, away, state_name, wait
+from fsm.live.entity_sut import PATIENCE, EntitySUT
+from fsm.live.runtime_session import HOST, RuntimeSession, away, wait
 from fsm.machine import Machine
-from fsm.sut import BrokenError, UnsupportedError
-from fsm.trace import ABSENT
+from fsm.sut import UnsupportedError
 
 _INSIDE: Final = "/fsm"
 """Where the container has the shared folder."""
@@ -51,9 +48,6 @@ _INSIDE: Final = "/fsm"
 _PIPE: Final = "end"
 
 _PROCESS: Final = f"read code < {_INSIDE}/{_PIPE}; exit $code"
-
-_PATIENCE: Final = 20.0
-"""Seconds in which an exit is to be shown: containerd may take ten."""
 
 _OPENING: Final = 5.0
 """Seconds that a process may take to open its pipe after it was started."""
@@ -90,23 +84,27 @@ _CERTAIN: Final[Mapping[tuple[str, str], str]] = {
     ("ReopenContainerLog", "reopened"): "",
     ("ReopenContainerLog", "failed"): "",
 }
-"""Outcomes that can be promised, by call and by their names in the shipped models; with the only runtime, if not of all.
-
-What else a call may come to, such as a removal that fails, a client cannot arrange.
-"""
+"""What else a call may come to, such as a removal that fails, a client cannot arrange."""
 
 
-class RuntimeContainerSUT:
-    """A container of *machine* in a pod of its own, in the runtime of *session*, which it closes.
+class RuntimeContainerSUT(EntitySUT):
+    """A container in a pod of its own."""
 
-    *restart* restarts the runtime, where that is possible.
-    """
+    states: ClassVar = ContainerState
+    certain: ClassVar = _CERTAIN
 
     def __init__(self, machine: Machine, session: RuntimeSession, restart: Callable[[], None] | None = None) -> None:
-        self._rpc = {name: event.rpc for name, event in machine.events.items()}
-        self._session = session
-        self._restart = restart
-        self._calls: Mapping[str, Callable[[], CallAnswer]] = {
+        self._codes = cycle(_CODES)
+        self._name = ""
+        try:
+            self._pod, self._pod_id = session.ready()
+        except BaseException:
+            session.close()
+            raise
+        super().__init__(machine, session, restart)
+
+    def _of_client(self) -> Mapping[str, Callable[[], CallAnswer]]:
+        return {
             "CreateContainer": self._create,
             "StartContainer": self._start,
             "StopContainer": self._stop,
@@ -120,62 +118,17 @@ class RuntimeContainerSUT:
             "ContainerStats": self._stats,
             "CheckpointContainer": self._checkpoint,
         }
-        self._wanted: set[str] = set()
-        self._fields: dict[str, int | str] = {}
-        self._codes = cycle(_CODES)
-        self._made: list[str] = []
-        try:
-            self._pod, self._pod_id = session.ready()
-        except BaseException:
-            session.close()
-            raise
-        self._begin()
-
-    def close(self) -> None:
-        self._session.close()
-
-    def reset(self) -> None:
-        for each in self._made:
-            if not wait(lambda each=each: self._removed(each).reply in {"ok", "NOT_FOUND"}, _PATIENCE):  # type: ignore[misc]
-                raise BrokenError(f"RemoveContainer does not succeed for {each}")
-        rmtree(self._folder, ignore_errors=True)
-        self._begin()
 
     def _begin(self) -> None:
-        """Begin with an id that was never given."""
-        self._made.clear()
-        self._id = secrets.token_hex(32)
+        super()._begin()
+        if self._name:
+            rmtree(self._folder, ignore_errors=True)
         self._name = self._session.name()
-        self._wanted.clear()
 
-    def arrange(self, event: str, outcome: str) -> bool:
-        self._wanted.add(outcome)
-        only = _CERTAIN.get((self._rpc[event], outcome))
-        return only is not None and only in {"", self._session.runtime}
-
-    def do(self, event: str) -> str:
-        try:
-            if (call := self._calls.get(self._rpc[event])) is not None:
-                return self._session.answered(call()).reply
-            if event == "exit":
-                self._exit()
-            elif event == "restart" and self._restart is not None:
-                self._restart()
-            elif event == "restart":
-                raise UnsupportedError("--restart-command says how")
-            else:
-                raise UnsupportedError("no client of CRI can make it happen")
-            return ""
-        finally:
-            self._wanted.clear()
-
-    def shows(self) -> str:
-        answer = self._session.answered(self._status())
-        self._fields = {}
-        if answer.code != "OK":
-            return ABSENT if answer.code == "NOT_FOUND" else ""
-        status = answer.message.status
-        self._fields = {
+    def fields(self) -> Mapping[str, int | str]:
+        if (status := self._seen) is None:
+            return {}
+        return {
             "created": status.created_at,
             "started": status.started_at,
             "finished": status.finished_at,
@@ -183,10 +136,6 @@ class RuntimeContainerSUT:
             "reason": status.reason,
             "message": status.message,
         }
-        return state_name(ContainerState, status.state)
-
-    def fields(self) -> Mapping[str, int | str]:
-        return self._fields
 
     @property
     def _folder(self) -> Path:
@@ -208,11 +157,8 @@ class RuntimeContainerSUT:
             linux=LinuxContainerConfig(security_context=LinuxContainerSecurityContext(namespace_options=HOST)),
         )
         request = CreateContainerRequest(pod_sandbox_id=self._pod_id, config=config, sandbox_config=self._pod)
-        answer = self._session.client.call("CreateContainer", request)
-        if answer.code == "OK":
-            self._id = answer.message.container_id
-            self._made.append(self._id)
-        return answer
+        answer = self._called("CreateContainer", request)
+        return self._new(answer, answer.message.container_id if answer.message else "")
 
     def _start(self) -> CallAnswer:
         fails = not self._wanted.isdisjoint({"failed", "discarded"})
@@ -237,7 +183,7 @@ class RuntimeContainerSUT:
 
     def _exec_sync(self) -> CallAnswer:
         command = "/no/such/command" if "failed" in self._wanted else "true"
-        request = ExecSyncRequest(container_id=self._id, cmd=[command], timeout=int(_PATIENCE))
+        request = ExecSyncRequest(container_id=self._id, cmd=[command], timeout=int(PATIENCE))
         return self._called("ExecSync", request)
 
     def _attach(self) -> CallAnswer:
@@ -262,20 +208,15 @@ class RuntimeContainerSUT:
         location = str(self._session.folder / f"{self._name}.tar")
         return self._called("CheckpointContainer", CheckpointContainerRequest(container_id=self._id, location=location))
 
-    def _called(self, op: str, request: Message) -> CallAnswer:
-        return self._session.client.call(op, request)
-
     def _runs(self) -> bool:
-        answer = self._session.answered(self._status())
-        return answer.code == "OK" and answer.message.status.state == ContainerState.CONTAINER_RUNNING
+        return self._is(ContainerState.CONTAINER_RUNNING)
 
     def _exit(self) -> None:
-        """Let the process end, and wait until the runtime shows that."""
         if not self._runs():
             raise UnsupportedError("no process runs that could end")
         if not wait(self._told, _OPENING):
             raise UnsupportedError("its process does not read from the folder that it shares with the test")
-        wait(lambda: not self._runs(), _PATIENCE)
+        wait(lambda: not self._runs(), PATIENCE)
 
     def _told(self) -> bool:
         """Whether the process was told to end; it may not listen yet."""

@@ -5,14 +5,11 @@ It ends by itself when its own process is killed, the number of which the runtim
 
 import json
 import os
-import secrets
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
-
-from google.protobuf.message import Message
+from typing import Any, ClassVar, Final
 
 from fsm.live.cri_client import CallAnswer
 from fsm.live.cri_pb2 import (
@@ -30,38 +27,29 @@ from fsm.live.cri_pb2 import (
     StopPodSandboxRequest,
     UpdatePodSandboxResourcesRequest,
 )
-from fsm.live.runtime_session import HOST, RuntimeSession, state_name, wait
-from fsm.machine import Machine
-from fsm.sut import BrokenError, UnsupportedError
-from fsm.trace import ABSENT
-
-_PATIENCE: Final = 20.0
-"""Seconds in which an exit is to be shown: containerd may take ten."""
+from fsm.live.entity_sut import PATIENCE, EntitySUT
+from fsm.live.runtime_session import HOST, wait
+from fsm.sut import UnsupportedError
 
 _NO_HANDLER: Final = "container-fsm-no-such-handler"
 
 _CPU_SHARES: Final = 512
 
-_CERTAIN: Final = frozenset(
-    {
-        ("RunPodSandbox", "ready"),
-        ("RunPodSandbox", "undone"),
-        ("StopPodSandbox", "stopped"),
-        ("RemovePodSandbox", "removed"),
-        ("PodSandboxStatus", "read"),
+
+class RuntimePodSUT(EntitySUT):
+    """A pod on the network of the host."""
+
+    states: ClassVar = PodSandboxState
+    certain: ClassVar = {
+        ("RunPodSandbox", "ready"): "",
+        ("RunPodSandbox", "undone"): "",
+        ("StopPodSandbox", "stopped"): "",
+        ("RemovePodSandbox", "removed"): "",
+        ("PodSandboxStatus", "read"): "",
     }
-)
-"""Outcomes that can be promised, by call and by their names in the shipped models."""
 
-
-class RuntimePodSUT:
-    """A pod of *machine* in the runtime of *session*, which it closes; *restart* restarts the runtime, where that is possible."""
-
-    def __init__(self, machine: Machine, session: RuntimeSession, restart: Callable[[], None] | None = None) -> None:
-        self._rpc = {name: event.rpc for name, event in machine.events.items()}
-        self._session = session
-        self._restart = restart
-        self._calls: Mapping[str, Callable[[], CallAnswer]] = {
+    def _of_client(self) -> Mapping[str, Callable[[], CallAnswer]]:
+        return {
             "RunPodSandbox": self._run,
             "StopPodSandbox": lambda: self._called("StopPodSandbox", StopPodSandboxRequest(pod_sandbox_id=self._id)),
             "RemovePodSandbox": lambda: self._removed(self._id),
@@ -72,61 +60,14 @@ class RuntimePodSUT:
             ),
             "UpdatePodSandboxResources": self._update,
         }
-        self._wanted: set[str] = set()
-        self._made: list[str] = []
-        self._begin()
-
-    def close(self) -> None:
-        self._session.close()
-
-    def reset(self) -> None:
-        for each in self._made:
-            if not wait(lambda each=each: self._removed(each).reply in {"ok", "NOT_FOUND"}, _PATIENCE):  # type: ignore[misc]
-                raise BrokenError(f"RemovePodSandbox does not succeed for {each}")
-        self._begin()
 
     def _begin(self) -> None:
-        """Begin with an id that was never given."""
-        self._made.clear()
-        self._id = secrets.token_hex(32)
+        super()._begin()
         self._pod = self._session.pod()
-        self._wanted.clear()
-
-    def arrange(self, event: str, outcome: str) -> bool:
-        self._wanted.add(outcome)
-        return (self._rpc[event], outcome) in _CERTAIN
-
-    def do(self, event: str) -> str:
-        try:
-            if (call := self._calls.get(self._rpc[event])) is not None:
-                return self._session.answered(call()).reply
-            if event == "exit":
-                self._exit()
-            elif event == "restart" and self._restart is not None:
-                self._restart()
-            elif event == "restart":
-                raise UnsupportedError("--restart-command says how")
-            else:
-                raise UnsupportedError("no client of CRI can make it happen")
-            return ""
-        finally:
-            self._wanted.clear()
-
-    def shows(self) -> str:
-        answer = self._session.answered(self._status())
-        if answer.code != "OK":
-            return ABSENT if answer.code == "NOT_FOUND" else ""
-        return state_name(PodSandboxState, answer.message.status.state)
-
-    def _called(self, op: str, request: Message) -> CallAnswer:
-        return self._session.client.call(op, request)
 
     def _run(self) -> CallAnswer:
         answer = self._session.run(self._pod, handler=_NO_HANDLER if "undone" in self._wanted else "")
-        if answer.code == "OK":
-            self._id = answer.message.pod_sandbox_id
-            self._made.append(self._id)
-        return answer
+        return self._new(answer, answer.message.pod_sandbox_id if answer.message else "")
 
     def _removed(self, identity: str) -> CallAnswer:
         return self._called("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=identity))
@@ -151,8 +92,7 @@ class RuntimePodSUT:
         return self._called("UpdatePodSandboxResources", request)
 
     def _ready(self) -> bool:
-        answer = self._session.answered(self._status())
-        return answer.code == "OK" and answer.message.status.state == PodSandboxState.SANDBOX_READY
+        return self._is(PodSandboxState.SANDBOX_READY)
 
     def _exit(self) -> None:
         """Kill the pod's own process, and wait until the runtime shows that."""
@@ -163,7 +103,7 @@ class RuntimePodSUT:
             raise UnsupportedError("the runtime does not tell the number of its process")
         if not _killed(process, self._id):
             raise UnsupportedError("the process that the runtime names is not seen from here, or is not to be killed")
-        wait(lambda: not self._ready(), _PATIENCE)
+        wait(lambda: not self._ready(), PATIENCE)
 
 
 def _process(info: Mapping[str, str]) -> int | None:
