@@ -14,8 +14,10 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
+from types import ModuleType
 from typing import BinaryIO, Final
 
 MOST: Final = 100
@@ -150,6 +152,17 @@ def nearest(word: str, known: Iterable[str], *, of: str) -> str:
     listed = f"{of}: {', '.join(names)}" if names else f"there are no {of}"
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'? {listed}" if close else listed
+
+
+def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
+    """The *module*, whose libraries come with an *extra*; raises :class:`InputError` about what it is *of* if one is missing."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "fsm":
+            raise
+        hint = f"install it with the extra '{extra}': pip install 'container-fsm[{extra}]'"
+        raise refused(of, "FSM601", f"needs {error.name}", hint) from error
 
 
 def stdin() -> BinaryIO:

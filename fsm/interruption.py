@@ -1,5 +1,7 @@
 """How a command ends before it has come to an end: interrupted, out of time, out of memory, by a mistake in fsm."""
 
+from __future__ import annotations
+
 import math
 import os
 import resource
@@ -11,7 +13,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Final, NoReturn, TextIO
+
+if TYPE_CHECKING:
+    from asyncio import Event
 
 INTERRUPTED: Final = 130
 INTERNAL_ERROR: Final = 70
@@ -36,7 +41,7 @@ class Interruption:
         self.came = False
         self.over = ""
         self._ends, self._most = 0.0, 0
-        self._end: Callable[[], None] | None = None
+        self._end: Callable[[], object] | None = None
 
     def expect(self) -> None:
         """Take the signals that end a command."""
@@ -65,13 +70,22 @@ class Interruption:
             resource.setrlimit(resource.RLIMIT_DATA, data)
 
     @contextmanager
-    def ends(self, end: Callable[[], None]) -> Iterator[None]:
+    def ends(self, end: Callable[[], object]) -> Iterator[None]:
         """A signal calls *end*, as the normal end of a command that has none of its own; a second one interrupts it."""
         self._end = end
         try:
             yield
         finally:
             self._end = None
+
+    @contextmanager
+    def sets(self) -> Iterator[Event]:
+        """Gives an event of the running loop that a signal sets, as :meth:`ends` has it."""
+        from asyncio import Event, get_running_loop  # noqa: PLC0415  (other commands need no loop)
+
+        over, loop = Event(), get_running_loop()
+        with self.ends(lambda: loop.call_soon_threadsafe(over.set)):
+            yield over
 
     def without_end(self) -> None:
         """Let what runs compute for as long as it does."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -18,8 +18,7 @@ from fsm.report import Report, json_report
 from fsm.report.text import text, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
+    from collections.abc import Callable
 
     from fsm.judgement import Judging
     from fsm.machine import Level
@@ -27,40 +26,8 @@ if TYPE_CHECKING:
     from fsm.trace import Observation
     from fsm.verdict import Violation
 
-_ENDS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BETWEEN: Final = 1_000
 """Batches after which it is looked for what need not be remembered."""
-
-
-@dataclass(slots=True)
-class Signals:
-    """What signals have asked for: an end, or a summary."""
-
-    over: bool = False
-    summary: bool = False
-    _before: dict[signal.Signals, Any] = field(default_factory=dict)
-
-    @contextmanager
-    def expected(self) -> Iterator[None]:
-        """Take them; the second that asks for an end has its usual effect."""
-        for each in (*_ENDS, signal.SIGUSR1):
-            if signal.getsignal(each) is not signal.SIG_IGN:  # as with nohup, or in the background
-                self._before[each] = signal.signal(each, self._came)
-        try:
-            yield
-        finally:
-            for each, before in self._before.items():
-                signal.signal(each, before)
-
-    def _came(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        if number == signal.SIGUSR1:
-            self.summary = True
-            return
-        self.over = True
-        for each in _ENDS:
-            if each in self._before:
-                signal.signal(each, self._before[each])
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,7 +78,7 @@ def follow(
 
     Lines are in order *settle* nanoseconds after the calls that they tell of began.
     """
-    signals = Signals()
+    asked: set[str] = set()
     absent = False
 
     def missing() -> None:
@@ -120,10 +87,12 @@ def follow(
             click.echo(f"{click.format_filename(name)}: no such file; waiting for it", err=True)
         absent = True
 
-    with signals.expected():
+    with ExitStack() as stack:
+        stack.enter_context(INTERRUPTION.ends(lambda: asked.add("end")))
+        stack.callback(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, lambda *_: asked.add("summary")))
         if click.get_current_context().find_root().params.get("seconds") is None:
             INTERRUPTION.without_end()
-        source = Followed(name=name, over=lambda: signals.over, missing=missing)
+        source = Followed(name=name, over=lambda: "end" in asked, missing=missing)
         recording = open_recording(name, restarts=restarts, source=source, settle=settle)
         judging = begin(
             recording,
@@ -141,7 +110,7 @@ def follow(
             absent = absent and not batch.observations
             if number % _BETWEEN == 0:
                 judging.shed()
-            if signals.summary:
-                signals.summary = False
+            if "summary" in asked:
+                asked.discard("summary")
                 printed.summary(judging, over=False)
         return printed.summary(judging, over=True)

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from contextlib import ExitStack, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -16,7 +15,7 @@ import click
 import msgspec
 
 from fsm.cli.options import profile_option
-from fsm.errors import WRONG_INPUT, refused, visible
+from fsm.errors import WRONG_INPUT, of_extra, refused, visible
 from fsm.interruption import INTERRUPTION
 from fsm.report import ExitCode, words
 
@@ -129,14 +128,9 @@ def command(
 
 
 async def _until_ended(proxy: Proxy, *, grace: float, duration: float | None) -> None:
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    if duration is not None:
-        loop.call_later(duration, stop.set)
-
-    def end() -> None:
-        loop.call_soon_threadsafe(stop.set)
-
-    with INTERRUPTION.ends(end):
+    with INTERRUPTION.sets() as stop:
+        if duration is not None:
+            asyncio.get_running_loop().call_later(duration, stop.set)
         await proxy.run(stop, grace=grace)
 
 
@@ -246,8 +240,4 @@ def _say(what: str) -> None:
 
 
 def _live(name: str) -> ModuleType:
-    try:
-        return import_module(f"fsm.live.{name}")
-    except ModuleNotFoundError as error:
-        what = f"fsm proxy needs {error.name}: pip install 'container-fsm[live]'"
-        raise click.ClickException(what) from error
+    return of_extra(f"fsm.live.{name}", "fsm proxy")

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from fsm.errors import visible
+from fsm.errors import of_extra, visible
 from fsm.interruption import INTERRUPTION
 from fsm.live import sockets
 from fsm.report import words
 
 if TYPE_CHECKING:
-    from fsm.live.nri_recorder import LineWriter, NriRecorder
+    from collections.abc import Callable
+    from types import ModuleType
 
-LIBRARY = "needs {}: pip install 'container-fsm[live]'"
+    from fsm.live.nri_recorder import LineWriter, NriRecorder
 
 
 @click.command(
@@ -48,10 +48,7 @@ def command(address: str, output: Path | None) -> int:
     fsm record --nri unix:///var/run/nri/nri.sock -o events.jsonl
     fsm judge events.jsonl
     """
-    try:
-        recorders: Any = import_module("fsm.live.nri_recorder")
-    except ModuleNotFoundError as error:
-        raise click.ClickException(f"fsm record {LIBRARY.format(error.name)}") from error
+    recorders = of_extra("fsm.live.nri_recorder", "fsm record")
     sockets.path(address)
     file = _opened(output, recorders.opened)
     writer = recorders.LineWriter(file)
@@ -64,14 +61,13 @@ def command(address: str, output: Path | None) -> int:
     return 0
 
 
-def _opened(output: Path | None, opened: Any) -> BinaryIO:  # noqa: ANN401  (a function of a module that may be missing)
+def _opened(output: Path | None, opened: Callable[[Path], BinaryIO]) -> BinaryIO:
     if output is None:
         return sys.stdout.buffer
     try:
-        file: BinaryIO = opened(output)
+        return opened(output)
     except OSError as error:
         raise click.FileError(str(output), (error.strerror or str(error)).lower()) from error
-    return file
 
 
 def _close(writer: LineWriter, file: BinaryIO, *, own: bool) -> None:
@@ -83,14 +79,8 @@ def _close(writer: LineWriter, file: BinaryIO, *, own: bool) -> None:
             file.close()
 
 
-async def _recorded(recorders: Any, address: str, writer: LineWriter) -> NriRecorder:  # noqa: ANN401  (as above)
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def end() -> None:
-        loop.call_soon_threadsafe(ended.set)
-
-    with INTERRUPTION.ends(end):
+async def _recorded(recorders: ModuleType, address: str, writer: LineWriter) -> NriRecorder:
+    with INTERRUPTION.sets() as ended:
         try:
             found: NriRecorder = await recorders.record(address, writer, ended=ended, told=_tell)
         except recorders.NriError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from fsm.cli.options import of_one, profile_option
-from fsm.errors import refused
+from fsm.errors import of_extra
 from fsm.interruption import INTERRUPTION
 from fsm.library import load
 from fsm.scratch import ScratchFolder
@@ -43,23 +43,14 @@ def command(address: str, nri: str | None, profile: str | None, processes: bool)
     """
     profiles = [each for each in (profile or "").split("+") if each]
     of_one(profiles, [load(each).profiles for each in MACHINES])
-    try:
-        from fsm.live.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
-        from fsm.live.nri_relays import NodePlugins, with_plugins  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"grpc", "google"}:
-            raise
-        raise refused("fsm serve", "FSM601", f"needs {error.name}", "pip install 'container-fsm[live]'") from error
+    of_extra("fsm.live.cri_server", "fsm serve")
+    from fsm.live.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
+    from fsm.live.nri_relays import NodePlugins, with_plugins  # noqa: PLC0415
     from fsm.reference.node.node_service import ServedNode, applicable  # noqa: PLC0415  (--help need not wait for it)
 
     async def serve() -> None:
-        loop, over = asyncio.get_running_loop(), asyncio.Event()
-
-        def end() -> None:
-            loop.call_soon_threadsafe(over.set)
-
         with (
-            INTERRUPTION.ends(end),
+            INTERRUPTION.sets() as over,
             ScratchFolder(MEMORY if access(MEMORY, W_OK) else None) as folder,
         ):
             plugins = NodePlugins(older=bool(applicable(profile or "", "nri-container"))) if nri else None

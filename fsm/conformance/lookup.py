@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from fsm.conformance.simulated import Simulated
-from fsm.errors import InputError, Problem, nearest
+from fsm.errors import InputError, Problem, nearest, of_extra
 from fsm.library import is_system, load, load_system
 from fsm.machine import Machine
 from fsm.machine.versions import meant, within
@@ -90,10 +90,11 @@ def find(
             limits = {} if timeout is None else {"timeout": timeout}
             factory = partial(child, rest, **limits)
         case "cri" if rest:
-            make = _live("fsm.live.runtime_sut", "factory", name)
-            factory = make(rest, machine, runtime or RuntimeOptions(), timeout=timeout)
+            factory = of_extra("fsm.live.runtime_sut", name).factory(
+                rest, machine, runtime or RuntimeOptions(), timeout=timeout
+            )
         case "nri-plugin" if rest.strip():
-            factory = partial(_live("fsm.live.plugin_test", "PluginSUT", name), machine, rest, timeout)
+            factory = partial(of_extra("fsm.live.plugin_test", name).PluginSUT, machine, rest, timeout)
         case "model" if rest:
             factory = partial(Simulated, _model(rest, profile))
         case _:
@@ -146,21 +147,7 @@ def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
         hint = f"there is one of {', '.join(REFERENCES)}; or use {', '.join(KINDS[1:-1])} or {KINDS[-1]}"
         raise _wrong("reference", f"there is no reference implementation of {machine.name}", hint)
     module, kind = REFERENCES[machine.name]
-    try:
-        return partial(getattr(import_module(module), kind), profile)
-    except ModuleNotFoundError as error:
-        hint = "install it with the extra 'service': pip install 'container-fsm[service]'"
-        raise _wrong("reference", f"needs {error.name}", hint) from error
-
-
-def _live(module: str, attribute: str, name: str) -> Callable[..., Any]:
-    """What makes a SUT behind a socket, which needs more libraries."""
-    try:
-        found: Callable[..., Any] = getattr(import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        hint = "install it with the extra 'live': pip install 'container-fsm[live]'"
-        raise _wrong(name, f"needs {error.name}", hint) from error
-    return found
+    return partial(getattr(of_extra(module, "reference", extra="service"), kind), profile)
 
 
 def _python(name: str, rest: str) -> Callable[[], SUT]:

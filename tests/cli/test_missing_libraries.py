@@ -1,0 +1,30 @@
+"""Without the libraries of an extra, what needs them is refused with the extra's name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+WITHOUT = "import sys; sys.modules[{!r}] = None; from fsm.__main__ import main; main()"
+"""Python that runs the command where a library is not installed."""
+
+
+@pytest.mark.parametrize(
+    ("library", "arguments"),
+    [
+        ("google.protobuf", ["record", "--nri", "unix:nri.sock"]),
+        ("hpack", ["proxy", "--listen", "unix:a.sock", "--to", "unix:b.sock"]),
+        ("grpc", ["serve", "--cri", "unix:fsm.sock"]),
+        ("grpc", ["test", "cri-pod", "--against", "cri:unix:fsm.sock"]),
+    ],
+)
+def test_a_library_is_missing(library: str, arguments: list[str]) -> None:
+    """Exit code 2, what is missing, and how to install it."""
+    command = [sys.executable, "-c", WITHOUT.format(library), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert f"needs {library} [FSM601]" in done.stderr
+    assert "pip install 'container-fsm[live]'" in done.stderr
