@@ -7,11 +7,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from fsm.errors import refused
 from fsm.live import nri_pb2 as nri
+from fsm.live.listening import unusable
 from fsm.live.nri_link import PluginChanges, RelayedEvent
 from fsm.live.nri_runtime import NriRuntime, PluginRefusedError
-from fsm.live.sockets import CODE, path
+from fsm.live.sockets import path
 from fsm.reference.driven import CallError
 from fsm.reference.node.node_containers import NodeContainer
 from fsm.reference.node.node_service import ServedNode
@@ -145,8 +145,7 @@ async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> 
     try:
         server = await plugins.runtime.listen(at)
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise refused(address, CODE, f"cannot be made: {why}", "name another path") from error
+        raise unusable(address, error) from error
     try:
         yield
     finally:

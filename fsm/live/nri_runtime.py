@@ -7,19 +7,16 @@ plugin's answers are returned as they are: they are not merged, and conflicts be
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 import re
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Protocol
 
 from google.protobuf.message import Message
 
 from fsm.live import nri_pb2 as nri
+from fsm.live.listening import bound
 from fsm.live.nri_link import (
     ANSWERED,
     NUMBERS,
@@ -326,28 +323,6 @@ class NriRuntime:
         for task in tuple(self._serving):
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
-
-
-def bound(path: str) -> socket.socket:
-    """A socket at *path* that only this user may use; one that nobody listens at any more is replaced."""
-    if Path(path).is_socket():
-        with socket.socket(socket.AF_UNIX) as there:
-            try:
-                there.connect(path)
-            except ConnectionRefusedError:
-                Path(path).unlink()
-            else:
-                raise OSError(errno.EADDRINUSE, "another process listens there", path)
-    made = socket.socket(socket.AF_UNIX)
-    before = os.umask(0o177)
-    try:
-        made.bind(path)
-    except OSError:
-        made.close()
-        raise
-    finally:
-        os.umask(before)
-    return made
 
 
 def batches(pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]) -> Iterator[nri.SynchronizeRequest]:

@@ -19,8 +19,9 @@ from typing import Final, TypeVar
 
 from fsm.conformance.exec.transport import EndedError, Process, TalkError
 from fsm.live import sockets
+from fsm.live.listening import bound
 from fsm.live.nri_link import REGISTRATION, RelayedEvent
-from fsm.live.nri_runtime import NriRuntime, PluginRefusedError, bound
+from fsm.live.nri_runtime import NriRuntime, PluginRefusedError
 from fsm.live.plugin_inventory import Inventory
 from fsm.sut import BrokenError
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsm.live import nri_pb2 as nri
+from fsm.live.listening import bound
 from fsm.live.nri_link import NUMBERS, POD_EVENTS, NriError, NriLink, PluginChanges, RelayedEvent
 from fsm.live.nri_plugin import NriPlugin, RefusedError
-from fsm.live.nri_runtime import NriRuntime, PluginLost, PluginRefusedError, batches, bound
+from fsm.live.nri_runtime import NriRuntime, PluginLost, PluginRefusedError, batches
 from fsm.live.ttrpc import RpcError
 from fsm.recordings.nri_events import EVENTS
 

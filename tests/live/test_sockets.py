@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fsm.errors import InputError
+from fsm.live.listening import bound
 from fsm.live.sockets import path, reached, target
 
 
@@ -91,3 +92,21 @@ def test_a_socket_of_others_is_not_reached(listening: Path) -> None:
             reached(str(listening))
     finally:
         os.seteuid(before)
+
+
+def test_a_socket_with_a_full_queue_is_in_use(tmp_path: Path) -> None:
+    """A look at it must not wait, nor remove it."""
+    path = str(tmp_path / "it.sock")
+    with bound(path) as busy, socket.socket(socket.AF_UNIX) as waits:
+        busy.listen(0)
+        waits.connect(path)
+        with pytest.raises(OSError, match="another process listens there"):
+            bound(path)
+    bound(path).close()
+
+
+def test_what_is_no_socket_stays(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError, match="is no socket"):
+        bound(str(tmp_path / "file"))
+    assert (tmp_path / "file").is_file()
