@@ -4,28 +4,10 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
 
+from fsm.language.grpc_codes import ErrorCode
 from fsm.language.machine_file import Form
 
 Do: TypeAlias = Literal["delay", "lose-reply", "fail", "cancel"]
-
-ErrorCode: TypeAlias = Literal[
-    "CANCELED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-]
 
 MethodPattern: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^(\*|[A-Z][A-Za-z0-9]*|/[A-Za-z0-9_.]+/[A-Za-z0-9]+)$")

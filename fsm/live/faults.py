@@ -11,13 +11,16 @@ import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from fsm.language.fault_file import WrittenFault
-from fsm.live.fault_rules import FaultRules
+from fsm.language.grpc_codes import CODES
 from fsm.live.http2 import CONTINUATION, DATA, HEADERS, RST_STREAM, Frame, Headers, HeaderWriter, credit, reset
-from fsm.live.passing_calls import CODES, PassingCalls
+from fsm.live.passing_calls import PassingCalls
+
+if TYPE_CHECKING:
+    from fsm.language.fault_file import WrittenFault
+    from fsm.live.fault_rules import FaultRules
 
 _UNDECIDED: Final = 16_384
 """Bytes of a request after which its end is not awaited any more: more than half of what may be sent unanswered."""

@@ -7,28 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
+from fsm.language.grpc_codes import CODES
 from fsm.live.http2 import CONTINUATION, DATA, GOAWAY, HEADERS, RST_STREAM, Frame, HeaderBlocks, Headers, Messages
-
-CODES: Final = (
-    "OK",
-    "CANCELED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
-)
-"""The codes of gRPC by their numbers."""
 
 _UNITS: Final = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
 _RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12: "PERMISSION_DENIED"}

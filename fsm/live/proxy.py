@@ -11,13 +11,16 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from fsm.live.call_lines import identity, of_lifecycle
-from fsm.live.fault_rules import FaultRules
 from fsm.live.faults import StreamFaults
 from fsm.live.passing_calls import PassedCall, PassingCalls
 from fsm.live.relay import Relay
+
+if TYPE_CHECKING:
+    from fsm.live.fault_rules import FaultRules
 
 GRACE: Final = 5.0
 """Seconds that calls in progress have at the end."""
@@ -89,7 +92,7 @@ class Proxy:
             PassingCalls(self._ended, of_lifecycle),
             unreadable=self._unreadable,
             gone=self._gone,
-            interference=self._faults if self._rules else None,
+            interference=partial(self._faults, self._rules) if self._rules else None,
         )
         if self._over:
             relay.abort()
@@ -100,10 +103,10 @@ class Proxy:
         task.add_done_callback(self._connecting.discard)
         return relay.client
 
-    def _faults(self, relay: Relay) -> StreamFaults:
+    def _faults(self, rules: FaultRules, relay: Relay) -> StreamFaults:
         return StreamFaults(
             calls=relay.calls,
-            rules=self._rules or FaultRules(),
+            rules=rules,
             loop=asyncio.get_running_loop(),
             to_client=relay.client.write,
             to_server=relay.server.write,
