@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import containerds
 import packages_of_debian
 import pytest
 from packages_of_debian import PackageError, sources
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DEB822 = """\
 # a comment
@@ -59,17 +64,44 @@ def test_what_is_lacking_is_said(lacking: str, why: str, monkeypatch: pytest.Mon
     assert bool(why) == bool(containerds.lacks())
 
 
-def test_another_version_than_the_one_that_is_meant_is_no_success(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: object
+@pytest.mark.parametrize(
+    ("where", "there", "taken"),
+    [
+        ("its own suite", ["2.2.0-1", "2.1.9+ds1-5"], "containerd=2.1.9+ds1-5"),
+        ("another", ["2.1.9~bpo13+1"], "containerd=2.1.9~bpo13+1"),
+        ("none", ["2.1.90+ds1-1", "2.2.0-1"], ""),
+    ],
+)
+def test_a_version_is_taken_from_whatever_suite_still_has_it(
+    where: str, there: list[str], taken: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A suite that moves on has another one some day."""
-    monkeypatch.setattr(packages_of_debian, "CACHE", tmp_path)
-    monkeypatch.setattr(packages_of_debian, "_TOOLS", {})
-    monkeypatch.setattr(packages_of_debian, "_unpack", lambda *_: None)
-    monkeypatch.setattr(packages_of_debian, "_run", lambda _: "containerd example/containerd 2.1.90 x")
+    """Where none has it, it is said which is wanted, which are there, and what to do."""
 
-    with pytest.raises(PackageError, match=r"forky has containerd 2\.1\.90, not 2\.1\.9"):
-        packages_of_debian.install("2.1.9")
+    def indexed(apt: Path, *suites: str) -> list[str]:
+        del apt
+        return there if where == "its own suite" or "sid" in suites else ["2.2.0-1"]
+
+    class Downloaded(Exception):  # noqa: N818  (it ends what is tested where packages would be unpacked)
+        pass
+
+    def run(command: list[str], cwd: object) -> str:
+        del cwd
+        raise Downloaded(command[-1])
+
+    monkeypatch.setattr(packages_of_debian, "CACHE", tmp_path)
+    monkeypatch.setattr(packages_of_debian, "VERSIONS", {"2.1.9": "forky"})
+    monkeypatch.setattr(packages_of_debian, "_indexed", indexed)
+    monkeypatch.setattr(packages_of_debian, "_run", run)
+
+    with pytest.raises((Downloaded, PackageError)) as caught:
+        packages_of_debian.install()
+
+    if taken:
+        assert (Downloaded, taken) == (caught.type, str(caught.value))
+    else:
+        assert "containerd 2.1.9 is wanted" in str(caught.value)
+        assert "forky, sid, trixie-backports have 2.1.90+ds1-1, 2.2.0-1." in str(caught.value)
+        assert "name in VERSIONS" in str(caught.value)
 
 
 def test_a_program_that_is_missing_is_named() -> None:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import grpc
-from packages_of_debian import CACHE, INSTALL, VERSIONS, PackageError, install, installed
+from packages_of_debian import CACHE, INSTALL, VERSIONS, PackageError, install, installed, told
 
 from fsm.conformance.exec import reaper
 from fsm.live.workload import NAMESPACE, PAUSE, archive, import_images
@@ -385,8 +385,8 @@ def main(arguments: list[str]) -> int:
     match arguments:
         case ["install"]:
             try:
-                for version in VERSIONS:
-                    sys.stdout.write(f"{version}: {install(version)}\n")
+                install()
+                sys.stdout.writelines(f"{version}: {told(version)}\n" for version in VERSIONS)
             except PackageError as error:
                 sys.stderr.write(f"{error}\n")
                 return 2

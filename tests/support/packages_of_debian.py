@@ -12,7 +12,10 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CACHE: Final = Path(__file__).resolve().parent.parent.parent / ".venv" / "containerd"
 
@@ -25,6 +28,9 @@ _TOOLS: Final = {"runc": "usr/sbin/runc", "busybox-static": "bin/busybox"}
 """What serves all versions, by its package in the oldest suite; the path of its program in there."""
 
 _CONTAINERD: Final = ("containerd", "containerd-shim-runc-v2", "ctr")
+
+_ELSEWHERE: Final = ("sid", "trixie-backports")
+"""Suites that may still have a version that its own has no more."""
 
 _SOURCES: Final = Path("/etc/apt")
 
@@ -39,26 +45,55 @@ def installed(version: str) -> bool:
     return all(each.is_file() for each in [*programs, *(CACHE / "bin" / Path(tool).name for tool in _TOOLS.values())])
 
 
-def install(version: str) -> str:
-    """Unpack *version* of containerd, and what serves all versions, where that is not done yet; tells which it is."""
-    oldest = next(iter(VERSIONS.values()))
-    for package, program in _TOOLS.items():
-        if not (CACHE / "bin" / Path(program).name).is_file():
-            with tempfile.TemporaryDirectory() as folder:
-                _unpack(package, oldest, Path(folder))
-                _keep(Path(folder, program), CACHE / "bin")
-    if not installed(version):
-        with tempfile.TemporaryDirectory() as folder:
-            _unpack("containerd", VERSIONS[version], Path(folder))
-            programs = Path(folder, "usr", "bin")
-            told = _run([str(programs / "containerd"), "--version"]).split()[2]
-            if not re.match(rf"v?{re.escape(version)}(?!\d)", told):
-                raise PackageError(
-                    f"{VERSIONS[version]} has containerd {told}, not {version}; change VERSIONS in {Path(__file__).name}"
-                )
-            for each in _CONTAINERD:
-                _keep(programs / each, CACHE / version / "bin")
+def told(version: str) -> str:
+    """What *version* says of itself."""
     return _run([str(CACHE / version / "bin" / "containerd"), "--version"]).strip()
+
+
+def install() -> None:
+    """Unpack what is not there yet: each version of containerd, and what serves all versions."""
+    oldest = next(iter(VERSIONS.values()))
+    tools = [each for each, program in _TOOLS.items() if not (CACHE / "bin" / Path(program).name).is_file()]
+    versions = [each for each in VERSIONS if not installed(each)]
+    if not tools and not versions:
+        return
+    with tempfile.TemporaryDirectory(prefix="container-fsm-apt-") as name:
+        apt = Path(name)
+        apt.chmod(0o755)  # apt downloads as a user of its own
+        there = _indexed(apt, *VERSIONS.values())
+        if not all(chosen(each, there) for each in versions):
+            there = _indexed(apt, *VERSIONS.values(), *_ELSEWHERE)
+        wanted = {f"{each}/{oldest}": Path() for each in tools}
+        for each in versions:
+            if not (exact := chosen(each, there)):
+                raise PackageError(_gone(each, there))
+            wanted[f"containerd={exact}"] = Path(each)
+        _run(["apt-get", *_options(apt), "-qq", "download", *wanted], cwd=apt)
+        for package, below in wanted.items():
+            kind, _, exact = re.sub(r"/.*", "=*", package).partition("=")
+            (packed,) = apt.glob(f"{kind}_{exact.replace(':', '%3a')}_*.deb")
+            unpacked = apt / packed.stem
+            _run(["dpkg", "-x", str(packed), str(unpacked)])
+            programs = [f"usr/bin/{each}" for each in _CONTAINERD] if kind == "containerd" else [_TOOLS[kind]]
+            for program in programs:
+                _keep(unpacked / program, CACHE / below / "bin")
+
+
+def chosen(version: str, there: Sequence[str]) -> str:
+    """Which of the versions of packages that are *there* is *version*, as Debian has packaged it; empty if none is.
+
+    >>> chosen("2.1.9", ["2.1.90-1", "2.1.9+ds1-5"]), chosen("2.1.9", ["2.1.10~ds1-1"])
+    ('2.1.9+ds1-5', '')
+    """
+    return next((each for each in there if re.match(rf"{re.escape(version)}(?![\d.])", each)), "")
+
+
+def _gone(version: str, there: Sequence[str]) -> str:
+    return f"""\
+containerd {version} is wanted, and Debian has it no more: {", ".join((*VERSIONS.values(), *_ELSEWHERE))} have {", ".join(there)}.
+What to do: in {Path(__file__).name}, name in VERSIONS the version that {VERSIONS[version]} has now, add to the profiles in models/ what
+is new in it, and write the page: python tests/support/conformance_matrix.py --write.  Or take the programs of {version}
+({", ".join(_CONTAINERD)}) from a machine that has them, into {CACHE / version / "bin"}."""
 
 
 def sources(text: str, own: str, suite: str) -> str:
@@ -80,31 +115,31 @@ def sources(text: str, own: str, suite: str) -> str:
     return "\n".join(re.sub(rf"(?<=\s){own}(?=\s)", suite, line) for line in lines)
 
 
-def _unpack(package: str, suite: str, folder: Path) -> None:
+def _indexed(apt: Path, *suites: str) -> list[str]:
+    """Get the indexes of *suites* into the folder *apt*; the versions of containerd that they have."""
     own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     files = [each for each in sorted(_SOURCES.rglob("*")) if each.suffix in {".list", ".sources"}]
-    texts: dict[str, list[str]] = {each.suffix: [] for each in files}
-    for each in files:
-        texts[each.suffix].append(sources(each.read_text(encoding="utf-8"), own, suite))
-    with tempfile.TemporaryDirectory(prefix="container-fsm-apt-") as apt:
-        Path(apt).chmod(0o755)  # apt downloads as a user of its own
-        options = [
-            "-oDir::Etc::SourceList=/dev/null",
-            f"-oDir::Etc::SourceParts={apt}/parts",
-            f"-oDir::State::Lists={apt}/lists",
-            f"-oDir::Cache={apt}/cache",
-            "-oAPT::Sandbox::User=root",
-        ]
-        for name in ("parts", "lists/partial", "cache/archives/partial"):
-            Path(apt, name).mkdir(parents=True)
-        for suffix, found in texts.items():
-            (Path(apt, "parts") / f"suite{suffix}").write_text(
-                "\n\n".join(filter(None, found)) + "\n", encoding="utf-8"
-            )
-        _run(["apt-get", *options, "-qq", "update"])
-        _run(["apt-get", *options, "-qq", "download", package], cwd=apt)
-        (packed,) = Path(apt).glob("*.deb")
-        _run(["dpkg", "-x", str(packed), str(folder)])
+    for name in ("parts", "lists/partial", "cache/archives/partial"):
+        (apt / name).mkdir(parents=True, exist_ok=True)
+    for suffix in {each.suffix for each in files}:
+        texts = [each.read_text(encoding="utf-8") for each in files if each.suffix == suffix]
+        found = [sources(text, own, suite) for text in texts for suite in dict.fromkeys(suites)]
+        (apt / "parts" / f"suites{suffix}").write_text("\n\n".join(filter(None, found)) + "\n", encoding="utf-8")
+    _run(["apt-get", *_options(apt), "-qq", "update"])
+    lines = _run(["apt-cache", *_options(apt), "madison", "containerd"]).splitlines()
+    return list(dict.fromkeys(line.split("|")[1].strip() for line in lines))
+
+
+def _options(apt: Path) -> tuple[str, ...]:
+    """What keeps apt out of the folders of the system."""
+    return (
+        "-oDir::Etc::SourceList=/dev/null",
+        f"-oDir::Etc::SourceParts={apt}/parts",
+        f"-oDir::State::Lists={apt}/lists",
+        f"-oDir::Cache={apt}/cache",
+        "-oDir::Cache::pkgcache=pkgcache.bin",
+        "-oAPT::Sandbox::User=root",
+    )
 
 
 def _keep(program: Path, folder: Path) -> None:
@@ -115,7 +150,7 @@ def _keep(program: Path, folder: Path) -> None:
     part.rename(folder / program.name)
 
 
-def _run(command: list[str], cwd: str | None = None) -> str:
+def _run(command: list[str], cwd: Path | None = None) -> str:
     try:
         ran = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
     except FileNotFoundError:
