@@ -21,15 +21,21 @@ from fsm.live.cri_methods import METHODS
 from fsm.live.listening import listening
 from fsm.live.sockets import target
 from fsm.recordings.error_texts import capitals
-from fsm.reference.driven import CallError
+from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.events.queue import QueueShutError
-from fsm.reference.node.node_service import ServedNode
+from fsm.reference.node.error_words import of_pod
+from fsm.reference.node.node_containers import RUNNING
+from fsm.reference.node.node_service import HANDLERS, PodPlan, ServedNode
 from fsm.reference.node.short_ids import AmbiguousIdError, full_id
+from fsm.reference.pods.metadata import Metadata
+from fsm.reference.pods.service import READY
 
 NAME: Final = "fsm"
 API: Final = "v1"
 STREAMS: Final = "http://127.0.0.1:1"
 """Where the streams of exec, attach and port-forward would be: nothing listens there."""
+PULLING: Final = 0.02
+"""Seconds that it takes to pull an image that is not there."""
 GRACE: Final = 1.0
 """Seconds in which calls in progress may come to their end when the server does."""
 
@@ -61,6 +67,8 @@ class CriServer:
             "RemoveContainer": self._remove_container,
             "ListContainers": self._list_containers,
             "ContainerStatus": self._container_status,
+            "PodSandboxStats": self._pod_stats,
+            "ListPodSandboxStats": self._list_pod_stats,
             "ContainerStats": self._container_stats,
             "ListContainerStats": self._list_stats,
             "UpdateContainerResources": self._update_container,
@@ -101,9 +109,14 @@ class CriServer:
         own = version("container-fsm")
         return cri.VersionResponse(version="0.1.0", runtime_name=NAME, runtime_version=own, runtime_api_version=API)
 
-    async def _status(self, _request: cri.StatusRequest) -> cri.StatusResponse:
+    async def _status(self, request: cri.StatusRequest) -> cri.StatusResponse:
         ready = [cri.RuntimeCondition(type=each, status=True) for each in ("RuntimeReady", "NetworkReady")]
-        return cri.StatusResponse(status=cri.RuntimeStatus(conditions=ready))
+        told = {"profile": self.node.profile, "processes": self.node.processes}
+        return cri.StatusResponse(
+            status=cri.RuntimeStatus(conditions=ready),
+            info={"config": json.dumps(told)} if request.verbose else {},
+            runtime_handlers=[cri.RuntimeHandler(name=each) for each in sorted(HANDLERS)],
+        )
 
     async def _runtime_config(self, _request: cri.RuntimeConfigRequest) -> cri.RuntimeConfigResponse:
         return cri.RuntimeConfigResponse(linux=cri.LinuxRuntimeConfiguration(cgroup_driver=cri.CGROUPFS))
@@ -145,7 +158,7 @@ class CriServer:
         plan, status = self.node.pod_status(request.pod_sandbox_id)
         return cri.PodSandboxStatusResponse(
             status=node_messages.pod_status(plan, status),
-            info=self._info(status.pid, wanted=request.verbose),
+            info=self._info(status.pid) if request.verbose else {},
             containers_statuses=[
                 node_messages.container_status(each, each.status()) for each in self.node.containers.of(status.id)
             ],
@@ -180,8 +193,8 @@ class CriServer:
         if not request.config.HasField("metadata"):
             raise CallError("create", "UNKNOWN", "container config must include metadata")
         plan = node_messages.container_plan(request.config)
-        stored = self.node.images.find(plan.image)
-        plan = replace(plan, image_id=stored.id if stored else "")
+        if stored := self.node.images.find(plan.image):
+            plan = replace(plan, image_id=stored.id, image_name=stored.tag or stored.id, image_digest=stored.digest)
         return cri.CreateContainerResponse(container_id=await self.node.create_container(request.pod_sandbox_id, plan))
 
     async def _start_container(self, request: cri.StartContainerRequest) -> cri.StartContainerResponse:
@@ -215,12 +228,36 @@ class CriServer:
     async def _container_status(self, request: cri.ContainerStatusRequest) -> cri.ContainerStatusResponse:
         found, status = self.node.containers.status(request.container_id)
         return cri.ContainerStatusResponse(
-            status=node_messages.container_status(found, status), info=self._info(status.pid, wanted=request.verbose)
+            status=node_messages.container_status(found, status),
+            info=self._info(status.pid, sandboxID=found.pod.id, state=found.reference.state) if request.verbose else {},
         )
 
-    def _info(self, pid: int, *, wanted: bool) -> dict[str, str]:
-        """What a verbose status tells: the number of the process, if there is a real one."""
-        return {"info": json.dumps({"pid": pid})} if wanted and pid and self.node.processes else {}
+    def _info(self, pid: int, **more: str) -> dict[str, str]:
+        """What a verbose status tells: the number of the process, if there is a real one, and *more*."""
+        return {"info": json.dumps({**({"pid": pid} if pid and self.node.processes else {}), **more})}
+
+    async def _pod_stats(self, request: cri.PodSandboxStatsRequest) -> cri.PodSandboxStatsResponse:
+        identity = self.node.find_pod(request.pod_sandbox_id, "status")
+        found = [each for each in self.node.listed_pods() if each[1].id == identity]
+        if not found:
+            raise CallError("stats", "NOT_FOUND", of_pod("status", request.pod_sandbox_id, ABSENT))
+        return cri.PodSandboxStatsResponse(stats=self._stats_of(*found[0]))
+
+    async def _list_pod_stats(self, request: cri.ListPodSandboxStatsRequest) -> cri.ListPodSandboxStatsResponse:
+        identity = _whole(request.filter.id, self.node.pods())
+        return cri.ListPodSandboxStatsResponse(
+            stats=[
+                self._stats_of(plan, each)
+                for plan, each in self.node.listed_pods()
+                if each.state == READY
+                and (not identity or each.id == identity)
+                and node_messages.selected(plan.labels, request.filter.label_selector)
+            ]
+        )
+
+    def _stats_of(self, plan: PodPlan, status: Metadata) -> cri.PodSandboxStats:
+        running = [each for each in self.node.containers.of(status.id) if each.shows == RUNNING]
+        return node_messages.pod_stats(plan, status, running, time.time_ns())
 
     async def _container_stats(self, request: cri.ContainerStatsRequest) -> cri.ContainerStatsResponse:
         found = self.node.containers.use("stats", request.container_id)
@@ -234,7 +271,7 @@ class CriServer:
             stats=[
                 node_messages.stats(each, time.time_ns())
                 for each in self.node.containers.store.values()
-                if each.shows == "CONTAINER_RUNNING"
+                if each.shows == RUNNING
                 and (not identity or each.id == identity)
                 and (not pod or each.pod.id == pod)
                 and node_messages.selected(each.plan.labels, wanted.label_selector)
@@ -277,11 +314,16 @@ class CriServer:
 
     async def _image_status(self, request: cri.ImageStatusRequest) -> cri.ImageStatusResponse:
         found = self.node.images.find(request.image.image)
-        return cri.ImageStatusResponse(image=node_messages.image(found) if found else None)
+        if found is None:
+            return cri.ImageStatusResponse()
+        info = {"info": json.dumps({"simulated": True})} if request.verbose else {}
+        return cri.ImageStatusResponse(image=node_messages.image(found), info=info)
 
     async def _pull_image(self, request: cri.PullImageRequest) -> cri.PullImageResponse:
         if not request.image.image:
             raise CallError("pull", "INVALID_ARGUMENT", "no image is named")
+        if self.node.images.find(request.image.image) is None:
+            await self.node.clock.sleep(PULLING)
         return cri.PullImageResponse(image_ref=self.node.images.pull(request.image.image).id)
 
     async def _remove_image(self, request: cri.RemoveImageRequest) -> cri.RemoveImageResponse:

@@ -1,18 +1,23 @@
 """Messages of CRI from and to what the reference node has: plans of pods and containers, and their states."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from fsm.live import cri_pb2 as cri
 from fsm.reference.container.record import ContainerState, Status
+from fsm.reference.node.command import Command, Mount
 from fsm.reference.node.images import StoredImage
-from fsm.reference.node.node_containers import ContainerPlan, NodeContainer
+from fsm.reference.node.node_containers import ContainerPlan, Limits, NodeContainer, limits_of
 from fsm.reference.node.node_service import NodeEvent, PodPlan
-from fsm.reference.node.workloads import Command
 from fsm.reference.pods.metadata import Metadata, PodStatus
 
 COMPLETED: Final = "Completed"
 FAILED: Final = "Error"
+
+MEMORY: Final = 1 << 20
+"""Bytes that each process of a simulated container uses."""
+WRITTEN: Final = 1 << 12
+"""Bytes that a simulated container has written."""
 
 EVENTS: Final[Mapping[str, cri.ContainerEventType]] = {
     "created": cri.CONTAINER_CREATED_EVENT,
@@ -24,7 +29,7 @@ EVENTS: Final[Mapping[str, cri.ContainerEventType]] = {
 
 def pod_plan(config: cri.PodSandboxConfig, runtime_handler: str) -> PodPlan:
     """What *config* wants of a pod."""
-    metadata = config.metadata
+    metadata, spaces = config.metadata, config.linux.security_context.namespace_options
     return PodPlan(
         name=metadata.name,
         uid=metadata.uid,
@@ -34,8 +39,21 @@ def pod_plan(config: cri.PodSandboxConfig, runtime_handler: str) -> PodPlan:
         annotations=dict(config.annotations),
         runtime_handler=runtime_handler,
         log_folder=config.log_directory,
-        host_network=config.linux.security_context.namespace_options.network == cri.NODE,
+        namespaces=(spaces.network, spaces.pid, spaces.ipc),
+        files=tuple(_files(config)),
     )
+
+
+def _files(config: cri.PodSandboxConfig) -> Iterator[tuple[str, str]]:
+    """The files that the containers of a pod find: its name, where names are looked up, and what is set of the kernel."""
+    yield "/etc/hostname", f"{config.hostname or config.metadata.name}\n"
+    dns = config.dns_config
+    lines = [f"nameserver {each}" for each in dns.servers]
+    lines += [f"search {' '.join(dns.searches)}"] if dns.searches else []
+    lines += [f"options {' '.join(dns.options)}"] if dns.options else []
+    yield "/etc/resolv.conf", "".join(f"{each}\n" for each in lines)
+    for name, value in config.linux.sysctls.items():
+        yield f"/proc/sys/{name.replace('.', '/')}", f"{value}\n"
 
 
 def pod_metadata(plan: PodPlan) -> cri.PodSandboxMetadata:
@@ -45,13 +63,16 @@ def pod_metadata(plan: PodPlan) -> cri.PodSandboxMetadata:
 
 def pod_status(plan: PodPlan, status: PodStatus) -> cri.PodSandboxStatus:
     """What PodSandboxStatus shows of a pod."""
-    address = "" if plan.host_network or not status.addresses else status.addresses[0]
+    network, pid, ipc = map(cri.NamespaceMode.Name, plan.namespaces)
+    address = "" if network == "NODE" or not status.addresses else status.addresses[0]
+    options = cri.NamespaceOption(network=network, pid=pid, ipc=ipc)
     return cri.PodSandboxStatus(
         id=status.id,
         metadata=pod_metadata(plan),
         state=status.state,
         created_at=status.created_at,
         network=cri.PodSandboxNetworkStatus(ip=address),
+        linux=cri.LinuxPodSandboxStatus(namespaces=cri.Namespace(options=options)),
         labels=plan.labels,
         annotations=plan.annotations,
         runtime_handler=plan.runtime_handler,
@@ -81,7 +102,12 @@ def container_plan(config: cri.ContainerConfig) -> ContainerPlan:
             words=(*config.command, *config.args),
             environment=tuple((each.key, each.value) for each in config.envs),
             folder=config.working_dir,
-            mounts=tuple((each.container_path, each.host_path) for each in config.mounts),
+            mounts=tuple(
+                Mount(inside=each.container_path, own=each.host_path, readonly=each.readonly) for each in config.mounts
+            ),
+            listens=config.stdin,
+            once=config.stdin_once,
+            terminal=config.tty,
         ),
         labels=dict(config.labels),
         annotations=dict(config.annotations),
@@ -90,9 +116,9 @@ def container_plan(config: cri.ContainerConfig) -> ContainerPlan:
     )
 
 
-def limits(resources: cri.LinuxContainerResources) -> dict[str, int]:
+def limits(resources: cri.LinuxContainerResources) -> Limits:
     """The limits that are set, by the names of their fields."""
-    return {field.name: value for field, value in resources.ListFields() if isinstance(value, int)}
+    return {field.name: value for field, value in resources.ListFields() if isinstance(value, int | str)}
 
 
 def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatus:
@@ -107,14 +133,26 @@ def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatu
         started_at=status.started_at,
         finished_at=status.finished_at,
         exit_code=status.exit_code,
-        image=cri.ImageSpec(image=found.plan.image),
-        image_ref=found.plan.image_id,
+        image=cri.ImageSpec(image=found.plan.image_name),
+        image_ref=found.plan.image_digest,
+        image_id=found.plan.image_id,
         reason=status.reason or usual,
         message=status.message,
         labels=found.plan.labels,
         annotations=found.plan.annotations,
+        mounts=[
+            cri.Mount(container_path=each.inside, host_path=each.own, readonly=each.readonly)
+            for each in found.plan.command.mounts
+        ],
         log_path=found.plan.command.log,
+        resources=cri.ContainerResources(linux=_resources(status)),
     )
+
+
+def _resources(status: Status) -> cri.LinuxContainerResources:
+    known = cri.LinuxContainerResources.DESCRIPTOR.fields_by_name
+    shown: Any = {name: value for name, value in limits_of(status).items() if name in known}
+    return cri.LinuxContainerResources(**shown)
 
 
 def container_metadata(found: NodeContainer) -> cri.ContainerMetadata:
@@ -130,6 +168,7 @@ def listed_container(found: NodeContainer) -> cri.Container:
         metadata=container_metadata(found),
         image=cri.ImageSpec(image=found.plan.image),
         image_ref=found.plan.image_id,
+        image_id=found.plan.image_id,
         state=found.shows,
         created_at=found.status().created_at,
         labels=found.plan.labels,
@@ -147,16 +186,52 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
             labels=found.plan.labels,
             annotations=found.plan.annotations,
         ),
-        cpu=cri.CpuUsage(timestamp=now, usage_core_nano_seconds=cri.UInt64Value(value=used)),
-        memory=cri.MemoryUsage(timestamp=now, working_set_bytes=cri.UInt64Value(value=1 << 20)),
+        cpu=_cpu(used, now),
+        memory=_memory(1, now),
+        writable_layer=cri.FilesystemUsage(
+            timestamp=now,
+            fs_id=cri.FilesystemIdentifier(mountpoint="/"),
+            used_bytes=cri.UInt64Value(value=WRITTEN),
+            inodes_used=cri.UInt64Value(value=1),
+        ),
     )
+
+
+def pod_stats(plan: PodPlan, status: Metadata, running: Sequence[NodeContainer], now: int) -> cri.PodSandboxStats:
+    """What a pod has used with its containers that are *running*, as :func:`stats` has it."""
+    containers = [stats(each, now) for each in running]
+    return cri.PodSandboxStats(
+        attributes=cri.PodSandboxAttributes(
+            id=status.id, metadata=pod_metadata(plan), labels=plan.labels, annotations=plan.annotations
+        ),
+        linux=cri.LinuxPodSandboxStats(
+            cpu=_cpu(sum(each.cpu.usage_core_nano_seconds.value for each in containers), now),
+            memory=_memory(len(containers) + 1, now),
+            network=cri.NetworkUsage(timestamp=now, default_interface=cri.NetworkInterfaceUsage(name="eth0")),
+            process=cri.ProcessUsage(timestamp=now, process_count=cri.UInt64Value(value=len(containers) + 1)),
+            containers=containers,
+        ),
+    )
+
+
+def _cpu(used: int, now: int) -> cri.CpuUsage:
+    return cri.CpuUsage(
+        timestamp=now,
+        usage_core_nano_seconds=cri.UInt64Value(value=used),
+        usage_nano_cores=cri.UInt64Value(value=10**6),
+    )
+
+
+def _memory(processes: int, now: int) -> cri.MemoryUsage:
+    used = cri.UInt64Value(value=processes * MEMORY)
+    return cri.MemoryUsage(timestamp=now, working_set_bytes=used, usage_bytes=used)
 
 
 def image(stored: StoredImage) -> cri.Image:
     """What ListImages shows of an image."""
     return cri.Image(
         id=stored.id,
-        repo_tags=[] if "@" in stored.name else [stored.name],
+        repo_tags=[stored.tag] if stored.tag else [],
         repo_digests=[stored.digest],
         size=stored.size,
         spec=cri.ImageSpec(image=stored.id),

@@ -127,7 +127,7 @@ class NodePlugins:
             annotations=plan.annotations,
             args=plan.command.words,
             env=[f"{key}={value}" for key, value in plan.command.environment],
-            mounts=[nri.Mount(destination=inside, source=own, type="bind") for inside, own in plan.command.mounts],
+            mounts=[nri.Mount(destination=each.inside, source=each.own, type="bind") for each in plan.command.mounts],
             linux=nri.LinuxContainer(resources=_resources(found.limits())),
             pid=status.pid,
             created_at=status.created_at,

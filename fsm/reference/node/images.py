@@ -21,6 +21,11 @@ class StoredImage:
     digest: str
     size: int = SIZE
 
+    @property
+    def tag(self) -> str:
+        """Its name with a tag; empty if it has none."""
+        return "" if "@" in self.name else self.name
+
 
 def full_name(name: str) -> str:
     """*name* with registry and tag, as clients of Docker complete it.

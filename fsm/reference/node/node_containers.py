@@ -7,16 +7,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
 from signal import SIGTERM
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.container import Container
 from fsm.reference.container.record import LinuxResources, Resources, Status
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, is_noop
+from fsm.reference.node.command import Command
 from fsm.reference.node.error_words import of_container
 from fsm.reference.node.relays import Relays
 from fsm.reference.node.short_ids import AmbiguousIdError, full_id
-from fsm.reference.node.workloads import Command, ContainerWorld, Executed, Workload
+from fsm.reference.node.workloads import ContainerWorld, Executed, Heard, Workload
 from fsm.reference.nri import messages
 from fsm.reference.pods.surroundings import Containers
 from fsm.reference.tasks import Tasks
@@ -25,6 +26,9 @@ T = TypeVar("T")
 
 RUNNING: Final = "CONTAINER_RUNNING"
 MAY_RUN: Final = frozenset({RUNNING, "CONTAINER_UNKNOWN"})
+Limits: TypeAlias = Mapping[str, int | str]
+"""Limits that are set, by the names of their fields in CRI."""
+
 LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
 
 
@@ -36,11 +40,13 @@ class ContainerPlan:
     attempt: int = 0
     image: str = ""
     image_id: str = ""
+    image_name: str = ""
+    image_digest: str = ""
     command: Command = field(default_factory=Command)
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     log_path: str = ""
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Limits = field(default_factory=dict)
 
 
 class NodeContainer:
@@ -64,11 +70,9 @@ class NodeContainer:
         """Its record; an empty one if there is none."""
         return self.reference.record() or Status()
 
-    def limits(self) -> dict[str, int]:
+    def limits(self) -> dict[str, int | str]:
         """The limits that are set, by the names of their fields."""
-        resources = self.status().resources
-        found = resources.linux.model_dump() if resources and resources.linux else {}
-        return {name: value for name, value in found.items() if isinstance(value, int) and value}
+        return limits_of(self.status())
 
     def told(self) -> messages.Container:
         """The container as plugins are told of it."""
@@ -77,6 +81,12 @@ class NodeContainer:
         except ValueError:
             state = LISTED.get(self.shows, messages.ContainerState.UNKNOWN)
         return messages.Container(id=self.id, pod_id=self.pod.id, name=self.plan.name, state=state)
+
+
+def limits_of(status: Status) -> dict[str, int | str]:
+    """The limits that are set in a record, by the names of their fields."""
+    linux = status.resources and status.resources.linux
+    return {name: value for name, value in linux if isinstance(value, int | str) and value} if linux else {}
 
 
 class NodeContainers(Containers):
@@ -176,14 +186,15 @@ class NodeContainers(Containers):
         """Remove a container; one that runs is killed first."""
         await self._whole(self._remove(given))
 
-    async def update(self, given: str, limits: Mapping[str, int]) -> None:
+    async def update(self, given: str, limits: Limits) -> None:
         """Change the limits of a container; plugins may want others."""
         await self._whole(self._update(given, limits))
 
     def change(self, identity: str, limits: Mapping[str, object]) -> None:
         """Change the limits of the container *identity*, as a plugin asks for it; on any thread."""
-        numbers = {name: value for name, value in limits.items() if isinstance(value, int)}
-        self.store[identity].reference.call("update-resources", _resources(numbers))
+        given = {name: value for name, value in limits.items() if isinstance(value, int | str)}
+        found = self.store[identity]
+        found.reference.call("update-resources", _resources({**found.limits(), **given}))
 
     def status(self, given: str) -> tuple[NodeContainer, Status]:
         found = self.find(given, "status")
@@ -204,13 +215,15 @@ class NodeContainers(Containers):
         found, refusal = self.find(given, "reopen-log"), ""
         if found.shows == RUNNING:
             try:
-                found.plan.command.write("")
+                found.plan.command.begin_log()
             except WorldError as error:
                 refusal = f"failed to reopen container log: {error}"
         self.use("reopen-log", given, refusal)
 
     async def execute(self, given: str, words: tuple[str, ...], limit: float) -> Executed:
         """Run a command in a container and wait for it, *limit* seconds at most, or as long as it takes if that is 0."""
+        if not words:
+            raise CallError("exec-sync", "INVALID_ARGUMENT", "cmd must not be empty")
         found = self.find(given, "exec-sync")
         if is_noop(found.reference.position, "exec-sync") or found.world.workload is None:
             self.use("exec-sync", given)
@@ -218,7 +231,8 @@ class NodeContainers(Containers):
         command = replace(found.plan.command, words=words)
         try:
             async with asyncio.timeout(limit or None):
-                done = await found.world.workload.execute(command)
+                heard = Heard()
+                done = heard.executed(await found.world.workload.execute(command, heard))
         except TimeoutError:
             why = f"failed to exec in container: timeout {limit:g}s exceeded: context deadline exceeded"
             with suppress(CallError):
@@ -289,15 +303,14 @@ class NodeContainers(Containers):
                 self.names = {name: holder for name, holder in self.names.items() if holder != found.id}
                 await self._notice(found, "deleted")
 
-    async def _update(self, given: str, limits: Mapping[str, int]) -> None:
+    async def _update(self, given: str, limits: Limits) -> None:
         found = self.find(given, "update-resources")
         async with self._relays.blocking():
             if found.shows != ABSENT:
                 wanted = await self._relays.tell("update-container", found.pod, found.told(), limits)
-                limits = {**limits, **{name: each for name, each in wanted.items() if isinstance(each, int)}}
-            self._do(
-                found, "update-resources", given, lambda: found.reference.call("update-resources", _resources(limits))
-            )
+                limits = {**limits, **{name: each for name, each in wanted.items() if isinstance(each, int | str)}}
+            whole = _resources({**found.limits(), **limits})
+            self._do(found, "update-resources", given, lambda: found.reference.call("update-resources", whole))
             await self._relays.mention("post-update-container", found.pod, found.told())
 
     async def _watch(self, found: NodeContainer, workload: Workload) -> None:
@@ -336,7 +349,7 @@ class NodeContainers(Containers):
         return made
 
 
-def _resources(limits: Mapping[str, int]) -> Resources:
+def _resources(limits: Limits) -> Resources:
     known = {name: value for name, value in limits.items() if name in LinuxResources.model_fields}
     return Resources(linux=LinuxResources.model_validate(known))
 

@@ -17,12 +17,14 @@ from fsm.reference.container.container import MACHINE as CONTAINERS
 from fsm.reference.container.record import Status
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, is_noop
 from fsm.reference.events.queue import EventQueue
+from fsm.reference.node.child_processes import ChildProcess
 from fsm.reference.node.error_words import of_pod
 from fsm.reference.node.images import Images
-from fsm.reference.node.node_containers import ContainerPlan, NodeContainer, NodeContainers
+from fsm.reference.node.node_containers import ContainerPlan, Limits, NodeContainer, NodeContainers
 from fsm.reference.node.relays import PluginSender, Relays
 from fsm.reference.node.short_ids import AmbiguousIdError, full_id
-from fsm.reference.node.workloads import ChildProcess, Command, SimulatedPause, SimulatedProcess, Workload
+from fsm.reference.node.simulated_processes import simulated
+from fsm.reference.node.workloads import SimulatedPause
 from fsm.reference.nri import messages
 from fsm.reference.pods.metadata import Metadata, PodStatus
 from fsm.reference.pods.network import Leases
@@ -44,7 +46,10 @@ HANDLERS: Final = frozenset({"", "runc"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodPlan:
-    """What a client wants of a pod; ``annotations`` and ``labels`` are given back as they are."""
+    """What a client wants of a pod; ``annotations`` and ``labels`` are given back as they are.
+
+    ``namespaces`` are whose network, processes and shared memory it sees, as CRI numbers them; ``files`` are texts that its containers find, by their paths.
+    """
 
     name: str
     uid: str = ""
@@ -54,7 +59,8 @@ class PodPlan:
     annotations: Mapping[str, str] = field(default_factory=dict)
     runtime_handler: str = ""
     log_folder: str = ""
-    host_network: bool = False
+    namespaces: tuple[int, int, int] = (0, 0, 0)
+    files: tuple[tuple[str, str], ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -81,6 +87,7 @@ class ServedNode(PodObserver):
     For one event loop.
 
     >>> import tempfile
+    >>> from fsm.reference.node.command import Command
     >>> async def example(folder: str) -> None:
     ...     async with ServedNode(Path(folder)) as node:
     ...         pod = await node.run_pod(PodPlan(name="web"))
@@ -106,18 +113,18 @@ class ServedNode(PodObserver):
         plugins: PluginSender | None = None,
         clock: Clock | None = None,
     ) -> None:
+        self.profile = profile
         self.processes = processes
         self.clock = clock or Clock()
         self.images = Images()
         self.events: EventQueue[NodeEvent] = EventQueue(bool, clock=self.clock)
         self.plans: dict[str, PodPlan] = {}
         self.relays = Relays(plugins, applicable(profile, "nri-container"))
-        self._pids = count(FIRST_PID)
         self._running: dict[str, PodPlan] = {}
         self._unsent: deque[NodeEvent] = deque()
         self.containers = NodeContainers(
             folder / "containers",
-            launch=self._launch,
+            launch=ChildProcess if processes else simulated(count(FIRST_PID).__next__, self.clock),
             ready=lambda pod: self.pods().get(pod) == READY,
             notice=self._container_notice,
             relays=self.relays,
@@ -207,16 +214,17 @@ class ServedNode(PodObserver):
         pod = self.find_pod(given, "port-forward")
         self._checked("port-forward", given, lambda: self._pods.port_forward(pod))
 
-    async def update_pod(self, given: str, limits: Mapping[str, int]) -> None:
+    async def update_pod(self, given: str, limits: Limits) -> None:
         pod = self.find_pod(given, "update-resources")
-        self._checked("update-resources", given, lambda: self._pods.update_resources(pod, limits))
+        numbers = {name: each for name, each in limits.items() if isinstance(each, int)}
+        self._checked("update-resources", given, lambda: self._pods.update_resources(pod, numbers))
 
     async def create_container(self, given: str, plan: ContainerPlan) -> str:
         """Create a container in the pod *given*; its id."""
         pod = self.find_pod(given, "create-container")
-        folder, made = self.plans[pod].log_folder if pod in self.plans else "", list[str]()
-        if folder and plan.log_path:
-            plan = replace(plan, command=replace(plan.command, log=f"{folder}/{plan.log_path}"))
+        around, made = self.plans.get(pod, PodPlan(name="")), list[str]()
+        log = f"{around.log_folder}/{plan.log_path}" if around.log_folder and plan.log_path else ""
+        plan = replace(plan, command=replace(plan.command, log=log, files=around.files))
 
         async def create() -> None:
             if self.images.find(plan.image) is None:
@@ -265,15 +273,6 @@ class ServedNode(PodObserver):
     def _told(self, pod: str) -> messages.Pod:
         plan = self.plans.get(pod, PodPlan(name=""))
         return messages.Pod(id=pod, name=plan.name, namespace=plan.namespace)
-
-    def _launch(self, command: Command) -> Workload:
-        if self.processes:
-            return ChildProcess(command)
-        try:
-            command.prepare()
-            return SimulatedProcess(command, next(self._pids), self.clock)
-        except WorldError as error:
-            raise WorldError(f"failed to create containerd task: {error}") from error
 
     def _pod_exited(self, pod: str) -> None:
         if pod in self.plans:
