@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from served import ServedClient, served
@@ -164,7 +165,7 @@ def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
 
 def test_attributes_are_kept(client: ServedClient) -> None:
     """Of pods and of containers, in statuses and in lists; the kubelet makes a pod anew whose namespaces differ."""
-    kept = {"labels": {"foo": "bar"}, "annotations": {"abc": "def"}}
+    kept: dict[str, Any] = {"labels": {"foo": "bar"}, "annotations": {"abc": "def"}}
     spaces = cri.NamespaceOption(network="NODE", pid="CONTAINER", ipc="POD")
     linux = cri.LinuxPodSandboxConfig(security_context=cri.LinuxSandboxSecurityContext(namespace_options=spaces))
     pod = client.pod(linux=linux, **kept)
