@@ -79,6 +79,17 @@ def install() -> None:
                 _keep(unpacked / program, CACHE / below / "bin")
 
 
+def unpack(packages: Sequence[str], suite: str, folder: Path) -> None:
+    """Unpack *packages*, as *suite* has them, into *folder*."""
+    with tempfile.TemporaryDirectory(prefix="container-fsm-apt-") as name:
+        apt = Path(name)
+        apt.chmod(0o755)
+        _indexed(apt, suite)
+        _run(["apt-get", *_options(apt), "-qq", "download", *packages], cwd=apt)
+        for each in sorted(apt.glob("*.deb")):
+            _run(["dpkg", "-x", str(each), str(folder)])
+
+
 def chosen(version: str, there: Sequence[str]) -> str:
     """Which of the versions of packages that are *there* is *version*, as Debian has packaged it; empty if none is.
 

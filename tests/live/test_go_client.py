@@ -1,0 +1,77 @@
+"""A client of CRI that is not ours, in Go: through the proxy it meets what it meets without it, and fsm serves it too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from go_client import GoClient
+from passing import passing
+from served import served
+
+from fsm.live.call_lines import recorded
+from fsm.live.workload import PAUSE
+from fsm.recordings.error_texts import capitals
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from containerds import Containerd
+
+pytestmark = pytest.mark.live
+
+LIFE = (
+    ("StartContainer", "OK"),
+    ("ContainerStatus", "OK"),
+    ("StartContainer", "UNKNOWN"),
+    ("StopContainer", "OK"),
+    ("ContainerStatus", "OK"),
+    ("RemoveContainer", "OK"),
+    ("RemoveContainer", "OK"),
+    ("ContainerStatus", "NOT_FOUND"),
+)
+
+
+def _life(client: GoClient, name: str, image: str) -> list[dict[str, Any]]:
+    """A pod with a container, from the beginning to the end and beyond."""
+    pod = {
+        "metadata": {"name": name, "uid": name},
+        "linux": {"security_context": {"namespace_options": {"network": 2}}},
+    }
+    found = [client.call("Version"), client.call("RunPodSandbox", config=pod)]
+    pod_id = found[-1]["reply"]["pod_sandbox_id"]
+    container = {"metadata": {"name": name}, "image": {"image": image}, "command": ["/bin/sleep", "1000"]}
+    found.append(client.call("CreateContainer", pod_sandbox_id=pod_id, config=container, sandbox_config=pod))
+    one = found[-1]["reply"]["container_id"]
+    found += [client.call(op, container_id=one) for op, _ in LIFE]
+    found += [client.call(op, pod_sandbox_id=pod_id) for op in ("StopPodSandbox", "RemovePodSandbox")]
+    return found
+
+
+def _codes(found: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(each["call"], capitals(each["code"])) for each in found]
+
+
+def test_the_proxy_is_not_noticed(containerd: Containerd, tmp_path: Path) -> None:
+    with GoClient(f"unix:{containerd.endpoint}") as far:
+        direct = _life(far, "direct", PAUSE)
+    with passing(tmp_path / "proxy", containerd.endpoint) as proxy, GoClient(f"unix:{tmp_path / 'proxy'}") as near:
+        through = _life(near, "through", PAUSE)
+        calls = proxy.until(len(through))
+
+    assert _codes(direct) == _codes(through)
+    assert LIFE == tuple(_codes(through)[3:-2])
+    assert _codes(through) == [(str(line["op"]), str(line["code"])) for each in calls for line in recorded(each)[:1]]
+
+
+def test_it_is_served(tmp_path: Path) -> None:
+    """By the reference implementation, as by containerd; the events of the container come in order."""
+    with served(tmp_path) as address, GoClient(address) as client:
+        client.watch()
+        found = _life(client, "served", "busybox")
+        one = next(each["reply"]["container_id"] for each in found if each["call"] == "CreateContainer")
+        events = [client.event()["reply"] for _ in range(8)]
+
+    assert LIFE == tuple(_codes(found)[3:-2])
+    # The number of CREATED is 0, which the JSON of Go leaves out.
+    assert [0, 1, 2, 3] == [each.get("container_event_type", 0) for each in events if each["container_id"] == one]
