@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import signal
 import subprocess
 from collections import Counter
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from fsm.judgement import begin, judge
 from fsm.library import load
 from fsm.monitor import OPEN, Monitor
-from fsm.recordings import open_recording
+from fsm.recordings import nri_events, open_recording
 from fsm.recordings.line_reader import LineReader, Piece
 from fsm.trace import Observation
 from fsm.verdict import Illegal, Violation
@@ -252,3 +253,26 @@ def test_what_is_found_only_in_the_whole_is_refused(options: list[str], why: str
 
     assert (2, "") == (done.returncode, done.stdout)
     assert why in " ".join(done.stderr.split())
+
+
+def test_pods_of_containers_that_are_over_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a removal, that of the pod, or a list on which they are not; the last ones are kept for what is judged later."""
+    monkeypatch.setattr(nri_events, "REMEMBERED", 2)
+    reader = nri_events.NriEventReader()
+
+    def take(event: str, **what: object) -> None:
+        tuple(reader.observations(json.dumps({"ts": 1, "event": event, **what}).encode()))
+
+    for number in range(9):
+        take("RUN_POD_SANDBOX", pod=f"p{number}")
+        take("CreateContainer", pod=f"p{number}", container=f"c{number}")
+        if number % 3 == 0:
+            take("REMOVE_CONTAINER", pod=f"p{number}", container=f"c{number}")
+        elif number % 3 == 1:
+            take("REMOVE_POD_SANDBOX", pod=f"p{number}")
+    kept = set(reader.pods)
+    take("Configure")
+    take("Synchronize", containers=[{"id": "c2", "pod": "p2", "state": "CONTAINER_RUNNING"}])
+
+    assert {"c2", "c5", "c8", "c6", "c7"} == kept
+    assert {"c2", "c8", "c5"} == set(reader.pods)

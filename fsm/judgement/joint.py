@@ -12,7 +12,7 @@ from typing import NamedTuple
 from fsm.machine import Deviation
 from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.versions import meant
-from fsm.monitor import Monitor
+from fsm.monitor import REMEMBERED, Monitor
 from fsm.product.system import JointEvent, System
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Batch, Line, Observation
@@ -66,6 +66,8 @@ class JointWatch:
             pod = seen.entity if seen.of == POD else self._pods.get(seen.entity, "")
             if seen.of == CONTAINER and pod:
                 self._within[pod][seen.entity] = None
+                if len(self._within) > REMEMBERED:  # of a pod whose containers are not known, more may be
+                    del self._within[next(iter(self._within))]
             joint = self._events.get((seen.of, seen.event or seen.output))
             if joint is None or joint.of is None or seen.phase or not pod:
                 continue

@@ -6,7 +6,7 @@ lists what exists.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -38,6 +38,9 @@ SHOWN: Final = frozenset(
     | {"sync-created", "sync-running", "sync-stopped", "sync-gone"}
 )
 """The signals that can be observed; the recording of a plugin assumes that it is the only one."""
+
+REMEMBERED: Final = 65_536
+"""Containers that are over whose pods are remembered: what was read before is judged later."""
 
 EVENTS: Final = (
     "RunPodSandbox",
@@ -98,11 +101,12 @@ DECODER: Final = msgspec.json.Decoder(NriEvent)
 
 @dataclass(slots=True, kw_only=True)
 class NriEventReader:
-    """Turns the lines of one recording into observations; ``pods`` has the pod of each container in them."""
+    """Turns the lines of one recording into observations; ``pods`` has the pod of each container in them that is not long over."""
 
     notes: Counter[str] = field(default_factory=Counter)
     pods: dict[str, str] = field(default_factory=dict)
     _begun: bool = False
+    _over: dict[str, None] = field(default_factory=dict)
     _new: dict[str, set[str]] = field(default_factory=dict)
     """The containers of each pod whose run the plugin received on this connection: all of them are new."""
 
@@ -142,18 +146,20 @@ class NriEventReader:
     def observed(self, event: NriEvent) -> Iterator[Observation]:
         name = EVENT_NAMES.get(event.event)
         if event.container and event.pod:
-            self.pods[event.container] = event.pod
+            self._belongs(event.container, event.pod)
         if name in _POD_EVENTS and event.pod:
             if name == "RunPodSandbox":
                 self._new[event.pod] = set()
             elif name == "RemovePodSandbox":
-                self._new.pop(event.pod, None)
+                self._are_over(self._new.pop(event.pod, ()))
             yield Observation(entity=event.pod, of=POD, output=name, at=event.ts)
         elif name and name not in _POD_EVENTS and event.container:
             known = self._new.get(event.pod, {event.container})
             if event.container not in known and name != "CreateContainer":
                 yield Observation(entity=event.container, of=CONTAINER, shows=ABSENT, at=event.ts)
             known.add(event.container)
+            if name == "RemoveContainer":
+                self._are_over([event.container])
             yield Observation(entity=event.container, of=CONTAINER, output=name, at=event.ts)
         elif event.event == "Synchronize":
             yield from self._synchronized(event)
@@ -165,9 +171,22 @@ class NriEventReader:
             identity = each.get("id") if isinstance(each, dict) else each
             if isinstance(identity, str) and identity:
                 yield Observation(entity=identity, of=POD, event="listed", at=event.ts)
+        self._are_over(tuple(self.pods))
         for each in event.containers:
             if isinstance(each, dict) and isinstance(identity := each.get("id"), str):
                 if isinstance(pod := each.get("pod"), str) and pod:
-                    self.pods[identity] = pod
+                    self._belongs(identity, pod)
                 signal = LISTED.get(str(each.get("state", "")), "sync-gone")
                 yield Observation(entity=identity, of=CONTAINER, event=signal, at=event.ts)
+
+    def _belongs(self, container: str, pod: str) -> None:
+        self.pods[container] = pod
+        self._over.pop(container, None)
+
+    def _are_over(self, containers: Iterable[str]) -> None:
+        """Forget the pods of *containers*, once many others are over."""
+        self._over.update(dict.fromkeys(containers))
+        while len(self._over) > REMEMBERED:
+            oldest = next(iter(self._over))
+            del self._over[oldest]
+            self.pods.pop(oldest, None)
