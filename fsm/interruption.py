@@ -153,7 +153,7 @@ def discard(stream: TextIO | None) -> None:
 
 def _resident() -> int:
     """Bytes of memory of this process; 0 where the system does not say."""
-    with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123  (pathlib takes long)
+    with suppress(OSError), open("/proc/self/statm", "rb") as file:  # noqa: PTH123  (as text, a codec may be imported just now)
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 

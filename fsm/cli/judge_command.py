@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli.options import layout, model_option, profile_option, progress, property_option
+from fsm.cli.options import layout, listening, model_option, profile_option, progress, property_option
 from fsm.errors import InputError, is_file
 from fsm.judgement import judge
 from fsm.machine import LEVELS
@@ -91,6 +91,12 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     default=30,
     help="How long a call may take at most when recorded calls are followed: each is judged that long after it began.",
 )
+@click.option(
+    "--metrics",
+    callback=listening,
+    metavar="[ADDRESS:]PORT",
+    help="With --follow: serve metrics to Prometheus there, over HTTP; by default to this machine only.",
+)
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.pass_context
 def command(
@@ -110,6 +116,7 @@ def command(
     every: bool,
     follow: bool,
     settle: float,
+    metrics: tuple[str, int] | None,
     coverage: bool,
 ) -> int:
     """Judge recordings by the specification.
@@ -129,6 +136,8 @@ def command(
     """
     if follow:
         return _followed(ctx, settle=round(settle * 1e9))
+    if metrics:
+        raise click.BadParameter("metrics are of what is followed: add --follow", param_hint="--metrics")
     judged: dict[str, Judged] = {}
     problems: dict[str, tuple[Problem, ...]] = {}
     traces = tuple(dict.fromkeys(traces))
@@ -196,6 +205,7 @@ def _followed(ctx: click.Context, *, settle: int) -> int:
         restarts=Restarts(assume=given["restarts"], shortest=given["shortest_restart"] * 1_000_000),
         settle=settle,
         every=given["every"],
+        metrics=given["metrics"],
     )
 
 

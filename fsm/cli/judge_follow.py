@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from fsm.cli.options import layout
+from fsm.errors import of_extra
 from fsm.interruption import INTERRUPTION
 from fsm.judgement import begin
 from fsm.recordings import open_recording
@@ -18,11 +19,12 @@ from fsm.report import Report, json_report
 from fsm.report.text import text, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from fsm.judgement import Judging
     from fsm.machine import Level
     from fsm.recordings.restarts import Restarts
+    from fsm.report.metrics import Metrics
     from fsm.trace import Observation
     from fsm.verdict import Violation
 
@@ -72,6 +74,7 @@ def follow(
     restarts: Restarts,
     settle: int,
     every: bool,
+    metrics: tuple[str, int] | None = None,
     wanted: Callable[[Observation], bool] = lambda _: True,
 ) -> int:
     """Judge the recording *name* until a signal or the end of the pipe, and give the exit code of the verdict.
@@ -92,6 +95,7 @@ def follow(
         stack.callback(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, lambda *_: asked.add("summary")))
         if click.get_current_context().find_root().params.get("seconds") is None:
             INTERRUPTION.without_end()
+        counted = stack.enter_context(_counted(*metrics, printed.fail_on)) if metrics else None
         source = Followed(name=name, over=lambda: "end" in asked, missing=missing)
         recording = open_recording(name, restarts=restarts, source=source, settle=settle)
         judging = begin(
@@ -104,9 +108,13 @@ def follow(
             wanted=wanted,
         )
         printed.entities.update({each.machine.name: each.machine.entity for each in judging.monitors})
-        judging.tell(printed.violation)
+        if counted:
+            counted.begin(judging)
+        judging.tell(printed.violation, *([counted.violation] if counted else []))
         for number, batch in enumerate(recording.batches):
             judging.take(batch)
+            if counted:
+                counted.taken(judging, batch)
             absent = absent and not batch.observations
             if number % _BETWEEN == 0:
                 judging.shed()
@@ -114,3 +122,18 @@ def follow(
                 asked.discard("summary")
                 printed.summary(judging, over=False)
         return printed.summary(judging, over=True)
+
+
+@contextmanager
+def _counted(address: str, port: int, fail_on: Level) -> Iterator[Metrics]:
+    """Metrics that are served there, and of which a line says where."""
+    module = of_extra("fsm.report.metrics", "--metrics")
+    counted: Metrics = module.Metrics(Report(judged=(), fail_on=fail_on))
+    with ExitStack() as stack:
+        try:
+            own = stack.enter_context(module.serving(counted, address, port))
+        except OSError as error:
+            what = f"{address}:{port} cannot be listened on: {(error.strerror or str(error)).lower()}"
+            raise click.BadParameter(what, param_hint="--metrics") from error
+        click.echo(f"metrics at http://{f'[{address}]' if ':' in address else address}:{own}/metrics", err=True)
+        yield counted

@@ -33,6 +33,17 @@ format_option = click.option(
 )
 
 
+def listening(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, int] | None:
+    """The address and the port in *value*, the latter of this machine alone without an address."""
+    if value is None:
+        return None
+    address, colon, port = value.rpartition(":")
+    address = address.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
+    if not (address and port.isascii() and port.isdecimal() and int(port) < 1 << 16):
+        raise click.BadParameter(f"'{value}' is no port, nor an address and a port, such as 9090 or 0.0.0.0:9090")
+    return address, int(port)
+
+
 output_option = click.option(
     "--output",
     "-o",

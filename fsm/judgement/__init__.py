@@ -63,10 +63,15 @@ class Judging:
         for piece in self.pieces(batch):
             _feed([*self.monitors, *self.watches], piece)
 
-    def tell(self, found: Callable[[Violation], None]) -> None:
-        """Call *found* with each violation from now on, as soon as it is found, without what follows it."""
+    def tell(self, *found: Callable[[Violation], None]) -> None:
+        """Call each of *found* with each violation from now on, as soon as it is found, without what follows it."""
+
+        def tell(violation: Violation) -> None:
+            for each in found:
+                each(violation)
+
         for monitor in self.monitors:
-            monitor.folder.found = found
+            monitor.folder.found = tell
 
     def shed(self) -> None:
         """Forget what a recording that never ends would let grow without bound; what it shows is judged more leniently then."""

@@ -94,7 +94,7 @@ class Monitor:
         self._own = own
         emits = not outputs or any(way.emits for event in self.machine.events.values() for way in event.outcomes())
         self._unread = "" if emits else f"outputs are all that was recorded, and {machine.name} has none"
-        self._entities = self._beside = self._observations = 0
+        self.entities = self._beside = self.observations = 0
 
     def _belief(self, configurations: Configurations, *, rests: bool = False) -> Belief:
         """The belief in *configurations* that have been so from the beginning."""
@@ -113,14 +113,14 @@ class Monitor:
             raise ValueError(f"{self.machine.name} has no event {seen.event!r}; it has {known}")
         before = dict(self._open)
         self._broken = ()
-        self.feed([seen], [self._observations + 1])
+        self.feed([seen], [self.observations + 1])
         new = (opened for entity, opened in self._open.items() if opened is not before.get(entity))
         return (*(opened.closed(self._dynamics, None) for opened in new), *self._broken)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
         alive, opened, assumable = self._alive, self._open, self._assumptions.number
-        self._observations += len(observations)
+        self.observations += len(observations)
         for index, seen in enumerate(observations):
             life = alive.get(seen.entity)
             if life is not None and life.assumed == assumable:
@@ -162,8 +162,8 @@ class Monitor:
             tolerated=self.folder.tolerated(),
             assumed=self._assumptions.needed(),
             covered=Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
-            entities=self._entities,
-            observations=self._observations,
+            entities=self.entities,
+            observations=self.observations,
             notes=dict(self._notes),
         )
 
@@ -172,9 +172,9 @@ class Monitor:
         incomplete = "too many calls overlap to try every order of them" if gave_up else self._unread
         if findings:
             return Illegal(findings=findings, incomplete=incomplete)
-        if not incomplete and self._observations and not self._entities and not self._notes["unknown event"]:
+        if not incomplete and self.observations and not self.entities and not self._notes["unknown event"]:
             incomplete = f"the trace tells of no {self.machine.entity}"
-        if not incomplete and self._observations == self._beside:
+        if not incomplete and self.observations == self._beside:
             incomplete = "nothing in the trace concerns this machine"
         return Unknown(why=incomplete) if incomplete else Holds()
 
@@ -218,7 +218,7 @@ class Monitor:
             self._shorten()
             self._forget()
         elif entity in self._alive or entity in self._resting or self._unseen is not self._everything:
-            self._entities += entity not in self._alive and entity not in self._resting
+            self.entities += entity not in self._alive and entity not in self._resting
             self._alive.pop(entity, None)
             self._resting.pop(entity, None)
             self._keep(entity, Life(belief=self._everything))
@@ -255,7 +255,7 @@ class Monitor:
         life = self._alive.get(entity)
         if life is None:
             resting = self._resting.pop(entity, None)
-            self._entities += resting is None
+            self.entities += resting is None
             self._ids.named(seen)
             life = Life(belief=resting or self._unseen)
         self._assume(life, seen, place)

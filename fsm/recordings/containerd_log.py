@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import structs
 
 from fsm.recordings.error_texts import met, split, unresolved
+from fsm.recordings.line_reader import FOREIGN
 from fsm.recordings.log_entries import Entry, entry
 from fsm.recordings.open_calls import Beginning
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
@@ -126,7 +127,7 @@ class Log:
             self.notes["crashes"] += 1
             doubted = dict.fromkeys((each.entity, each.of) for each in self._replies)
             return [Observation(entity=entity, of=of, phase="gap") for entity, of in doubted]
-        self.notes["foreign or damaged lines"] += bool(line.strip())
+        self.notes[FOREIGN] += bool(line.strip())
         return ()
 
     def _observed(self, found: Entry) -> Sequence[Observation] | None:

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import structs
 
 from fsm.recordings.error_texts import capitals, meant, met, unanswered, unresolved
-from fsm.recordings.line_reader import decoded
+from fsm.recordings.line_reader import FOREIGN, decoded
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
@@ -110,7 +110,7 @@ class CriCallReader:
             return
         call = decoded(line, DECODER)
         if call is None:
-            self.notes["foreign or damaged lines"] += 1
+            self.notes[FOREIGN] += 1
             return
         if unresolved(call.detail):
             self.notes["calls that reached no container or pod"] += 1

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from fsm.recordings.line_reader import decoded
+from fsm.recordings.line_reader import FOREIGN, decoded
 from fsm.recordings.time_order import Ordering
 from fsm.trace import Batch, Observation, batch, nanoseconds
 
@@ -89,7 +89,7 @@ class Trace:
                 continue
             seen = decoded(line, _DECODER)
             if seen is None:
-                self.notes["foreign or damaged lines"] += 1
+                self.notes[FOREIGN] += 1
             else:
                 found.append(seen)
                 numbers.append(number)

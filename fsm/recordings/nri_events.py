@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from fsm.recordings.line_reader import decoded
+from fsm.recordings.line_reader import FOREIGN, decoded
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import ABSENT, Observation
 
@@ -138,7 +138,7 @@ class NriEventReader:
             return None
         event = decoded(line, DECODER)
         if event is None:
-            self.notes["foreign or damaged lines"] += 1
+            self.notes[FOREIGN] += 1
         elif event.connects:
             self._new.clear()
         return event

@@ -1,0 +1,115 @@
+"""What following has found, as metrics of Prometheus: labels are words of models and notes, never of what is judged."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter as Tally
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Info, disable_created_metrics, start_http_server
+
+from fsm.errors import visible
+from fsm.judgement import Judging
+from fsm.recordings.line_reader import FOREIGN
+from fsm.report import Report
+from fsm.trace import Batch, nanoseconds
+from fsm.verdict import Finding, Violation
+
+SEVERAL = "several"
+"""The state of a violation that may have been in any of several."""
+
+
+class Metrics:
+    """Counts what a recording shows while it is judged; *report* tells violations from surprises."""
+
+    def __init__(self, report: Report) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = CollectorRegistry()
+        self._report = report
+        self._names: dict[str, dict[str, str]] = {}
+        cell = ("model", "clause", "level", "event", "state")
+        self._violations = self._counter("violations", "Violations, by clause and cell.", *cell)
+        self._surprises = self._counter("surprises", "What breaks only a weaker clause, by clause and cell.", *cell)
+        deviation = ("model", "deviation", "profile")
+        self._tolerated = self._counter("tolerated_deviations", "Deviations that the profile declares.", *deviation)
+        self._observations = self._counter("observations", "Observations that were judged.", "model")
+        self._entities = self._counter("entities", "Containers or pods that were observed.", "model")
+        self._lines = self._counter("lines", "Lines that were read.")
+        self._foreign = self._counter("foreign_lines", "Lines of another form, and damaged ones.")
+        self._notes = self._counter("notes", "What else was noticed of lines, such as truncations.", "note")
+        about = "Seconds from the time in the last line that was judged to when it was."
+        self._lag = Gauge("fsm_lag_seconds", about, registry=self.registry)
+        about = "The time in the last line that was judged."
+        self._latest = Gauge("fsm_last_line_timestamp_seconds", about, registry=self.registry)
+        self._recording = Info("fsm_recording", "What is followed.", registry=self.registry)
+        self._of_lines: Tally[tuple[object, ...]] = Tally()
+        self._judged: Tally[tuple[object, ...]] = Tally()
+
+    def _counter(self, name: str, about: str, *labels: str) -> Counter:
+        return Counter(f"fsm_{name}", about, labels, registry=self.registry)
+
+    def begin(self, judging: Judging) -> None:
+        """From now on *judging* counts, from nothing."""
+        self._names = {
+            machine.name: {each: event.name for event in machine.events.values() for each in (event.name, event.rpc)}
+            for machine in judging.machines
+        }
+        self._judged.clear()
+
+    def violation(self, violation: Violation) -> None:
+        """A *violation* was found just now."""
+        model, seen, clause = violation.machine, violation.observation, violation.clause
+        fails = self._report.fails(Finding(first=(violation,), count=1, entities=1))
+        state = violation.before[0] if len(violation.before) == 1 else SEVERAL
+        event = self._names[model].get(seen.event or seen.output, "")
+        counter = self._violations if fails else self._surprises
+        counter.labels(model, clause.name, clause.level, event, state).inc()
+
+    def taken(self, judging: Judging, batch: Batch) -> None:
+        """*judging* took *batch* just now."""
+        for monitor in judging.monitors:
+            model = monitor.machine.name
+            _add(self._judged, self._observations, monitor.observations, model)
+            _add(self._judged, self._entities, monitor.entities, model)
+            for each in monitor.folder.tolerated():
+                name = " or ".join(one.name for one in (each.first.deviation, *each.first.others))
+                _add(self._judged, self._tolerated, each.count, model, name, each.first.deviation.profile)
+        recording = judging.recording
+        for note, count in recording.notes.items():
+            counter, labels = {"lines": (self._lines, ()), FOREIGN: (self._foreign, ())}.get(
+                note, (self._notes, (note,))
+            )
+            _add(self._of_lines, counter, count, *labels)
+        about = {
+            "name": recording.name,
+            "kind": recording.kind.value,
+            "containerd": recording.version(),
+            "profile": judging.version,
+        }
+        self._recording.info({label: visible(value) for label, value in about.items()})
+        times = (at for seen in reversed(batch.observations) if (at := nanoseconds(seen.at)) is not None)
+        if (at := next(times, None)) is not None:
+            self._latest.set(at / 1e9)
+            self._lag.set(time.time() - at / 1e9)
+
+
+def _add(known: Tally[tuple[object, ...]], counter: Counter, total: int, *labels: str) -> None:
+    """Add to *counter* what *total* is more than what is *known*."""
+    (counter.labels(*labels) if labels else counter).inc(total - known[counter, *labels])
+    known[counter, *labels] = total
+
+
+@contextmanager
+def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
+    """Serve *metrics* over HTTP; gives the port, which is any that is free for 0.
+
+    Raises ``OSError`` if nothing can be served there.
+    """
+    server, thread = start_http_server(port, address, metrics.registry)
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
