@@ -30,6 +30,10 @@ _LOOK: Final = 0.05
 """Seconds of computing after which it is looked at what was taken: less than it takes to fill much memory."""
 
 
+_ECHO: Final = 1.0
+"""Seconds in which the same signal comes again that means no more: ``timeout`` sends it to a process, and to its group."""
+
+
 class Interruption:
     """What a signal does: the command cleans up and ends, and nothing that it still finds is a verdict.
 
@@ -42,6 +46,7 @@ class Interruption:
         self.over = ""
         self._ends, self._most = 0.0, 0
         self._end: Callable[[], object] | None = None
+        self._asked: tuple[int, float] | None = None
 
     def expect(self) -> None:
         """Take the signals that end a command."""
@@ -71,7 +76,10 @@ class Interruption:
 
     @contextmanager
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
-        """A signal calls *end*, as the normal end of a command that has none of its own; a second one interrupts it."""
+        """A signal calls *end*, as the normal end of a command that has none of its own; another one interrupts it.
+
+        Within a second the same signal is no other one.
+        """
         self._end = end
         try:
             yield
@@ -92,10 +100,13 @@ class Interruption:
         self._ends = math.inf
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
+        del frame
+        now = time.monotonic()
         if self._end is not None and not self.over:
-            end, self._end = self._end, None
+            end, self._end, self._asked = self._end, None, (number, now)
             end()
+            return
+        if self._asked is not None and number == self._asked[0] and now < self._asked[1] + _ECHO:
             return
         if not self.came:
             self.came = True

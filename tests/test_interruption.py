@@ -57,9 +57,18 @@ def test_what_cleans_up_is_not_interrupted_again() -> None:
     assert (130, "", "interrupted\n") == (ran.returncode, ran.stdout, ran.stderr)
 
 
-@pytest.mark.parametrize("signals", [1, 2])
-def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: int) -> None:
-    """By the first signal; one that comes while it ends interrupts it."""
+@pytest.mark.parametrize(
+    ("signals", "expected"),
+    [
+        ("TERM", (0, "ended [1]\n")),
+        ("TERM TERM", (0, "ended [1]\n")),
+        ("INT INT", (0, "ended [1]\n")),
+        ("TERM INT", (130, "")),
+        ("TERM TERM INT", (130, "")),
+    ],
+)
+def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: str, expected: tuple[int, str]) -> None:
+    """By the first signal, if it is sent twice too, as timeout does; another one that comes while it ends interrupts it."""
     code = (
         "import signal\n"
         "from fsm.interruption import Interruption\n"
@@ -67,12 +76,32 @@ def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: int) -> Non
         "interruption.expect()\n"
         "try:\n"
         "    with interruption.ends(lambda: over.append(1)):\n"
-        f"        for _ in range({signals}): signal.raise_signal(signal.SIGTERM)\n"
+        f"        for each in {signals.split()}: signal.raise_signal(signal.Signals['SIG' + each])\n"
         "    print('ended', over)\n"
         "except KeyboardInterrupt as error: interruption.end(error)\n"
     )
 
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
-    expected = (0, "ended [1]\n") if signals == 1 else (130, "")
     assert expected == (ran.returncode, ran.stdout)
+
+
+def test_the_same_signal_interrupts_later() -> None:
+    """What does not come to its end can be interrupted as it was asked to end."""
+    code = (
+        "import signal, time\n"
+        "import fsm.interruption\n"
+        "fsm.interruption._ECHO = 0.01\n"
+        "interruption = fsm.interruption.Interruption()\n"
+        "interruption.expect()\n"
+        "try:\n"
+        "    with interruption.ends(lambda: None):\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "        time.sleep(0.02)\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "except KeyboardInterrupt as error: interruption.end(error)\n"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (130, "interrupted\n") == (ran.returncode, ran.stderr)
