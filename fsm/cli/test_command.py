@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
+from typing import Final
 
 import click
 from hypothesis import configuration
@@ -13,19 +15,26 @@ from hypothesis import configuration
 from fsm.checker import as_known
 from fsm.cli import completion
 from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, require, under
+from fsm.cli.output import put
 from fsm.conformance import suite
+from fsm.conformance.concurrency import repeated
 from fsm.conformance.lookup import RuntimeOptions, find
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
+from fsm.conformance.race_runs import Pace
 from fsm.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
 from fsm.machine.table import tabulate
 from fsm.product.flatten import flatten
 from fsm.property.claims import Property
 from fsm.report import conformance_report, crictl, words
+from fsm.report.history_lines import written
 from fsm.report.property_report import PropertyTestReport
 from fsm.scratch import ScratchFolder
 from fsm.sut import SUT, Stimulus
+
+_DELAY: Final = 0.05
+"""Seconds that threads wait at most before each call of a runtime; most calls take as long."""
 
 
 @click.command("test")
@@ -48,6 +57,13 @@ from fsm.sut import SUT, Stimulus
     type=click.IntRange(min=1, max=8),
     default=1,
     help="Call it from so many at once too, and look for races.",
+)
+@click.option(
+    "--race-seconds",
+    type=click.FloatRange(min=1),
+    default=60,
+    metavar="SECONDS",
+    help="How long races of a runtime are looked for.",
 )
 @click.option(
     "--timeout",
@@ -90,6 +106,7 @@ def command(
     steps: int,
     seed: int,
     threads: int,
+    race_seconds: float,
     timeout: float | None,
     again: str | None,
     image: str,
@@ -130,12 +147,11 @@ def command(
         raise click.UsageError(
             "--image, --restart-command, --record and --script are for real runtimes: --against cri:…"
         )
-    if real and threads > 1:
-        raise click.UsageError("a real runtime is called by one thread: leave out --threads")
     if (record or script) and (properties or only):
         raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
     machine, tolerated = _tested(model, profile)
     runtime = RuntimeOptions(image=image, restart_command=restart_command)
+    pace = Pace(delay=_DELAY, seconds=race_seconds)
     factory = find(sut, machine, profile=profile, timeout=timeout, runtime=runtime)
     if properties or only:
         if again is not None or threads > 1:
@@ -164,10 +180,12 @@ def command(
                 steps=steps,
                 seed=seed,
                 threads=threads,
+                pace=pace if real else None,
                 advanced=advanced,
             )
     if real:
         tested = _written(tested, sut.removeprefix("cri:"), runtime, timeout=timeout, record=record, script=script)
+        tested = _raced(tested, factory, pace, model, record)
     if form == "json":
         click.echo(conformance_report.json(tested, again=command, least=least), nl=False)
     else:
@@ -203,6 +221,19 @@ def _written(
         return made
 
     return replace(tested, failures=live.confirmed(make, machine, tested.failures, record=record))
+
+
+def _raced(
+    tested: suite.Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None
+) -> suite.Tested:
+    """*tested* by *model*, and how often a race comes again, which is written to *record*."""
+    if tested.races is None or tested.races.race is None:
+        return tested
+    machine = tested.oracle.plan.table.machine
+    race = repeated(machine, factory, tested.races.race, pace)
+    if record is not None:
+        put(written(model, race.history, machine.entity), Path(record))
+    return replace(tested, races=replace(tested.races, race=race))
 
 
 def _property_tests(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from fsm.conformance.concurrency import Race, concurrently, refuse_serial
+from fsm.conformance.concurrency import concurrently, refuse_serial
 from fsm.conformance.cover import Cover
 from fsm.conformance.crash import crashes
 from fsm.conformance.distinguishing import DistinguishingSequences
@@ -15,6 +15,7 @@ from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.plan import IDLE
+from fsm.conformance.race_runs import Pace, Race, RaceSearch
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine
@@ -25,6 +26,10 @@ from fsm.verdict import Fails, Holds, Unknown
 
 KINDS: Final = 25
 """Failures of different kinds after which a test ends."""
+
+REPEATS: Final = 10
+FEW: Final = 3
+"""How often a programme of threads runs; on a SUT that is far away, other programmes show more in the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +55,7 @@ class Tested:
     """What tests of a SUT have found: ``failures`` by cause, each the shortest that was found.
 
     ``reachable`` are the cells, by (row, state), that a test of this SUT could meet at all; ``beyond`` those that need
-    what the SUT has not: to be met while a call is in progress.  ``race`` is what several threads at once found.  A test
+    what the SUT has not: to be met while a call is in progress.  ``races`` is what several threads at once found.  A test
     ``stopped`` when it had found as many failures as are looked for, and has not tested the rest.
     """
 
@@ -60,8 +65,12 @@ class Tested:
     failures: tuple[Failure, ...]
     reachable: tuple[tuple[int, int], ...]
     beyond: tuple[tuple[int, int], ...]
-    race: Race | None = None
+    races: RaceSearch | None = None
     stopped: bool = False
+
+    @property
+    def race(self) -> Race | None:
+        return self.races.race if self.races is not None else None
 
     @property
     def verdict(self) -> Holds | Nonconforming | Unknown:
@@ -113,6 +122,7 @@ def conform(
     steps: int = 50,
     seed: int = 0,
     threads: int = 1,
+    pace: Pace | None = None,
     most: int = KINDS,
     advanced: Callable[[int, int], None] = lambda _done, _whole: None,
 ) -> Tested:
@@ -124,7 +134,7 @@ def conform(
     First every step of the machine is aimed at by the shortest way to it.  A SUT that can crash is then made to die at
     every effect of every event.  If all of that is legal, Hypothesis goes on with *examples* tests of up to *steps* steps
     each, in random order, from the seed *seed*, and shrinks what it finds.  With two *threads* or more, ``do`` is at last
-    called from so many threads at once, in search of races.  After *most* failures of different kinds the test ends.
+    called from so many threads at once, in search of races, at the *pace* of a SUT that is far away.  After *most* failures of different kinds the test ends.
 
     *name* is what the SUT is called in reports; *advanced* is called with the number of tests done and of all tests.
     Raises :class:`InputError` if *sut* names nothing that can be tested.
@@ -158,9 +168,18 @@ def conform(
         beyond = tuple(cell for cell in every if cell not in set(reachable))
     finally:
         tested.close()
-    race = None
+    races = None
     if threads > 1 and examples and not failures:
-        race = concurrently(machine, factory, threads=threads, profile=profile, examples=examples, chance=seed)
+        races = concurrently(
+            machine,
+            factory,
+            threads=threads,
+            profile=profile,
+            examples=examples,
+            repeats=REPEATS if pace is None else FEW,
+            chance=seed,
+            pace=pace,
+        )
     return Tested(
         sut=name or (sut if isinstance(sut, str) else ""),
         oracle=oracle,
@@ -168,7 +187,7 @@ def conform(
         failures=tuple(failures),
         reachable=reachable,
         beyond=beyond,
-        race=race,
+        races=races,
         stopped=len(failures) >= most,
     )
 

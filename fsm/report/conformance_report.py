@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fsm.conformance.executor import Failure
+from fsm.conformance.race_runs import RaceSearch
 from fsm.conformance.suite import Tested
 from fsm.errors import visible
 from fsm.machine import LEVELS, Level
@@ -42,6 +43,8 @@ def text(tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Leve
     if tested.race is not None:
         found += ["", f"  {layout.style('violation', 'red')}: what several threads see at once is not linearizable"]
         found += (f"    {line}".rstrip() for line in raced(tested.race))
+        if tested.race.repeated is not None:
+            found.append("    seen in {:,} of {:,} repetitions".format(*tested.race.repeated))
     return "\n".join([*found, "", *_summary(tested, layout, least)]) + "\n"
 
 
@@ -62,6 +65,10 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     rest += "; the test stopped after so many failures, and has not tested the rest" if tested.stopped else ""
     cells = words.plural(len(tested.reachable), "reachable cell")
     yield from layout.wrapped(f"{met} of {cells} covered{rest}")
+    if (races := tested.races) is not None:
+        ran = f"{words.plural(races.programmes, 'programme')} of threads ran {words.plural(races.runs, 'time')}"
+        late = "; there was no time for more" if races.cut else ""
+        yield from layout.wrapped(f"{ran}, with {words.plural(races.events, 'event')}{late}")
     yield from _cells(
         tested,
         layout,
@@ -118,6 +125,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
             "unspecified": tested.cover.unspecified,
             "failures": [_failure_data(each, again, least) for each in tested.failures],
             "race": "\n".join(raced(tested.race)) if tested.race else None,
+            "races": _races_data(tested.races) if tested.races else None,
             "cells": [
                 {"event": table.rows[row].name, "state": table.states[state], "met": tested.cover.cells[row, state]}
                 for row, state in tested.reachable
@@ -131,13 +139,27 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
     )
 
 
+def _races_data(races: RaceSearch) -> Json:
+    return {
+        "programmes": races.programmes,
+        "runs": races.runs,
+        "events": races.events,
+        "cut": races.cut,
+        "repeated": _repeated_data(races.race.repeated if races.race else None),
+    }
+
+
+def _repeated_data(repeated: tuple[int, int] | None) -> Json:
+    return dict(zip(("failed", "of"), repeated, strict=True)) if repeated else None
+
+
 def _failure_data(failure: Failure, again: str, least: Level) -> Json:
     steps = "; ".join(map(str, failure.steps))
     clause = failure.violation.clause if failure.violation else failure.clause
     return {
         "fails": fails(failure, least),
         "broken": failure.broken or None,
-        "repeated": dict(zip(("failed", "of"), failure.repeated, strict=True)) if failure.repeated else None,
+        "repeated": _repeated_data(failure.repeated),
         "violation": violation_data(failure.violation) if failure.violation else None,
         "clause": record(clause) if clause else None,
         "test": trace_data(failure),

@@ -14,7 +14,7 @@ from fsm.verdict import Cause, Unknown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fsm.conformance.concurrency import Race
+    from fsm.conformance.race_runs import Race
     from fsm.linearizability import Linearizability
     from fsm.trace import Observation
     from fsm.verdict import Finding, Stretch, Violation

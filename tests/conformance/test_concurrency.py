@@ -12,7 +12,8 @@ import pytest
 from machines import counter, job
 from thorough import TIMES
 
-from fsm.conformance.concurrency import Programme, Race, concurrently
+from fsm.conformance.concurrency import concurrently
+from fsm.conformance.race_runs import Programme, Race
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform
 from fsm.library import load
@@ -124,7 +125,7 @@ class Staged(Simulated):
 
 def race(machine: Machine, sut: object) -> Race:
     """What is found in *sut*, which is not legal."""
-    found = concurrently(machine, lambda: sut)  # type: ignore[arg-type,return-value]
+    found = concurrently(machine, lambda: sut).race  # type: ignore[arg-type,return-value]
     assert found is not None
     return found
 
@@ -133,7 +134,7 @@ def race(machine: Machine, sut: object) -> Race:
 
 
 def test_a_sut_with_a_lock_passes() -> None:
-    assert concurrently(counter(), Tally) is None
+    assert concurrently(counter(), Tally).race is None
 
 
 @pytest.mark.parametrize("name", ["container-status", "nri-container", "cri-pod"])
@@ -141,12 +142,12 @@ def test_a_sut_with_a_lock_passes() -> None:
 def test_machines_that_play_themselves_pass(name: str, kind: type[Locked | Staged]) -> None:
     machine = load(name)
 
-    assert concurrently(machine, lambda: kind(machine), examples=12 * TIMES) is None
+    assert concurrently(machine, lambda: kind(machine), examples=12 * TIMES).race is None
 
 
 def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None:
     """A call that is displaced or interrupted on its way is too."""
-    assert concurrently(job(), lambda: Staged(job()), events=["make", "start"]) is None
+    assert concurrently(job(), lambda: Staged(job()), events=["make", "start"]).race is None
 
 
 # -- what is caught --------------------------------------------------------------
@@ -156,7 +157,7 @@ def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None
 @pytest.mark.parametrize("chance", range(5))
 def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bool) -> None:
     """Whatever the seed, and even if the code has no place where it lets others go first."""
-    found = concurrently(counter(), lambda: Tally(nullcontext(), yields=yields), chance=chance, events=["add"])
+    found = concurrently(counter(), lambda: Tally(nullcontext(), yields=yields), chance=chance, events=["add"]).race
 
     assert found is not None
     assert found.programme == Programme(threads=(("add",), ("add",)))
@@ -168,7 +169,7 @@ def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bo
 @pytest.mark.parametrize("chance", range(10))
 def test_a_check_on_the_line_before_is_caught(chance: int, unlocked: str) -> None:
     """Whatever the seed; also if only one of two calls is at fault, which both may do at once."""
-    found = concurrently(load("container-status"), lambda: Adjacent(unlocked), threads=2, chance=chance)
+    found = concurrently(load("container-status"), lambda: Adjacent(unlocked), threads=2, chance=chance).race
 
     assert found is not None
     assert isinstance(found.verdict, NotLinearizable)
@@ -177,7 +178,7 @@ def test_a_check_on_the_line_before_is_caught(chance: int, unlocked: str) -> Non
 
 @pytest.mark.parametrize("chance", range(10))
 def test_a_check_on_the_line_before_with_a_lock_passes(chance: int) -> None:
-    assert concurrently(load("container-status"), Adjacent, threads=2, chance=chance, examples=10 * TIMES) is None
+    assert concurrently(load("container-status"), Adjacent, threads=2, chance=chance, examples=10 * TIMES).race is None
 
 
 def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
@@ -199,7 +200,7 @@ def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
                 return "ok"
 
     machine = load("nri-container")
-    found = concurrently(machine, lambda: Forgetful(machine), events=["create-container", "stop-container"])
+    found = concurrently(machine, lambda: Forgetful(machine), events=["create-container", "stop-container"]).race
 
     assert found is not None
     assert isinstance(found.verdict, NotLinearizable)
@@ -273,7 +274,7 @@ def test_threads_that_never_return_are_a_finding_and_no_hang() -> None:
         def close(self) -> None:
             raise AssertionError("it is in use")
 
-    found = concurrently(counter(), Stuck, patience=0.5)
+    found = concurrently(counter(), Stuck, patience=0.5).race
 
     assert found is not None
     assert "did not return within 0.5 s" in found.broken
@@ -296,7 +297,7 @@ def test_an_answer_that_cannot_be_judged_is_told(reply: str, shows: str, broken:
         def shows(self) -> str:
             return shows
 
-    found = concurrently(counter(), Wrong, events=["add"])
+    found = concurrently(counter(), Wrong, events=["add"]).race
 
     assert found is not None
     assert found.broken.replace("thread 2", "thread 1") == broken
@@ -336,7 +337,7 @@ def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_i
     machine = load("container-status")
     sut = Noting(machine)
 
-    assert concurrently(machine, lambda: sut, examples=60) is None
+    assert concurrently(machine, lambda: sut, examples=60).race is None
     assert {"create", "start", "remove", "status", "oom"} <= sut.asked
     assert not {"exit", "restart"} & sut.asked
     assert sut.closed == 1

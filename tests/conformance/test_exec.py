@@ -17,10 +17,11 @@ from commands import interruptible
 from machines import DOOR, PURSE, counter, edited, machine_of
 from real_parts import headers_of_c, program
 
-from fsm.conformance.concurrency import Programme, concurrently
+from fsm.conformance.concurrency import concurrently
 from fsm.conformance.exec.adapter import child
 from fsm.conformance.exec.transport import LONGEST, Process, TalkError
 from fsm.conformance.plan import steps
+from fsm.conformance.race_runs import Programme
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform, replay
 from fsm.errors import InputError

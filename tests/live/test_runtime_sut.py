@@ -208,7 +208,6 @@ WRONG = [
     (["cri-container", "--against", "cri:tcp://localhost:1"], "is not the address of a Unix socket"),
     (["nri-api", "--against", "cri:unix:///no/such.sock"], "nri-api is no machine of calls"),
     (["cri-container", "--against", "reference", "--image", "busybox"], "are for real runtimes"),
-    (["cri-pod", "--against", "cri:/it", "--threads", "2"], "by one thread"),
     (["cri-pod", "--against", "cri:/it", "--properties", "--record", "x"], "not of its properties"),
 ]
 

@@ -43,14 +43,14 @@ class FirstPluginOnly(NriContainerSUT):
 def test_the_reference_passes(kind: type[NriContainerSUT | NriPodSUT]) -> None:
     machine = load(kind.machine)
 
-    assert concurrently(machine, kind, examples=15 * TIMES) is None
+    assert concurrently(machine, kind, examples=15 * TIMES).race is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chance", range(3))
 @pytest.mark.parametrize("kind", SYSTEMS)
 def test_without_its_lock_it_fails(kind: type[NriContainerSUT | NriPodSUT], chance: int) -> None:
-    found = concurrently(load(kind.machine), lambda: kind(kind=Unlocked), chance=chance)
+    found = concurrently(load(kind.machine), lambda: kind(kind=Unlocked), chance=chance).race
 
     assert found is not None
     assert sum(map(len, found.programme.threads)) == 2
@@ -66,12 +66,12 @@ def test_without_its_lock_the_machine_alone_finds_it(chance: int) -> None:
         lambda: FirstPluginOnly(kind=Unlocked),
         events=["create-container", "stop-container", "remove-container"],
         chance=chance,
-    )
+    ).race
 
     assert found is not None
     refused = "has no outcome" in found.broken or "cannot happen while" in found.broken
     assert isinstance(found.verdict, NotLinearizable) or refused
     assert (
-        concurrently(machine, FirstPluginOnly, events=["create-container", "stop-container"], examples=10 * TIMES)
+        concurrently(machine, FirstPluginOnly, events=["create-container", "stop-container"], examples=10 * TIMES).race
         is None
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from machines import counter
 
-from fsm.conformance.concurrency import Programme, Race
+from fsm.conformance.race_runs import Programme, Race
 from fsm.linearizability import linearize
 from fsm.linearizability.history import History, Operation
 from fsm.report.lanes import explained, lanes, raced

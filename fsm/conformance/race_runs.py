@@ -1,0 +1,267 @@
+"""Programmes of several threads, as they run: an event of each at once, recorded as a history, which is judged."""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import count, repeat
+from typing import Final
+
+from fsm.conformance.turns import Turns
+from fsm.linearizability import Linearizability, Linearizable, linearize
+from fsm.linearizability.history import History, Operation
+from fsm.machine import Machine
+from fsm.sut import SUT, Emitting, UnsupportedError
+
+SWITCH: Final = 1e-5
+"""The interpreter's switch interval, in seconds, while a programme runs."""
+
+PATIENCE: Final = 10.0
+"""Seconds after which threads that have not returned are taken to hang."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programme:
+    """Events to be done ``before`` and ``after``, one by one, and in between by ``threads`` at once."""
+
+    before: tuple[str, ...] = ()
+    threads: tuple[tuple[str, ...], ...] = ()
+    after: tuple[str, ...] = ()
+
+    def smaller(self) -> Iterator[Programme]:
+        """The same with one event left out; a thread with no event left is dropped."""
+        parts = [self.before, *self.threads, self.after]
+        for number, part in enumerate(parts):
+            for at in range(len(part)):
+                left = [*parts[:number], part[:at] + part[at + 1 :], *parts[number + 1 :]]
+                yield Programme(before=left[0], threads=tuple(filter(None, left[1:-1])), after=left[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Race:
+    """A programme, what happened, and why it is not legal: ``verdict``, or ``broken`` if the SUT gave none.
+
+    If it was tried again, ``repeated`` is how often it raced, and of how many times.
+    """
+
+    programme: Programme
+    history: History
+    verdict: Linearizability | None
+    broken: str = ""
+    repeated: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaceSearch:
+    """What a search for a ``race`` has come to, and how much was done: programmes, their runs, events from threads.
+
+    It is ``cut`` if its time was over before all was done.
+    """
+
+    race: Race | None
+    programmes: int
+    runs: int
+    events: int
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How programmes run on a SUT that is far away: each event of a thread waits up to ``delay`` seconds; there are no turns.
+
+    The search takes ``seconds`` at most, and so does shrinking.
+    """
+
+    delay: float
+    seconds: float
+
+
+@dataclass(kw_only=True)
+class Runs:
+    """Programmes on one SUT: the last ``race``, whether threads hang in it, and whether it has lines to take turns at."""
+
+    machine: Machine
+    sut: SUT
+    patience: float
+    pace: Pace | None
+    chance: int = 0
+    race: Race | None = None
+    stuck: bool = False
+    lines: bool = True
+    _until: float = math.inf
+    _cut: bool = False
+    _done: Counter[Programme] = field(default_factory=Counter)
+
+    def allow(self, share: float) -> None:
+        """Run programmes from now on for a *share* of the time that the pace has, if there is one."""
+        if self.pace is not None:
+            self._until = time.monotonic() + share * self.pace.seconds
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over for which programmes are run."""
+        return time.monotonic() > self._until
+
+    def search(self) -> RaceSearch:
+        """What was done until now."""
+        events = sum(count * sum(map(len, each.threads)) for each, count in self._done.items())
+        return RaceSearch(
+            race=self.race, programmes=len(self._done), runs=self._done.total(), events=events, cut=self._cut
+        )
+
+    def races(self, programme: Programme, repeats: int) -> bool:
+        """Whether one of up to *repeats* runs of *programme* shows a race."""
+        return any(self.race_in(programme, number) for number in range(repeats))
+
+    def race_in(self, programme: Programme, number: int) -> bool:
+        """Whether run *number* of *programme* shows a race; there is none once the time is over."""
+        if self.stuck:
+            return True
+        if self.late:
+            self._cut = True
+            return False
+        self._done[programme] += 1
+        run = _Run(runs=self, programme=programme, turns=self.lines and not self.pace and (number + 1) % 3 != 0)
+        run.all(random.Random(f"{self.chance} {number}" if self.pace else number))  # noqa: S311 - no secret
+        answer = None if run.broken else linearize(self.machine, run.history())
+        if isinstance(answer, Linearizable):
+            return False
+        broken = run.broken[0] if run.broken else ""
+        self.race = Race(programme=programme, history=run.history(), verdict=answer, broken=broken)
+        return True
+
+    def shrink(self, repeats: int) -> None:
+        """Leave out of the race whatever it does not need; each smaller programme is run up to *repeats* times."""
+        again = True
+        while again and not self.stuck and self.race is not None:
+            again = any(self.races(smaller, repeats) for smaller in self.race.programme.smaller())
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """One run of a programme, and its record; ``broken`` has the reasons why it cannot be judged."""
+
+    runs: Runs
+    programme: Programme
+    turns: bool
+    broken: list[str] = field(default_factory=list)
+    _operations: dict[int, Operation] = field(default_factory=dict)
+    _outputs: tuple[str, ...] | None = None
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def history(self) -> History:
+        """What was recorded, with the operations that have not returned."""
+        outputs = {} if self._outputs is None else {"": self._outputs}
+        return History(operations=tuple(self._operations.values()), outputs=outputs)
+
+    def all(self, chance: random.Random) -> None:
+        parts: tuple[Callable[[], None], ...] = (
+            self._reset,
+            lambda: self._done(self.programme.before),
+            lambda: self._at_once(chance),
+            lambda: self._done(self.programme.after),
+            self._look,
+        )
+        for part in parts:
+            try:
+                part()
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - an error of the SUT is a finding
+                self.broken.append(f"it raised {type(error).__name__}: {error}")
+            if self.broken:
+                return
+
+    def _reset(self) -> None:
+        self.runs.sut.reset()
+        if isinstance(self.runs.sut, Emitting):
+            self.runs.sut.outputs()
+
+    def _look(self) -> None:
+        called = time.monotonic_ns()
+        shows = self.runs.sut.shows()
+        if shows:
+            self._operations[next(self._numbers)] = Operation(called=called, returned=time.monotonic_ns(), shows=shows)
+        if shows and all(shows != state.shows for state in self.runs.machine.states.values()):
+            self.broken.append(f"it shows {shows!r}, which no state shows")
+        if isinstance(self.runs.sut, Emitting):
+            self._outputs = tuple(self.runs.sut.outputs())
+
+    def _at_once(self, chance: random.Random) -> None:
+        threads = self.programme.threads
+        barrier = threading.Barrier(len(threads))
+        turns = Turns(len(threads), chance) if self.turns and threads else None
+        pace = self.runs.pace
+        waits = [[chance.choice((0, chance.random())) * pace.delay if pace else 0 for _ in each] for each in threads]
+        running = [
+            threading.Thread(target=self._thread, args=(number, events, turns, barrier, waits[number - 1]), daemon=True)
+            for number, events in enumerate(threads, 1)
+        ]
+        with _switching():
+            for each in running:
+                each.start()
+            until = time.monotonic() + self.runs.patience
+            for each in running:
+                each.join(max(0, until - time.monotonic()))
+        self.runs.lines &= turns is None or turns.lines > 0
+        hanging = [f"thread {number}" for number, each in enumerate(running, 1) if each.is_alive()]
+        if hanging:
+            self.runs.stuck = True
+            self.broken.append(f"{' and '.join(hanging)} did not return within {self.runs.patience:g} s")
+
+    def _thread(
+        self,
+        number: int,
+        events: tuple[str, ...],
+        turns: Turns | None,
+        barrier: threading.Barrier,
+        waits: Iterable[float],
+    ) -> None:
+        barrier.wait()
+        with turns.taken(number) if turns else nullcontext():
+            self._done(events, number, waits)
+
+    def _done(self, events: tuple[str, ...], thread: int = 0, waits: Iterable[float] = repeat(0)) -> None:
+        """Do *events*, one after the other, until the SUT breaks; *waits* are the seconds before each."""
+        for event, wait in zip(events, waits, strict=False):
+            if wait:
+                time.sleep(wait)
+            if not self._one(event, thread):
+                return
+
+    def _one(self, event: str, thread: int) -> bool:
+        """Do *event*, and record it; false if the SUT broke."""
+        number = next(self._numbers)
+        asked = Operation(called=time.monotonic_ns(), returned=None, event=event, thread=thread)
+        self._operations[number] = asked
+        where = f"{event} in thread {thread}" if thread else event
+        try:
+            reply = self.runs.sut.do(event)
+        except UnsupportedError:
+            del self._operations[number]
+            return True
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an error of the SUT is a finding
+            self.broken.append(f"{where} raised {type(error).__name__}: {error}")
+            return False
+        returned = time.monotonic_ns()
+        call = self.runs.machine.events[event].kind == "call"
+        self._operations[number] = replace(asked, returned=returned, reply=reply if call else "")
+        if call and not reply:
+            self.broken.append(f"{where} has no reply: a call replies ok or an error code")
+        return not call or bool(reply)
+
+
+@contextmanager
+def _switching() -> Iterator[None]:
+    """Make threads take turns much more often than by default."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
