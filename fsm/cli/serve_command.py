@@ -30,11 +30,18 @@ MEMORY = "/dev/shm"  # noqa: S108  (names in it are random)
 )
 @profile_option("Deviate as this profile says; a client has to cope with that.")
 @click.option("--processes", is_flag=True, help="Run the commands of containers as processes of this machine, as you.")
-def command(address: str, nri: str | None, profile: str | None, processes: bool) -> int:  # noqa: FBT001  (click passes it by name)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Keep pods, containers and images there, and take up those that an earlier server has left.",
+)
+def command(address: str, nri: str | None, profile: str | None, processes: bool, state: Path | None) -> int:  # noqa: FBT001  (click passes it by name)
     """Serve the reference implementation as a CRI runtime, for crictl, the kubelet or your own client.
 
     Its containers are simulated: 'sleep 5' ends after five seconds, 'exit 3' at once with code 3, and what is not among
-    a few known commands cannot be started. Nothing is kept when it ends, by Ctrl-C or SIGTERM.
+    a few known commands cannot be started. Nothing is kept when it ends, by Ctrl-C or SIGTERM, unless --state names a
+    folder for it.
 
     \b
     fsm serve --cri unix:///tmp/fsm.sock
@@ -47,14 +54,17 @@ def command(address: str, nri: str | None, profile: str | None, processes: bool)
     from fsm.live.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
     from fsm.live.nri_relays import NodePlugins, with_plugins  # noqa: PLC0415
     from fsm.reference.node.node_service import ServedNode, applicable  # noqa: PLC0415  (--help need not wait for it)
+    from fsm.reference.node.records import state_folder  # noqa: PLC0415
 
     async def serve() -> None:
         with (
             INTERRUPTION.sets() as over,
-            ScratchFolder(MEMORY if access(MEMORY, W_OK) else None) as folder,
+            state_folder(state) if state else ScratchFolder(MEMORY if access(MEMORY, W_OK) else None) as folder,
         ):
             plugins = NodePlugins(older=bool(applicable(profile or "", "nri-container"))) if nri else None
-            node = ServedNode(Path(folder), profile=profile or "", processes=processes, plugins=plugins)
+            node = ServedNode(
+                Path(folder), profile=profile or "", processes=processes, kept=bool(state), plugins=plugins
+            )
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(serving(address, node))
                 if nri and plugins:

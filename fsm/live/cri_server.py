@@ -25,7 +25,8 @@ from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.events.queue import QueueShutError
 from fsm.reference.node.error_words import of_pod
 from fsm.reference.node.node_containers import RUNNING
-from fsm.reference.node.node_service import HANDLERS, PodPlan, ServedNode
+from fsm.reference.node.node_service import HANDLERS, ServedNode
+from fsm.reference.node.plans import PodPlan
 from fsm.reference.node.short_ids import AmbiguousIdError, full_id
 from fsm.reference.pods.metadata import Metadata
 from fsm.reference.pods.service import READY

@@ -7,8 +7,9 @@ from fsm.live import cri_pb2 as cri
 from fsm.reference.container.record import ContainerState, Status
 from fsm.reference.node.command import Command, Mount
 from fsm.reference.node.images import StoredImage
-from fsm.reference.node.node_containers import ContainerPlan, Limits, NodeContainer, limits_of
-from fsm.reference.node.node_service import NodeEvent, PodPlan
+from fsm.reference.node.node_containers import NodeContainer, limits_of
+from fsm.reference.node.node_service import NodeEvent
+from fsm.reference.node.plans import ContainerPlan, Limits, PodPlan
 from fsm.reference.pods.metadata import Metadata, PodStatus
 
 COMPLETED: Final = "Completed"

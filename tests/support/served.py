@@ -37,14 +37,22 @@ COMMANDS = (("sleep", "60"), ("true",), ("exit", "3"), ("no-such-command",), ("s
 
 @contextmanager
 def served(
-    folder: Path, *, profile: str = "", processes: bool = False, plugins: NodePlugins | None = None
+    folder: Path,
+    *,
+    profile: str = "",
+    processes: bool = False,
+    plugins: NodePlugins | None = None,
+    kept: bool = False,
 ) -> Iterator[str]:
-    """The address of a server below *folder*, while it is used; it has a thread of its own.  *plugins* are at ``nri.sock``."""
+    """The address of a server below *folder*, while it is used; it has a thread of its own.  *plugins* are at ``nri.sock``.
+
+    What is *kept* is there again for the next one below the same folder.
+    """
     address = f"unix://{folder / 'cri.sock'}"
     up, ends = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
 
     async def serve() -> None:
-        node = ServedNode(folder / "node", profile=profile, processes=processes, plugins=plugins)
+        node = ServedNode(folder / "node", profile=profile, processes=processes, kept=kept, plugins=plugins)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(serving(address, node))
             if plugins is not None:

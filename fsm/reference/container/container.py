@@ -38,12 +38,12 @@ class Container(Effects, Driven):
         self.position = driver(MACHINE, profile).position()
 
     @classmethod
-    def recovered(cls, root: Path, world: SimulatedWorld) -> Self:
-        """The container with the folder *root* after a restart.
+    def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
+        """The container with the folder *root* after a restart, in its *world* and under *profile* as in a new one.
 
         It is absent without containerd's record, which clears its folder; if that record cannot be read, until it can be.
         """
-        self = cls(root, world)
+        self = cls(root, world, profile)
         before, outcome = ABSENT, ""
         try:
             world.look()
@@ -55,7 +55,7 @@ class Container(Effects, Driven):
             if root.exists():
                 storage, task, _ = _left(root, world)
                 before, outcome = _state(storage.get(), task), "skipped"
-        self.position = driver(MACHINE).position(before)
+        self.position = driver(MACHINE, profile).position(before)
         self.position.take("restart", outcome)
         self._check()
         return self

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from fsm.reference.node.records import Records
+
 PRESENT: Final = ("docker.io/library/busybox:latest", "registry.k8s.io/pause:3.10")
 """The images that are there from the beginning."""
 
+KEPT: Final = "names"
 SIZE: Final = 1 << 20
 
 
@@ -53,11 +56,12 @@ class Images:
     >>> images.find("busybox:1.36")
     """
 
-    def __init__(self, present: Iterable[str] = PRESENT) -> None:
+    def __init__(self, present: Iterable[str] = PRESENT, kept: Records[list[str]] | None = None) -> None:
         self._images: dict[str, StoredImage] = {}
+        self._kept = kept
         self.changed_at = time.time_ns()
-        for each in present:
-            self.pull(each)
+        for each in kept.load().get(KEPT, present) if kept else present:
+            self._add(each)
 
     def list(self) -> tuple[StoredImage, ...]:
         return tuple(self._images.values())
@@ -72,17 +76,26 @@ class Images:
         return None
 
     def pull(self, name: str) -> StoredImage:
+        pulled = self._add(name)
+        self._save()
+        return pulled
+
+    def _add(self, name: str) -> StoredImage:
         full = full_name(name)
         repository, _, wanted = full.partition("@")
         without_tag = repository.rpartition(":")[0] if ":" in repository.rpartition("/")[2] else repository
         digest = wanted or f"sha256:{sha256(full.encode()).hexdigest()}"
         identity = f"sha256:{sha256(digest.encode()).hexdigest()}"
         self._images[full] = StoredImage(name=full, id=identity, digest=f"{without_tag}@{digest}")
-        self.changed_at = time.time_ns()
         return self._images[full]
 
     def remove(self, reference: str) -> None:
         """Remove an image; has no effect if there is none."""
         if found := self.find(reference):
             del self._images[found.name]
-            self.changed_at = time.time_ns()
+            self._save()
+
+    def _save(self) -> None:
+        self.changed_at = time.time_ns()
+        if self._kept:
+            self._kept.save(KEPT, list(self._images))

@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from signal import SIGTERM
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.container import Container
@@ -15,6 +15,8 @@ from fsm.reference.container.record import LinuxResources, Resources, Status
 from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, is_noop
 from fsm.reference.node.command import Command
 from fsm.reference.node.error_words import of_container
+from fsm.reference.node.plans import ContainerPlan, ContainerRecord, Limits
+from fsm.reference.node.records import Records
 from fsm.reference.node.relays import Relays
 from fsm.reference.node.short_ids import AmbiguousIdError, full_id
 from fsm.reference.node.workloads import ContainerWorld, Executed, Heard, Workload
@@ -26,27 +28,7 @@ T = TypeVar("T")
 
 RUNNING: Final = "CONTAINER_RUNNING"
 MAY_RUN: Final = frozenset({RUNNING, "CONTAINER_UNKNOWN"})
-Limits: TypeAlias = Mapping[str, int | str]
-"""Limits that are set, by the names of their fields in CRI."""
-
 LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerPlan:
-    """What a client wants of a container; ``annotations`` and ``labels`` are given back as they are."""
-
-    name: str
-    attempt: int = 0
-    image: str = ""
-    image_id: str = ""
-    image_name: str = ""
-    image_digest: str = ""
-    command: Command = field(default_factory=Command)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    log_path: str = ""
-    limits: Limits = field(default_factory=dict)
 
 
 class NodeContainer:
@@ -94,6 +76,7 @@ class NodeContainers(Containers):
 
     *launch* starts the workload of a container, or raises :class:`~fsm.reference.driven.WorldError`; *ready* says
     whether a pod is ready; *notice* is called with an id and ``created``, ``started``, ``stopped`` or ``deleted``.
+    They are *kept*, and after a restart *resume* gives what still runs; without it nothing does.
 
     A call goes on when its caller gives up, but for a stop in its grace period.
     """
@@ -106,6 +89,8 @@ class NodeContainers(Containers):
         ready: Callable[[str], bool],
         notice: Callable[[NodeContainer, str], Awaitable[None]],
         relays: Relays,
+        kept: Records[ContainerRecord],
+        resume: Callable[[ContainerRecord], Workload] | None = None,
         profile: str = "",
     ) -> None:
         super().__init__()
@@ -116,6 +101,7 @@ class NodeContainers(Containers):
         self._root = root
         self._launch, self._ready, self._notice = launch, ready, notice
         self._relays = relays
+        self._kept, self._resume = kept, resume
         self._profile = profile
 
     async def close(self) -> None:
@@ -149,7 +135,7 @@ class NodeContainers(Containers):
             raise WorldError(
                 f'failed to reserve container name "{reserved}": name "{reserved}" is reserved for "{holder}"'
             )
-        made = self._made(token_hex(32), pod, plan)
+        made = self._made(token_hex(32), pod, plan, reserved)
         self.names[reserved] = made.id
         self._making[made.id] = made
         told = replace(made.told(), state=messages.ContainerState.CREATED)
@@ -315,7 +301,8 @@ class NodeContainers(Containers):
 
     async def _watch(self, found: NodeContainer, workload: Workload) -> None:
         ended = await workload.ended()
-        found.world.process = None
+        with suppress(OSError):
+            found.world.drop()
         self._relays.exited(found.pod, found.told())
         with suppress(CannotHappenError):
             found.reference.exited(ended)
@@ -342,11 +329,47 @@ class NodeContainers(Containers):
             why = of_container(event, given, state, shows) if refused else error.why
             raise CallError(event, error.code, why) from None
 
-    def _made(self, identity: str, pod: messages.Pod, plan: ContainerPlan) -> NodeContainer:
-        root = self._root / identity
-        world = ContainerWorld(root, lambda: self._launch(made.plan.command))
-        made = NodeContainer(identity, pod, plan, Container(root, world, self._profile), world)
+    def _made(self, identity: str, pod: messages.Pod, plan: ContainerPlan, reserved: str = "") -> NodeContainer:
+        world = self._world(identity, pod, lambda: made.plan, reserved)
+        made = NodeContainer(identity, pod, plan, Container(world.root, world, self._profile), world)
         return made
+
+    def _world(
+        self, identity: str, pod: messages.Pod, plan: Callable[[], ContainerPlan], reserved: str
+    ) -> ContainerWorld:
+        """The world of a container, which is kept as long as containerd would have a record of it."""
+
+        def changed(world: ContainerWorld) -> None:
+            if not world.known:
+                self._kept.delete(identity)
+                return
+            pid = world.process.pid if world.process else 0
+            self._kept.save(
+                identity,
+                ContainerRecord(pod=pod.id, reserved=reserved, plan=plan(), pid=pid, started_at=world.started_at),
+            )
+
+        return ContainerWorld(self._root / identity, lambda: self._launch(plan().command), changed)
+
+    def recover(self, told: Callable[[str], messages.Pod]) -> None:
+        """Take up what is kept, in pods as *told*; folders of which there is no record are removed."""
+        kept = self._kept.load()
+        for identity in {*kept, *(each.name for each in self._root.glob("*"))}:
+            record = kept.get(identity) or ContainerRecord(pod="", reserved="", plan=ContainerPlan(name=""))
+            pod = told(record.pod)
+            world = self._world(identity, pod, lambda record=record: record.plan, record.reserved)  # type: ignore[misc]  # mypy loses the lambda's default
+            world.known = identity in kept
+            if record.pid and self._resume:
+                world.resume(self._resume(record), record.started_at)
+            reference = Container.recovered(world.root, world, self._profile)
+            if reference.shows == ABSENT:
+                self._kept.delete(identity)
+                continue
+            found = NodeContainer(identity, pod, record.plan, reference, world)
+            self.store[identity] = found
+            self.names[record.reserved] = identity
+            if world.workload and world.process:
+                found.watch = self.tasks.start(self._watch(found, world.workload))
 
 
 def _resources(limits: Limits) -> Resources:

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from itertools import count
 from pathlib import Path
@@ -20,10 +20,12 @@ from fsm.reference.events.queue import EventQueue
 from fsm.reference.node.child_processes import ChildProcess
 from fsm.reference.node.error_words import of_pod
 from fsm.reference.node.images import Images
-from fsm.reference.node.node_containers import ContainerPlan, Limits, NodeContainer, NodeContainers
+from fsm.reference.node.node_containers import NodeContainer, NodeContainers
+from fsm.reference.node.plans import ContainerPlan, ContainerRecord, Limits, PodPlan
+from fsm.reference.node.records import Records
 from fsm.reference.node.relays import PluginSender, Relays
 from fsm.reference.node.short_ids import AmbiguousIdError, full_id
-from fsm.reference.node.simulated_processes import simulated
+from fsm.reference.node.simulated_processes import resumed, simulated
 from fsm.reference.node.workloads import SimulatedPause
 from fsm.reference.nri import messages
 from fsm.reference.pods.metadata import Metadata, PodStatus
@@ -45,29 +47,6 @@ HANDLERS: Final = frozenset({"", "runc"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodPlan:
-    """What a client wants of a pod; ``annotations`` and ``labels`` are given back as they are.
-
-    ``namespaces`` are whose network, processes and shared memory it sees, as CRI numbers them; ``files`` are texts that its containers find, by their paths.
-    """
-
-    name: str
-    uid: str = ""
-    namespace: str = ""
-    attempt: int = 0
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    runtime_handler: str = ""
-    log_folder: str = ""
-    namespaces: tuple[int, int, int] = (0, 0, 0)
-    files: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.name}_{self.namespace}_{self.uid}_{self.attempt}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEvent:
     """What happened to a container or pod: ``created``, ``started``, ``stopped`` or ``deleted``.
 
@@ -84,7 +63,8 @@ class NodeEvent:
 class ServedNode(PodObserver):
     """A node with its state in *folder*, under *profile* if one is named; its containers are simulated, or *processes*.
 
-    For one event loop.
+    With *kept* it takes up the pods and containers that an earlier one has left in the folder, and leaves its own; simulated
+    ones have gone on running meanwhile, processes have ended.  For one event loop.
 
     >>> import tempfile
     >>> from fsm.reference.node.command import Command
@@ -110,13 +90,17 @@ class ServedNode(PodObserver):
         *,
         profile: str = "",
         processes: bool = False,
+        kept: bool = False,
         plugins: PluginSender | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.profile = profile
         self.processes = processes
         self.clock = clock or Clock()
-        self.images = Images()
+        records = folder / "records" if kept else None
+        self.kept = kept
+        self.images = Images(kept=Records(records and records / "images", list[str]))
+        self._kept_pods = Records(records and records / "pods", PodPlan)
         self.events: EventQueue[NodeEvent] = EventQueue(bool, clock=self.clock)
         self.plans: dict[str, PodPlan] = {}
         self.relays = Relays(plugins, applicable(profile, "nri-container"))
@@ -125,6 +109,8 @@ class ServedNode(PodObserver):
         self.containers = NodeContainers(
             folder / "containers",
             launch=ChildProcess if processes else simulated(count(FIRST_PID).__next__, self.clock),
+            resume=None if processes else lambda record: resumed(record, self.clock),
+            kept=Records(records and records / "containers", ContainerRecord),
             ready=lambda pod: self.pods().get(pod) == READY,
             notice=self._container_notice,
             relays=self.relays,
@@ -148,13 +134,19 @@ class ServedNode(PodObserver):
         (self._folder / "pauses").mkdir(parents=True, exist_ok=True)
         await self._controller.__aenter__()
         self.containers.tasks.start(self.events.run())
+        if self.kept:
+            self.plans.update(self._kept_pods.load())
+            await self._pods.recover()
+            for each in self.plans.keys() - self.pods().keys():
+                await self.removed(each)
+            self.containers.recover(self._told)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End everything that runs."""
+        """End everything that runs; what is kept shows nothing of it."""
         self.events.shutdown()
         await self.containers.close()
-        for pod in self.pods():
+        for pod in () if self.kept else self.pods():
             with suppress(CallError):
                 await self._pods.stop(pod)
         await self._pods.close()
@@ -241,6 +233,7 @@ class ServedNode(PodObserver):
         if plan.runtime_handler not in HANDLERS:
             raise WorldError(f'failed to get sandbox runtime: no runtime for "{plan.runtime_handler}" is configured')
         self.plans[_pod] = plan
+        self._kept_pods.save(_pod, plan)
         try:
             await self.relays.tell("run-pod-sandbox", self._told(_pod))
         except WorldError as error:
@@ -256,6 +249,7 @@ class ServedNode(PodObserver):
                 await self._notice(_pod, _pod, "deleted")
             await self.relays.mention("remove-pod-sandbox", self._told(_pod))
             del self.plans[_pod]
+            self._kept_pods.delete(_pod)
 
     def told_pods(self) -> Sequence[messages.Pod]:
         """The pods as plugins that join are told of them."""

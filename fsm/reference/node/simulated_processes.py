@@ -14,29 +14,34 @@ from fsm.reference.container.world import KILLED, Exit
 from fsm.reference.driven import WorldError
 from fsm.reference.node.command import Command
 from fsm.reference.node.commands import Script, exit_code, script
+from fsm.reference.node.plans import ContainerRecord
 from fsm.reference.node.workloads import Write
 from fsm.reference.sandbox.processes import SIGNALLED
 
+SECOND: Final = 10**9
 OPEN_INPUT: Final = 1 << 20
 """Bytes of standard input that wait for a command."""
 
 
 class SimulatedProcess:
-    """What *command* would do happens, by *clock*.
+    """What *command* would do happens, by *clock*; since *started_at*, in nanoseconds since 1970, if it goes on.
 
     Raises :class:`~fsm.reference.driven.WorldError` if there is no such command.
     """
 
-    def __init__(self, command: Command, pid: int, clock: Clock) -> None:
+    def __init__(self, command: Command, pid: int, clock: Clock, started_at: int = 0) -> None:
         self.pid = pid
         self.exit: Exit | None = None
         self.readers: set[Write] = set()
         self._plan = script(command.words, command)
         self._command = command
+        self._passed = max(0, time.time_ns() - started_at) / SECOND if started_at else 0.0
         self._clock = clock
         self._over = asyncio.Event()
         self._input = asyncio.StreamReader(limit=OPEN_INPUT) if command.listens else None
         self._timer = asyncio.create_task(self._run())
+        if self._plan.seconds <= self._passed > 0 and not (self._plan.reads or (self._plan.listens and self._input)):
+            self._end(self._plan.code, started_at + int(self._plan.seconds * SECOND))
 
     def signal(self, number: int) -> None:
         if number == SIGTERM:
@@ -70,20 +75,24 @@ class SimulatedProcess:
             over.cancel()
 
     async def _run(self) -> None:
-        self._end(await self._act(self._plan, self._command, self._write, self._input))
+        self._end(await self._act(self._plan, self._command, self._write, self._input, self._passed))
 
     def _write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (as Write has it)
         self._command.write(data, error=error)
         for each in [*self.readers]:
             each(data, error)
 
-    async def _act(self, plan: Script, command: Command, write: Write, given: asyncio.StreamReader | None) -> int:
-        """Do what *plan* says; the code with which it ends."""
-        code, now = plan.code, 0.0
+    async def _act(
+        self, plan: Script, command: Command, write: Write, given: asyncio.StreamReader | None, now: float = 0.0
+    ) -> int:
+        """Do what *plan* says, of which *now* seconds have passed; the code with which it ends."""
+        code, passed = plan.code, now
         if plan.reads:
             said = await _line_of(command.here(plan.reads))
             code = exit_code(said.decode(errors="replace").strip()) if plan.as_read else code
         for each in plan.speech():
+            if each.at < passed:
+                continue
             if each.at > now:
                 await self._clock.sleep(each.at - now)
                 now = each.at
@@ -112,9 +121,9 @@ class SimulatedProcess:
                 break
         return code
 
-    def _end(self, code: int) -> None:
+    def _end(self, code: int, at: int = 0) -> None:
         if self.exit is None:
-            self.exit = Exit(code, time.time_ns())
+            self.exit = Exit(code, at or time.time_ns())
             self._over.set()
             self._timer.cancel()
 
@@ -130,6 +139,11 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], Simu
             raise WorldError(f"failed to create containerd task: {error}") from error
 
     return launch
+
+
+def resumed(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
+    """The process of *record*, which goes on."""
+    return SimulatedProcess(record.plan.command, record.pid, clock, record.started_at)
 
 
 async def _line_of(path: str) -> bytes:

@@ -70,32 +70,52 @@ class Heard:
 
 
 class ContainerWorld(SimulatedWorld):
-    """The surroundings of a container of a node, in which *launch* starts its workload.
+    """The surroundings of a container of a node, in which *launch* starts its workload; *changed* is told of what is to be kept.
 
     ``refusal`` is why what is tried next fails; it is empty if nothing is in the way.
     """
 
-    def __init__(self, root: Path, launch: Callable[[], Workload]) -> None:
+    def __init__(self, root: Path, launch: Callable[[], Workload], changed: Callable[["ContainerWorld"], None]) -> None:
         super().__init__(root)
         self.workload: Workload | None = None
+        self.started_at = 0
         self.refusal = ""
         self._launch = launch
+        self._changed = changed
 
     def now(self) -> int:
         return time.time_ns()
 
+    def make(self) -> None:
+        super().make()
+        self._changed(self)
+
+    def forget(self) -> None:
+        super().forget()
+        self._changed(self)
+
     def run(self) -> int:
         self.use()
         self.workload = self._launch()
-        self.process = Task(self.workload.pid)
+        self.process, self.started_at = Task(self.workload.pid), self.now()
+        self._changed(self)
         return self.workload.pid
+
+    def resume(self, workload: Workload, started_at: int) -> None:
+        """After a restart of the server *workload* runs on, or has ended meanwhile."""
+        self.workload, self.started_at = workload, started_at
+        self.process = Task(workload.pid, exit=workload.exit)
 
     def kill(self) -> Exit:
         if self.process is None or self.workload is None:
             raise NoTaskError("no such process")
         self.workload.signal(SIGKILL)
-        self.process = None
+        self.drop()
         return self.workload.exit or Exit(KILLED, self.now())
+
+    def drop(self) -> None:
+        self.process = None
+        self._changed(self)
 
     def use(self) -> None:
         if self.refusal:
@@ -103,23 +123,34 @@ class ContainerWorld(SimulatedWorld):
 
 
 class SimulatedPause(Processes):
-    """The world of a pod whose pause process is simulated too."""
+    """The world of a pod whose pause process is simulated too; a file tells whether it is there, and how it has ended."""
 
-    _there = False
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self._task, self._over = root / "task", asyncio.Event()
+        with suppress(OSError, ValueError):
+            code, at = self._task.read_text(encoding="ascii").split()
+            self._exit = Exit(int(code), int(at))
+            self._over.set()
 
     def run(self) -> int:
-        self._there, self._over = True, asyncio.Event()
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self._task.touch()
+        except OSError as error:
+            raise WorldError(str(error)) from error
         return os.getpid()
 
     def undo(self) -> None:
         with suppress(NoTaskError):
             self.delete()
+        self.clear()
 
     def pid(self) -> int:
         return os.getpid()
 
     def task(self) -> bool:
-        return self._there
+        return self._task.exists()
 
     def ended(self) -> Exit | None:
         return self._exit
@@ -132,18 +163,20 @@ class SimulatedPause(Processes):
         return await self.exited()
 
     def kill(self) -> None:
-        if self._there and self._exit is None:
+        if self.runs():
             self._exit = Exit(KILLED, self.now())
+            with suppress(OSError):
+                self._task.write_text(f"{self._exit.code} {self._exit.at}", encoding="ascii")
             self._over.set()
 
     def delete(self) -> None:
-        if not self._there:
+        if not self.task():
             raise NoTaskError("no task")
         self.kill()
-        self._there = False
+        self._task.unlink(missing_ok=True)
 
     def die(self) -> None:
         self.kill()
 
     def runs(self) -> bool:
-        return self._there and self._exit is None
+        return self.task() and self._exit is None

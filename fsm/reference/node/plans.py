@@ -1,0 +1,64 @@
+"""What clients want of pods and containers, and what is kept of it from one run of the server to the next."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from fsm.reference.node.command import Command
+
+Limits: TypeAlias = Mapping[str, int | str]
+"""Limits that are set, by the names of their fields in CRI."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodPlan:
+    """What a client wants of a pod; ``annotations`` and ``labels`` are given back as they are.
+
+    ``namespaces`` are whose network, processes and shared memory it sees, as CRI numbers them; ``files`` are texts that its containers find, by their paths.
+    """
+
+    name: str
+    uid: str = ""
+    namespace: str = ""
+    attempt: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    runtime_handler: str = ""
+    log_folder: str = ""
+    namespaces: tuple[int, int, int] = (0, 0, 0)
+    files: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.name}_{self.namespace}_{self.uid}_{self.attempt}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerPlan:
+    """What a client wants of a container; ``annotations`` and ``labels`` are given back as they are."""
+
+    name: str
+    attempt: int = 0
+    image: str = ""
+    image_id: str = ""
+    image_name: str = ""
+    image_digest: str = ""
+    command: Command = field(default_factory=Command)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    log_path: str = ""
+    limits: Limits = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerRecord:
+    """A container in the pod ``pod``, whose name in full is ``reserved``.
+
+    ``pid`` is the number of its first process, or 0, and ``started_at`` when that was started.
+    """
+
+    pod: str
+    reserved: str
+    plan: ContainerPlan
+    pid: int = 0
+    started_at: int = 0
