@@ -221,8 +221,8 @@ class ForgetsTheSkipped(Container):
     """What one restart could not read is gone for the next."""
 
     @classmethod
-    def recovered(cls, root: Path, world: SimulatedWorld) -> Self:
-        self = super().recovered(root, world)
+    def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
+        self = super().recovered(root, world, profile)
         if self.state.startswith("skipped"):
             world.known = False
         return self
