@@ -14,7 +14,7 @@ from fsm.conformance.executor import Execution, FailedError, Failure
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
-from fsm.conformance.plan import IDLE
+from fsm.conformance.plan import IDLE, Edge
 from fsm.conformance.race_runs import Pace, Race, RaceSearch
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
@@ -124,6 +124,7 @@ def conform(
     threads: int = 1,
     pace: Pace | None = None,
     most: int = KINDS,
+    aimed: Callable[[Edge], bool] = lambda _edge: True,
     advanced: Callable[[int, int], None] = lambda _done, _whole: None,
 ) -> Tested:
     """What tests of a SUT against *machine* find; a system is flattened into one machine.
@@ -131,7 +132,7 @@ def conform(
     *sut* is a function or a class that makes the SUT, or a text that names it as the command line does: ``reference``,
     ``python:MODULE:FACTORY``, ``exec:COMMAND``, ``cri:ADDRESS`` or ``model:MODEL``.
 
-    First every step of the machine is aimed at by the shortest way to it.  A SUT that can crash is then made to die at
+    First every step of the machine, or those that are *aimed* at, is taken by the shortest way to it.  A SUT that can crash is then made to die at
     every effect of every event.  If all of that is legal, Hypothesis goes on with *examples* tests of up to *steps* steps
     each, in random order, from the seed *seed*, and shrinks what it finds.  With two *threads* or more, ``do`` is at last
     called from so many threads at once, in search of races, at the *pace* of a SUT that is far away.  After *most* failures of different kinds the test ends.
@@ -155,8 +156,9 @@ def conform(
         overlaps = isinstance(tested, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
         cover = Cover()
-        whole = len(oracle.plan.edges) + examples
-        failures = _tour(oracle, tested, cover, most, lambda done: advanced(done, whole))
+        edges = [each for each in oracle.plan.edges if aimed(each)]
+        whole = len(edges) + examples
+        failures = _tour(oracle, edges, tested, cover, most, lambda done: advanced(done, whole))
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _crashes(oracle, tested, cover, most - len(failures))
         if not failures and examples:
@@ -227,14 +229,16 @@ def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
     return tuple(dict.fromkeys(sorted(cell for edge in oracle.plan.edges for cell in edge.cells)))
 
 
-def _tour(oracle: Oracle, sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]) -> list[Failure]:
-    """Aim at every edge in turn, near ones first, and see where it leads; one failure of each kind."""
+def _tour(
+    oracle: Oracle, edges: Iterable[Edge], sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]
+) -> list[Failure]:
+    """Aim at each of the *edges* in turn, and see where it leads; one failure of each kind."""
     found: dict[tuple[object, ...], Failure] = {}
     walk = Execution(oracle, sut, cover)
     with suppress(FailedError):  # the first test reports it
         walk.reset()
     sequences = DistinguishingSequences(oracle=oracle, shown=walk.shown, emitted=isinstance(sut, Emitting))
-    for number, edge in enumerate(oracle.plan.edges):
+    for number, edge in enumerate(edges):
         advanced(number)
         for run in (edge.to and sequences.runs(edge.to)) or ((),):
             try:

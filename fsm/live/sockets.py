@@ -24,7 +24,6 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
     ("grpc.default_authority", "localhost"),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.max_send_message_length", 64 << 20),
@@ -32,7 +31,8 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
 """Options of a channel to a Unix socket.
 
 Proxies of the environment are for networks.  Without an authority gRPC sends the path of the socket, which servers in Go
-refuse.  Each channel has a connection of its own, and soon tries again after the runtime was restarted.
+refuse.  Each channel has a connection of its own, and soon tries again after the runtime was restarted.  The least time
+between two tries is left as it is: it is also what a runtime has to answer a connection, and one that starts needs more.
 """
 
 

@@ -80,6 +80,17 @@ def test_every_call_has_a_deadline(tmp_path: Path) -> None:
     assert (found.end - found.start) / 1e9 < 2
 
 
+def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
+    """It listens before it answers a connection, for longer on a busy machine."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "it.sock"))
+        listening.listen()
+        with CriClient(f"unix://{tmp_path / 'it.sock'}") as client:
+            found = client.call("StopContainer", timeout=0.3)
+
+    assert found.code == "DEADLINE_EXCEEDED"
+
+
 def test_a_server_that_goes_in_mid_call_is_unavailable(tmp_path: Path) -> None:
     """And so it is until there is one again, to which the same client connects anew."""
     asked, over = threading.Event(), threading.Event()

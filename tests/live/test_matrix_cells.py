@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from conformance_matrix import page, rows
-from matrix_cells import Cell, Column, Holds, NotCovered, Violated, column
+from conformance_matrix import AT_TIMES, differences, failed_again, failing_at_times, page
+from matrix_cells import Cell, Column, Holds, NotCovered, Violated, changed, column, meets
 
+from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform
 from fsm.library import load
@@ -42,7 +44,8 @@ class Playing(Simulated):
 
 def measured(factory: Callable[[], Playing]) -> Column:
     machine = load("cri-pod")
-    plain = conform(machine, factory, examples=2)
+    places = changed(machine, PROFILE)
+    plain = conform(machine, factory, examples=0, aimed=lambda edge: meets(edge, machine, places))
     profiled = conform(machine, factory, profile=PROFILE, examples=2)
     return column(machine, VERSION, plain, profiled, fields=False)
 
@@ -109,5 +112,55 @@ def test_the_page_shows_it(gone: str, shown: str) -> None:
 def test_what_matters_of_a_page_is_no_number_and_no_trace() -> None:
     one, other = page([measured(Playing)]), page([measured(lambda: Playing("NOT_FOUND"))])
 
-    assert rows(one) == rows(one.replace("holds |", "holds in 1 of 2 |"))
-    assert rows(one) != rows(other)
+    assert [] == list(differences(one, one.replace("holds |", "holds in 1 of 2 |")))
+    ((line, by_chance),) = differences(other, one)
+    assert "`stop-is-idempotent` has 'tolerated: `stop-of-removed`', and the page has 'holds'" in line
+    assert not by_chance
+
+
+def test_a_clause_that_a_page_has_not_is_a_difference() -> None:
+    text = page([measured(Playing)])
+
+    assert list(differences(text, text.replace("`stop-is-idempotent`", "`something-else`")))
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "found"),
+    [("holds", AT_TIMES, []), (AT_TIMES, "holds", [True]), (AT_TIMES, "not covered", [False])],
+)
+def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool]) -> None:
+    """And where it is new, it may be by chance that it was not seen before."""
+    new, kept = (f"## A pod\n\n| `a` | MUST | {each} |\n" for each in (now, then))
+
+    assert found == [by_chance for _, by_chance in differences(new, kept)]
+
+
+class Seldom(Playing):
+    """Stops of what is gone are answered NOT_FOUND once in seven tests."""
+
+    _tests = 0
+
+    def reset(self) -> None:
+        """One more test."""
+        super().reset()
+        self._tests += 1
+        self._gone = "ok" if self._tests % 7 else "NOT_FOUND"
+
+
+def test_what_a_page_has_at_times_is_looked_for_again() -> None:
+    """It is shrunk, and the page that has it is what it is read from."""
+    machine = load("cri-pod")
+    steps = read_steps("run=ready; stop=stopped; remove; stop")
+
+    failure = failed_again(machine, Seldom, steps)
+
+    assert failure
+    assert failure.repeated
+    assert ("stop=stopped", 20) == ("; ".join(map(str, failure.steps)), failure.repeated[1])
+    assert failed_again(machine, Playing, steps) is None
+    tested = conform(machine, Playing, examples=0)
+    found = column(machine, VERSION, replace(tested, failures=(failure,)), tested, fields=False)
+    text = page([found])
+    assert f"| `stop-is-idempotent` | MUST | {AT_TIMES} ([trace]" in text
+    assert {("cri-pod", VERSION): [failure.steps]} == failing_at_times(text)
+    assert {} == failing_at_times(page([measured(lambda: Playing("NOT_FOUND"))]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from fsm.live.nri_link import PluginChanges, RelayedEvent
 from fsm.live.nri_plugin import NriPlugin, RefusedError, offered
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
     from containerds import Containerd
 
@@ -66,6 +67,13 @@ async def plugin(containerd: Containerd, handlers: Listening) -> AsyncIterator[t
     yield made, lost
     await made.leave()
     await running
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    late = time.monotonic() + 15
+    while not holds():
+        assert time.monotonic() < late
+        await asyncio.sleep(0.02)
 
 
 def has_nri(containerd: Containerd) -> bool:
@@ -118,9 +126,8 @@ async def test_a_plugin_that_answers_late_is_disconnected_and_connects_again(con
     with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:
         async with plugin(containerd, handlers) as (_, lost):
             number = await asyncio.to_thread(started, client, pod)
+            await until(lambda: {number: nri.CONTAINER_RUNNING} == handlers.containers)
             assert [None] == lost
-            await asyncio.sleep(0.5)
-            assert {number: nri.CONTAINER_RUNNING} == handlers.containers
             await asyncio.to_thread(ended, client, number)
 
     assert ["StopContainer", "RemoveContainer"] == handlers.told[-2:]

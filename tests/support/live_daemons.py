@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@pytest.fixture(scope="session", params=VERSIONS)
+@pytest.fixture(scope="session", params=[pytest.param(each, marks=pytest.mark.xdist_group(each)) for each in VERSIONS])
 def containerd(request: pytest.FixtureRequest) -> Iterator[Containerd]:
-    """A running daemon; tests leave in it what they found."""
+    """A running daemon; tests leave in it what they found.  With ``--dist loadgroup`` each version has a worker."""
     if why := lacks():
         pytest.skip(why)
     with ScratchFolder() as folder:

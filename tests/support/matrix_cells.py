@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fsm.conformance.plan import IDLE
 from fsm.machine import Cannot
+from fsm.machine.table import tabulate
 from fsm.report import failures
 from fsm.report.layout import PLAIN
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fsm.conformance.executor import Failure
     from fsm.conformance.plan import Edge, Plan
     from fsm.conformance.suite import LeftOut, Tested
+    from fsm.machine import Cell as MachineCell
     from fsm.machine import Clause, Machine
 
 Place: TypeAlias = tuple[str, str]
@@ -78,6 +80,18 @@ def clauses(machine: Machine) -> dict[str, Clause]:
     return {each.name: each for each in found}
 
 
+def changed(machine: Machine, profile: str) -> frozenset[Place]:
+    """The cells that *profile* has otherwise than *machine*: only there can be legal under it what is not without it."""
+    ours, theirs = _cells(machine), _cells(machine.under(profile))
+    return frozenset(place for place in ours | theirs if ours.get(place) != theirs.get(place))
+
+
+def meets(edge: Edge, machine: Machine, places: frozenset[Place]) -> bool:
+    """Whether *edge*, of a test by *machine*, is a step in one of the *places*."""
+    table = tabulate(machine)
+    return any((table.rows[row].name, table.states[state]) in places for row, state in edge.cells)
+
+
 def column(
     machine: Machine, version: str, plain: Tested, profiled: Tested, *, fields: bool, seconds: float = 0.0
 ) -> Column:
@@ -85,7 +99,7 @@ def column(
 
     *fields* is whether fields of the status were seen.
     """
-    places = _places(machine)
+    places = {place: cell.clause.name for place, cell in _cells(machine).items()}
     met = _met(plain) | _met(profiled)
     reasons = dict.fromkeys(_impossible(machine), UNASKED)
     reasons |= {place: why for tested in (plain, profiled) for place, why in _reasons(tested).items()}
@@ -133,17 +147,11 @@ def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> C
     return Holds(met=len(been), cells=len(states), missed=missed) if been else NotCovered(missed=missed)
 
 
-def _places(machine: Machine) -> dict[Place, str]:
-    """The clause of each cell; the ends of a call are a row of their own, as in the table."""
-    begun = {
-        (each.name, state): cell.clause.name for each in machine.events.values() for state, cell in each.cells.items()
-    }
-    ended = {
-        (f"…{each.name}", state): cell.clause.name
-        for each in machine.events.values()
-        for state, cell in each.ends.items()
-    }
-    return begun | ended
+def _cells(machine: Machine) -> dict[Place, MachineCell]:
+    """Every cell; the ends of a call are a row of their own, as in the table."""
+    events = machine.events.values()
+    begun = {(each.name, state): cell for each in events for state, cell in each.cells.items()}
+    return begun | {(f"…{each.name}", state): cell for each in events for state, cell in each.ends.items()}
 
 
 def _impossible(machine: Machine) -> Iterator[Place]:
