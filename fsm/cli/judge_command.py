@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli.options import layout, listening, model_option, profile_option, progress, property_option
+from fsm.cli.options import layout, listening, model_option, moment, profile_option, progress, property_option
 from fsm.errors import InputError, is_file
 from fsm.judgement import judge
+from fsm.judgement.part import Part
 from fsm.machine import LEVELS
 from fsm.recordings.restarts import Restarts
 from fsm.report import Report
@@ -97,6 +98,19 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     metavar="[ADDRESS:]PORT",
     help="With --follow: serve metrics to Prometheus there, over HTTP; by default to this machine only.",
 )
+@click.option(
+    "--since",
+    callback=moment,
+    metavar="TIME",
+    help="Report nothing before this time, such as 2026-11-23T14:05:00Z or 10m for ten minutes ago; what comes before is "
+    "read, so that the state then is known.",
+)
+@click.option("--until", callback=moment, metavar="TIME", help="Judge nothing after this time.")
+@click.option(
+    "--entity",
+    metavar="ID|NAME",
+    help="Judge one container or pod, and print its whole story; the beginning of an id will do, or its name in a log.",
+)
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.pass_context
 def command(
@@ -117,6 +131,9 @@ def command(
     follow: bool,
     settle: float,
     metrics: tuple[str, int] | None,
+    since: int | None,
+    until: int | None,
+    entity: str | None,
     coverage: bool,
 ) -> int:
     """Judge recordings by the specification.
@@ -134,10 +151,10 @@ def command(
     fsm judge --properties containerd.log
     fsm judge --follow /var/log/containerd.log
     """
+    part = Part(since=since, until=until, entity=entity or "")
+    _check(part, metrics=metrics is not None and not follow, properties=bool(properties or only))
     if follow:
-        return _followed(ctx, settle=round(settle * 1e9))
-    if metrics:
-        raise click.BadParameter("metrics are of what is followed: add --follow", param_hint="--metrics")
+        return _followed(ctx, part, settle=round(settle * 1e9))
     judged: dict[str, Judged] = {}
     problems: dict[str, tuple[Problem, ...]] = {}
     traces = tuple(dict.fromkeys(traces))
@@ -151,6 +168,7 @@ def command(
             restarts=restarts,
             shortest_restart=shortest_restart / 1000,
             every=every,
+            part=part,
             advanced=bar.update,
         )
         for trace in traces:
@@ -179,7 +197,18 @@ def command(
     return report.code()
 
 
-def _followed(ctx: click.Context, *, settle: int) -> int:
+def _check(part: Part, *, metrics: bool, properties: bool) -> None:
+    """Refuse options that contradict each other: *metrics* are asked for of what is not followed, *properties* of a part."""
+    if part.since is not None and part.until is not None and part.until < part.since:
+        raise click.BadParameter("it is before --since", param_hint="--until")
+    if metrics:
+        raise click.BadParameter("metrics are of what is followed: add --follow", param_hint="--metrics")
+    if part and properties:
+        what = "a property is judged by the whole of a recording: leave out --since, --until and --entity"
+        raise click.BadParameter(what, param_hint="--properties")
+
+
+def _followed(ctx: click.Context, part: Part, *, settle: int) -> int:
     """Follow the one recording, unless something was asked for that is found only in the whole of one."""
     from fsm.cli.judge_follow import Printed, follow  # noqa: PLC0415  (which other commands need not wait for)
 
@@ -205,6 +234,7 @@ def _followed(ctx: click.Context, *, settle: int) -> int:
         restarts=Restarts(assume=given["restarts"], shortest=given["shortest_restart"] * 1_000_000),
         settle=settle,
         every=given["every"],
+        part=part,
         metrics=given["metrics"],
     )
 

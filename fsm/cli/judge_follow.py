@@ -19,13 +19,13 @@ from fsm.report import Report, json_report
 from fsm.report.text import text, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from fsm.judgement import Judging
+    from fsm.judgement.part import Part
     from fsm.machine import Level
     from fsm.recordings.restarts import Restarts
     from fsm.report.metrics import Metrics
-    from fsm.trace import Observation
     from fsm.verdict import Violation
 
 _BETWEEN: Final = 1_000
@@ -75,7 +75,7 @@ def follow(
     settle: int,
     every: bool,
     metrics: tuple[str, int] | None = None,
-    wanted: Callable[[Observation], bool] = lambda _: True,
+    part: Part,
 ) -> int:
     """Judge the recording *name* until a signal or the end of the pipe, and give the exit code of the verdict.
 
@@ -105,7 +105,7 @@ def follow(
             fresh=fresh,
             restarts=restarts.assume,
             every=every,
-            wanted=wanted,
+            part=part,
         )
         printed.entities.update({each.machine.name: each.machine.entity for each in judging.monitors})
         if counted:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 from click.decorators import FC
@@ -42,6 +45,26 @@ def listening(_context: click.Context, _option: click.Parameter, value: str | No
     if not (address and port.isascii() and port.isdecimal() and int(port) < 1 << 16):
         raise click.BadParameter(f"'{value}' is no port, nor an address and a port, such as 9090 or 0.0.0.0:9090")
     return address, int(port)
+
+
+_AGO: Final = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?:(\d{1,5})s)?")
+_FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
+
+
+def moment(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
+    """The time that *value* is, or how long ago, in nanoseconds since the epoch; without an offset it is local."""
+    if value is None:
+        return None
+    if ago := _AGO.fullmatch(value):
+        days, hours, minutes, seconds = (int(each or 0) for each in ago.groups())
+        return time.time_ns() - (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000_000
+    fraction = _FRACTION.search(value)
+    try:
+        whole = round(datetime.fromisoformat(_FRACTION.sub("", value)).timestamp())
+    except (ValueError, OverflowError, OSError) as error:
+        what = f"'{value}' is no time, such as 2026-11-23T14:05:00Z, '2026-11-23 14:05' here, or 10m, 2h, 1d12h ago"
+        raise click.BadParameter(what) from error
+    return whole * 1_000_000_000 + (int(fraction[1].ljust(9, "0")) if fraction else 0)
 
 
 output_option = click.option(

@@ -14,6 +14,7 @@ from msgspec import structs
 from fsm.errors import InputError, Problem, nearest, refused
 from fsm.judgement.histories import judge_history
 from fsm.judgement.joint import JointWatch
+from fsm.judgement.part import WHOLE, Chosen, Part, Story, Teller, check_one
 from fsm.judgement.properties import PropertyWatch, stated
 from fsm.library import is_path, is_system, load, load_system
 from fsm.machine import Machine
@@ -24,7 +25,7 @@ from fsm.recordings import Recording, RecordingKind, Source, open_recording
 from fsm.recordings.combined import open_combined
 from fsm.recordings.line_reader import BROKEN_OFF
 from fsm.recordings.restarts import SHORTEST, Assume, Restarts
-from fsm.trace import Batch, Observation
+from fsm.trace import Batch
 from fsm.verdict import Holds, Illegal, Judgement, Unknown, Violation
 
 
@@ -33,7 +34,7 @@ class Judged:
     """The verdicts on one recording, machine by machine.
 
     ``notes`` count lines that were foreign, damaged or beside the point;
-    ``version`` is that of the containerd that wrote it, where it says so.
+    ``version`` is that of the containerd that wrote it, where it says so.  ``stories`` are of the entity that was asked for.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Judged:
     judgements: tuple[Judgement, ...]
     notes: Mapping[str, int]
     version: str
+    stories: tuple[Story, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,20 +56,22 @@ class Judging:
     judgements: tuple[Judgement, ...]
     version: str
     pieces: Callable[[Batch], Iterable[Batch]]
+    chosen: Chosen
+    tellers: Sequence[Teller]
 
     def take(self, batch: Batch) -> None:
         """Feed *batch*, the next of the recording, to the monitors."""
         # What an operation of a history shows was so at some instant of it, not necessarily at its end.
         if self.recording.history:
             batch = batch._replace(observations=[structs.replace(each, shows="") for each in batch.observations])
-        for piece in self.pieces(batch):
-            _feed([*self.monitors, *self.watches], piece)
+        for piece in self.pieces(self.chosen.read(batch)):
+            _feed([*(self.tellers or self.monitors), *self.watches], piece)
 
     def tell(self, *found: Callable[[Violation], None]) -> None:
         """Call each of *found* with each violation from now on, as soon as it is found, without what follows it."""
 
         def tell(violation: Violation) -> None:
-            for each in found:
+            for each in (*found, *(teller.found for teller in self.tellers)):
                 each(violation)
 
         for monitor in self.monitors:
@@ -88,12 +92,15 @@ class Judging:
             found = tuple(watch.added_to(each) for watch, each in zip(self.watches, found, strict=True))
         if notes[BROKEN_OFF]:
             found = tuple(map(_broken_off, found))
+        if not self.chosen.inside:
+            found = tuple(map(_empty, found))
         return Judged(
             name=recording.name,
             kind=recording.kind,
             judgements=found,
             notes=dict(notes),
             version=recording.version(),
+            stories=tuple(story for teller in self.tellers for story in teller.told()),
         )
 
 
@@ -108,7 +115,7 @@ def judge(
     shortest_restart: float = SHORTEST / 1e9,
     properties: Sequence[str] | None = None,
     every: bool = False,
-    wanted: Callable[[Observation], bool] = lambda _: True,
+    part: Part = WHOLE,
     source: Source | None = None,
     advanced: Callable[[int], None] = lambda _: None,
 ) -> Judged:
@@ -121,11 +128,11 @@ def judge(
     assumed that no line shows (:data:`fsm.recordings.restarts.Assume`), and ``shortest_restart`` how many seconds one
     takes at least.  With ``properties`` the verdicts are also on those of the machines' properties that have these
     names, or on all if there are none.  Violations of one cause are counted, and the first few of them kept; with
-    ``every`` all are kept, and violations by observations that are not ``wanted`` are none.  The lines are those of the
+    ``every`` all are kept.  What is not in the ``part`` that is asked for is no violation.  The lines are those of the
     ``source``, if there is one, and not of the file.  Reads as a stream.
 
     Raises :class:`InputError` for a file that cannot be read, a model that is
-    not well formed, or a profile or a property that no machine has.
+    not well formed, a profile or a property that no machine has, or an entity that the recording does not have.
     """
     name, calls = fspath(name), fspath(calls)
     room = Restarts(assume=restarts, shortest=round(shortest_restart * 1e9))
@@ -141,12 +148,15 @@ def judge(
         restarts=restarts,
         properties=properties,
         every=every,
-        wanted=wanted,
+        part=part,
     )
     if judging.watches or recording.history is None:
         for each in recording.batches:
             judging.take(each)
-    return judging.judged()
+    judged = judging.judged()
+    if part.entity:
+        check_one(judged.stories, part.entity, name)
+    return judged
 
 
 def begin(
@@ -158,7 +168,7 @@ def begin(
     restarts: Assume = "maybe",
     properties: Sequence[str] | None = None,
     every: bool = False,
-    wanted: Callable[[Observation], bool] = lambda _: True,
+    part: Part = WHOLE,
 ) -> Judging:
     """The judging of *recording*, none of whose observations was taken yet; as :func:`judge` has it."""
     name = recording.name
@@ -167,6 +177,10 @@ def begin(
         of = " and ".join(machine.name for machine in machines)
         raise refused(name, "FSM203", f"no profile '{wrong[0]}' of {of}", wrong[1])
     _check_unseen(machines, recording)
+    if part and (properties is not None or recording.history is not None):
+        what = "a property is" if properties is not None else "a history is"
+        raise refused(name, "FSM204", f"{what} judged by the whole of it", "ask for no time and no entity")
+    chosen = Chosen(part=part, notes=recording.notes, names=recording.names)
     held_to = None if properties is None else stated(machines, properties, name, profile)
     fresh, outputs = fresh or recording.fresh, recording.outputs
     monitors: list[Monitor] = []
@@ -183,7 +197,7 @@ def begin(
             outputs=outputs,
             own=recording.kind is RecordingKind.TRACE,
             every=every,
-            wanted=wanted,
+            wanted=chosen.wanted if part else lambda _: True,
             ids=recording.kind in {RecordingKind.LOG, RecordingKind.CALLS, RecordingKind.COMBINED},
         )
         monitors.append(monitor)
@@ -194,7 +208,7 @@ def begin(
     judgements: tuple[Judgement, ...] = ()
     if recording.history is not None:
         judgements = judge_history(recording.history, machines, file=name, profile=profile, hidden=recording.hidden)
-    return Judging(
+    judging = Judging(
         recording=recording,
         machines=machines,
         monitors=monitors,
@@ -202,7 +216,12 @@ def begin(
         judgements=judgements,
         version=profile or "",
         pieces=_joint(models or recording.machines, recording, monitors, profile),
+        chosen=chosen,
+        tellers=[Teller(monitor, chosen, name) for monitor in monitors] if part.entity else (),
     )
+    if part.entity:
+        judging.tell()
+    return judging
 
 
 def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgement:
@@ -230,6 +249,12 @@ def _broken_off(judgement: Judgement) -> Judgement:
             return replace(judgement, verdict=replace(found, incomplete=why))
         case _:
             return judgement
+
+
+def _empty(judgement: Judgement) -> Judgement:
+    """*judgement* of a time in which nothing was observed: it is unknown."""
+    why = "nothing was observed in the time asked for"
+    return replace(judgement, verdict=Unknown(why=why)) if judgement.observations else judgement
 
 
 def _joint(

@@ -8,7 +8,7 @@ sixth, the files that containerd keeps of containers, by their names.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import chain, repeat
@@ -45,7 +45,7 @@ class Recording:
     ``machines`` are the default ones to judge it by.  ``shown`` are the signals that it shows, ``None`` for all, and
     ``hidden`` those that it does not.  ``version`` gives, once all is read, the version of containerd that wrote the
     log.  ``history`` has the operations of a history, ``pods`` the pod of each container that a plugin's events name,
-    as far as they have been read.
+    as far as they have been read, ``names`` what people call the entities of a log.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Recording:
     version: Callable[[], str] = str
     history: RecordedHistory | None = None
     pods: Mapping[str, str] | None = None
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Source(Protocol):
@@ -198,6 +199,7 @@ def open_recording(
                 shown=containerd_log.SHOWN,
                 batches=_batches(lambda line, number: zip(repeat(number), log.observations(line)), rest, log),
                 version=lambda: log.version,
+                names=log.names,
             )
 
 

@@ -66,16 +66,25 @@ _FAILED: Final = re.compile(r"^ failed\b")
 _DOUBTFUL: Final = 64
 """Replies before a crash that may be false: a handler that panics still logs that it returns successfully."""
 
+_CALLED: Final = re.compile(r"Metadata\{Name:([^,}]+)(?:,Uid:[^,}]*,Namespace:([^,}]+))?")
+_NAMED: Final = 65_536
+"""Containers and pods whose names are remembered."""
+
 SHOWN: Final = frozenset({"restart"})
 """The signals that are always logged; exits may be missing (1.6 logs none)."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """Turns the lines of one log into observations, ``as_called`` without what calls mean for other entities."""
+    """Turns the lines of one log into observations, ``as_called`` without what calls mean for other entities.
+
+    ``names`` has what the last containers and pods that were made are called: ``NAME``, and ``NAMESPACE/NAME`` of pods,
+    ``POD/NAME`` of containers.
+    """
 
     notes: Counter[str] = field(default_factory=Counter)
     version: str = ""
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     as_called: bool = False
     _joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -140,6 +149,7 @@ class Log:
             return self._creating(create, found)
         if _RUN.match(message):
             if ran := _RAN.search(message):
+                self._called_so(ran[1], message)
                 return (_made(ran[1], POD, "RunPodSandbox", found),)
             phase: Phase = "reply" if message.endswith(" failed, error") else "request"
             return (Observation(of=POD, event="RunPodSandbox", phase=phase, at=found.at),)
@@ -203,10 +213,19 @@ class Log:
         created = _CREATED.search(found.message)
         if created:
             self._replied("CreateContainer", pod, "ok", found)
+            self._called_so(created[1], found.message, self.names.get(pod, ()))
             return (structs.replace(_made(created[1], CONTAINER, "CreateContainer", found), detail=pod),)
         if found.message.endswith(" failed"):
             return self._replied("CreateContainer", pod, "", found)
         return self._called("CreateContainer", pod, "", found)
+
+    def _called_so(self, identity: str, message: str, pods: Sequence[str] = ()) -> None:
+        """The name of what was made, with that of its namespace or those of its pod before it."""
+        if found := _CALLED.search(message):
+            before = (found[2],) if found[2] else pods
+            self.names[identity] = (found[1], *(f"{each}/{found[1]}" for each in before))
+            if len(self.names) > _NAMED:
+                del self.names[next(iter(self.names))]
 
     def _exited(self, exit_event: re.Match[str], found: Entry) -> Sequence[Observation]:
         entity, process = exit_event["entity"], exit_event["process"]

@@ -16,6 +16,7 @@ from fsm.verdict import Finding
 
 if TYPE_CHECKING:
     from fsm.judgement import Judged
+    from fsm.judgement.part import Story
     from fsm.report import Report
     from fsm.trace import Observation
     from fsm.verdict import Assumed, Deviated, Judgement, Stretch, Violation
@@ -97,6 +98,28 @@ def _recording(report: Report, judged: Judged) -> Json:
         "verdict": report.of(judged).name.lower(),
         "notes": dict(judged.notes),
         "machines": [_judgement(report, each) for each in judged.judgements],
+        "stories": [_story(each) for each in judged.stories],
+    }
+
+
+def _story(story: Story) -> Json:
+    return {
+        "machine": story.machine.name,
+        "entity": story.entity,
+        "names": list(story.names),
+        "steps": [
+            {
+                "file": step.place.file,
+                "line": step.place.number,
+                "at": words.moment(step.seen.at) or None,
+                **_seen(step.seen, "event", "phase", "reply", "shows", "met", "output", "detail"),
+                "before": list(step.before),
+                "after": list(step.after),
+                "violations": [violation_data(each) for each in step.violations],
+                "tolerated": list(step.tolerated),
+            }
+            for step in story.steps
+        ],
     }
 
 

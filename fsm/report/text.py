@@ -5,6 +5,7 @@ from typing import Final
 
 from fsm.errors import visible
 from fsm.judgement import Judged
+from fsm.judgement.part import Story
 from fsm.recordings import RecordingKind
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import stretched
@@ -56,6 +57,9 @@ class _Writer:
         kind = "no kind of recording that fsm knows" if judged.kind is RecordingKind.NOTHING else judged.kind.value
         version = f" of containerd {visible(judged.version)}" if judged.version else ""
         yield f"{self.layout.style(visible(words.file(judged.name)), 'bold')}: {kind}{version}"
+        for story in judged.stories:
+            yield ""
+            yield from self._story(story, judged.name)
         for judgement in judged.judgements:
             for finding in self.report.findings(judgement):
                 yield ""
@@ -80,6 +84,26 @@ class _Writer:
         sentence, *lines = tuple(stretched(violation)) or ("",)
         yield from self.layout.row("stretch", sentence)
         yield from (f"      {line}".rstrip() for line in lines)
+
+    def _story(self, story: Story, file: str) -> Iterator[str]:
+        """What was observed of an entity, step by step: the time, the line, what it was, the states possible after it."""
+        named = f", {visible(max(story.names, key=len))}" if story.names else ""
+        head = f"{story.machine.entity} {words.short(visible(story.entity))}{named}"
+        yield f"{self.layout.style(head, 'bold')}: {words.plural(len(story.steps), 'observation')}, by {story.machine.name}"
+        for step in story.steps:
+            place = f"{step.place.file if step.place.file != file else ''}:{step.place.number}"
+            moved = f" → {words.either(step.after)}" if step.after != step.before else ""
+            what = f"{words.moment(step.seen.at)} {place} {words.seen(step.seen)}{moved}"
+            yield from self.layout.wrapped(words.short(what))
+            for name in step.tolerated:
+                yield from self.layout.row("tolerated", name)
+            for violation in step.violations:
+                fails = self.report.fails(Finding(first=(violation,), count=1, entities=1))
+                word, how = ("violation", "red") if fails else ("surprise", "yellow")
+                what = f"{word}: {words.short(words.what(violation))}"
+                yield from self.layout.wrapped(what, "    ", marked=word, how=how)
+                yield from self.layout.row("allowed", words.allowed(violation))
+                yield from self.layout.row("clause", f"{violation.clause.name} ({violation.clause.level})")
 
     def _others(self, finding: Finding) -> str:
         here = finding.first[0].file

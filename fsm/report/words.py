@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from fsm.machine import Deviation
 from fsm.monitor.grouping import NAMED
+from fsm.trace import Observation
 from fsm.verdict import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
 
 _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
@@ -118,6 +119,31 @@ def what(violation: Violation) -> str:
             return f"{violation.illegal} breaks the property {violation.clause.name}"
         case _:
             assert_never(violation.cause)
+
+
+def seen(each: Observation) -> str:
+    """What was observed, without whose it is.
+
+    >>> seen(Observation(event="StopContainer", phase="reply", reply="NOT_FOUND", met="absent"))
+    'StopContainer replied NOT_FOUND in state absent'
+    """
+    shows = f", showing {each.shows}" if each.shows else ""
+    if not each.event:
+        return "observations are missing" if each.phase == "gap" else f"{each.output or 'state'}{shows}"
+    met = f" in state {each.met}" if each.met else ""
+    replied = f"{each.event} {f'replied {each.reply}' if each.reply else 'ended'}{met}"
+    happened = {
+        "request": f"{each.event} was called",
+        "reply": replied,
+        "answered": replied,
+        "lost": f"{each.event} was given up",
+        "noticed": f"{each.event} was noticed",
+        "maybe": f"{each.event} may have happened",
+        "assumed": f"{each.event} may have happened",
+        "gap": "observations are missing",
+        "": replied if each.reply else f"{each.event} happened",
+    }
+    return f"{happened[each.phase]}{shows}"
 
 
 def before(violation: Violation) -> str:

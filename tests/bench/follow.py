@@ -1,6 +1,6 @@
 """Memory of ``fsm judge --follow``, by the number of events: ``python tests/bench/follow.py``.
 
-A recorded log again and again, with fresh ids and later times each turn, so that entities come and go without an end.
+A recording again and again, with fresh ids each turn, so that entities come and go without an end.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from fsm.recordings.line_reader import Piece
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-RECORDING = Path(__file__).resolve().parent.parent / "recordings" / "containerd-1.6.20.log"
+RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
 ID = re.compile(rb"\b[0-9a-f]{64}\b")
 
 
 class Turns:
-    """The lines of the recording, until there were as many as were asked for."""
+    """The lines of the *recording*, until there were as many as were asked for."""
 
-    def __init__(self, lines: int) -> None:
-        self._lines = lines
+    def __init__(self, recording: str, lines: int) -> None:
+        self._recording, self._lines = RECORDINGS / recording, lines
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
         """One piece a turn."""
         del advanced
-        recorded = RECORDING.read_bytes()
+        recorded = self._recording.read_bytes()
         for turn in range(self._lines // recorded.count(b"\n") + 1):
             salt = b"%08x" % turn
             lines = ID.sub(lambda found, salt=salt: salt + found[0][8:], recorded).splitlines()  # type: ignore[misc]
@@ -49,10 +49,11 @@ def resident() -> int:
 def main() -> None:
     """Judge, and print how much memory it takes on the way."""
     options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--recording", default="containerd-1.6.20.log")
     options.add_argument("--lines", type=int, default=10_000_000)
     options.add_argument("--every", type=int, default=1_000_000)
     asked = options.parse_args()
-    judging = begin(open_recording("followed.log", source=Turns(asked.lines)))
+    judging = begin(open_recording(asked.recording, source=Turns(asked.recording, asked.lines)))
     told: Counter[str] = Counter()
     judging.tell(lambda violation: told.update([violation.clause.name]))
     start, shown, observations = time.perf_counter(), 0, 0
