@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.metadata import version
-from secrets import token_urlsafe
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 from google.protobuf.message import Message
@@ -31,10 +30,11 @@ from fsm.reference.node.short_ids import AmbiguousIdError, full_id
 from fsm.reference.pods.metadata import Metadata
 from fsm.reference.pods.service import READY
 
+if TYPE_CHECKING:
+    from fsm.live.node_streams import NodeStreams
+
 NAME: Final = "fsm"
 API: Final = "v1"
-STREAMS: Final = "http://127.0.0.1:1"
-"""Where the streams of exec, attach and port-forward would be: nothing listens there."""
 PULLING: Final = 0.02
 """Seconds that it takes to pull an image that is not there."""
 GRACE: Final = 1.0
@@ -50,6 +50,7 @@ class CriServer:
 
     def __init__(self, node: ServedNode) -> None:
         self.node = node
+        self._streams: NodeStreams | None = None
         self.answers: Mapping[str, Callable[[Any], Awaitable[Message]]] = {
             "Version": self._version,
             "Status": self._status,
@@ -103,6 +104,18 @@ class CriServer:
                     response_serializer=method.response.SerializeToString,
                 )
         return [grpc.method_handlers_generic_handler(*each) for each in services.items()]
+
+    async def close(self) -> None:
+        """End the streams of commands and ports."""
+        if self._streams:
+            await self._streams.close()
+
+    def _streaming(self) -> "NodeStreams":
+        if self._streams is None:
+            from fsm.live.node_streams import NodeStreams  # noqa: PLC0415  (many a server needs none of its libraries)
+
+            self._streams = NodeStreams(self.node)
+        return self._streams
 
     # -- the runtime ---------------------------------------------------------
 
@@ -186,7 +199,7 @@ class CriServer:
 
     async def _port_forward(self, request: cri.PortForwardRequest) -> cri.PortForwardResponse:
         self.node.forward(request.pod_sandbox_id)
-        return cri.PortForwardResponse(url=_url("portforward"))
+        return cri.PortForwardResponse(url=await self._streaming().ports())
 
     # -- containers ----------------------------------------------------------
 
@@ -294,12 +307,12 @@ class CriServer:
         return cri.ExecSyncResponse(stdout=done.output, stderr=done.errors, exit_code=done.code)
 
     async def _exec(self, request: cri.ExecRequest) -> cri.ExecResponse:
-        self.node.containers.use("exec", request.container_id, _unusable(request))
-        return cri.ExecResponse(url=_url("exec"))
+        found = self.node.containers.use("exec", request.container_id, _unusable(request))
+        return cri.ExecResponse(url=await self._streaming().command(found.id, request))
 
     async def _attach(self, request: cri.AttachRequest) -> cri.AttachResponse:
-        self.node.containers.use("attach", request.container_id, _unusable(request))
-        return cri.AttachResponse(url=_url("attach"))
+        found = self.node.containers.use("attach", request.container_id, _unusable(request))
+        return cri.AttachResponse(url=await self._streaming().command(found.id, request))
 
     async def _checkpoint(self, request: cri.CheckpointContainerRequest) -> cri.CheckpointContainerResponse:
         self.node.containers.use("checkpoint", request.container_id, "there is no CRIU here")
@@ -359,10 +372,6 @@ def _unusable(request: cri.ExecRequest | cri.AttachRequest) -> str:
     return "" if request.stdin or request.stdout or request.stderr else "one of stdin, stdout, or stderr must be set"
 
 
-def _url(kind: str) -> str:
-    return f"{STREAMS}/{kind}/{token_urlsafe(6)}"
-
-
 def _whole(given: str, known: Mapping[str, object]) -> str:
     """The id that *given* stands for; *given* itself if it stands for none, or for several."""
     try:
@@ -378,7 +387,8 @@ async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
     Raises :class:`InputError` if there can be no such socket, as :func:`~fsm.live.listening.listening` does.
     """
     server = grpc.aio.server(options=OPTIONS)
-    server.add_generic_rpc_handlers(CriServer(node).handlers())
+    service = CriServer(node)
+    server.add_generic_rpc_handlers(service.handlers())
     with listening(address, lambda: server.add_insecure_port(target(address))):
         async with node:
             await server.start()
@@ -386,4 +396,5 @@ async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
                 yield
             finally:
                 node.events.shutdown()
+                await service.close()
                 await server.stop(GRACE)

@@ -97,8 +97,11 @@ class SimulatedProcess:
                 await self._clock.sleep(each.at - now)
                 now = each.at
             write(each.data, each.error)
-        if plan.listens and given:
-            return await self._listen(plan.listens, command, write, given)
+        if plan.listens == "cat" and given:
+            while data := await given.read(OPEN_INPUT):
+                write(data, False)  # noqa: FBT003  (as Write has it)
+        elif plan.listens and given:
+            return await self._obey(command, write, given)
         if plan.seconds == inf:
             await asyncio.Event().wait()
         elif plan.seconds > now:
@@ -107,13 +110,10 @@ class SimulatedProcess:
             self.signal(plan.kills)
         return code
 
-    async def _listen(self, kind: str, command: Command, write: Write, given: asyncio.StreamReader) -> int:
-        """Read *given* up to its end, as ``cat`` or as a shell; the code of the last command."""
+    async def _obey(self, command: Command, write: Write, given: asyncio.StreamReader) -> int:
+        """Read *given* up to its end or to a line that is too long, as a shell does; the code of the last command."""
         code = 0
-        while line := await given.readline():
-            if kind == "cat":
-                write(line, False)  # noqa: FBT003  (as Write has it)
-                continue
+        while line := await _line(given):
             words = line.decode(errors="surrogateescape").strip()
             if words:
                 code = await self._act(script(["sh", "-c", words], command), command, write, None)
@@ -144,6 +144,14 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], Simu
 def resumed(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
     """The process of *record*, which goes on."""
     return SimulatedProcess(record.plan.command, record.pid, clock, record.started_at)
+
+
+async def _line(given: asyncio.StreamReader) -> bytes:
+    """The next line; empty at the end, and where it is too long."""
+    try:
+        return await given.readline()
+    except ValueError:
+        return b""
 
 
 async def _line_of(path: str) -> bytes:

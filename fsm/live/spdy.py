@@ -1,0 +1,191 @@
+"""SPDY/3.1 as far as Kubernetes uses it for streams: frames from and to bytes, without input and output.
+
+A control frame has a type, flags and a length before its body; a data frame the number of its stream.  Headers are
+compressed, with one state for each direction.  Windows are not kept, as Kubernetes' own library does not.
+"""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Final, TypeAlias
+
+VERSION: Final = 3
+SYN_STREAM: Final = 1
+SYN_REPLY: Final = 2
+RST_STREAM: Final = 3
+PING: Final = 6
+GOAWAY: Final = 7
+
+FIN: Final = 1
+"""The flag of the last frame of a stream in one direction."""
+CONTROL: Final = 1 << 31
+LARGEST: Final = 1 << 20
+"""Bytes of the longest frame that is taken, and of its headers."""
+PART: Final = 1 << 15
+"""Bytes of the longest frame that is sent."""
+
+_HEAD: Final = Struct(">II")
+_NUMBER: Final = Struct(">I")
+_SYN: Final = Struct(">IIH")
+
+NAMES: Final = (
+    "options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow "
+    "authorization cache-control connection content-base content-encoding content-language content-length "
+    "content-location content-md5 content-range content-type date etag expect expires from host if-match "
+    "if-modified-since if-none-match if-range if-unmodified-since last-modified location max-forwards pragma "
+    "proxy-authenticate proxy-authorization range referer retry-after server te trailer transfer-encoding upgrade "
+    "user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie "
+    "keep-alive origin"
+)
+"""Words of the dictionary with which headers are compressed, each with its length before it there."""
+TEXT: Final = (
+    "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
+    "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized"
+    "403 Forbidden404 Not Found500 Internal Server Error501 Not Implemented503 Service Unavailable"
+    "Jan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 Mon, Tue, Wed, Thu, Fri, Sat, Sun, GMT"
+    "chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,text/javascript,"
+    "publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
+)
+"""The rest of the dictionary."""
+DICTIONARY: Final = (
+    b"".join(_NUMBER.pack(len(each)) + each.replace("_", " ").encode() for each in NAMES.split()) + TEXT.encode()
+)
+
+
+class SpdyError(Exception):
+    """What was received is no SPDY, or more than is taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A stream was opened, or its opening answered, with ``headers``; it is ``over`` if nothing more comes on it."""
+
+    stream: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """Data of a stream; it is ``over`` if nothing more comes on it."""
+
+    stream: int
+    data: bytes
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinged:
+    """A ping, to be sent back by whoever did not begin it."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """The other side goes away."""
+
+
+SpdyEvent: TypeAlias = Opened | Received | Pinged | Left
+
+
+class Spdy:
+    r"""One side of a connection.
+
+    >>> client, server = Spdy(), Spdy()
+    >>> sent = client.open(1, {"streamtype": "stdin"}) + client.data(1, b"hello", over=True)
+    >>> for each in server.receive(sent):
+    ...     print(each)
+    Opened(stream=1, headers={'streamtype': 'stdin'}, over=False)
+    Received(stream=1, data=b'hello', over=True)
+    >>> list(client.receive(server.reply(1)))
+    [Opened(stream=1, headers={}, over=False)]
+    """
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._compress = zlib.compressobj(zdict=DICTIONARY)
+        self._expand = zlib.decompressobj(zdict=DICTIONARY)
+
+    def receive(self, data: bytes) -> Iterator[SpdyEvent]:
+        """What *data*, with what came before, says; raises :class:`SpdyError`."""
+        self._held += data
+        while len(self._held) >= _HEAD.size:
+            first, second = _HEAD.unpack_from(self._held)
+            length = second & 0xFFFFFF
+            if length > LARGEST:
+                raise SpdyError(f"a frame of {length} bytes")
+            end = _HEAD.size + length
+            if len(self._held) < end:
+                return
+            body = bytes(self._held[_HEAD.size : end])
+            del self._held[:end]
+            over = bool(second >> 24 & FIN)
+            if not first & CONTROL:
+                yield Received(stream=first, data=body, over=over)
+            elif first >> 16 & 0x7FFF != VERSION:
+                raise SpdyError(f"version {first >> 16 & 0x7FFF} of SPDY; 3 is spoken here")
+            else:
+                yield from self._control(first & 0xFFFF, body, over=over)
+
+    def open(self, stream: int, headers: Mapping[str, str]) -> bytes:
+        """Open a stream; clients take odd numbers."""
+        return self._frame(SYN_STREAM, _SYN.pack(stream, 0, 0) + self._packed(headers))
+
+    def reply(self, stream: int) -> bytes:
+        """Take a stream that was opened."""
+        return self._frame(SYN_REPLY, _NUMBER.pack(stream) + self._packed({}))
+
+    def data(self, stream: int, data: bytes, *, over: bool = False) -> bytes:
+        """Send *data*, which are the last if it is *over*."""
+        parts = [data[at : at + PART] for at in range(0, max(len(data), 1), PART)]
+        last = len(parts) - 1
+        return b"".join(
+            _HEAD.pack(stream, (FIN << 24 if over and index == last else 0) | len(part)) + part
+            for index, part in enumerate(parts)
+        )
+
+    def ping(self, number: int) -> bytes:
+        return self._frame(PING, _NUMBER.pack(number))
+
+    def leave(self, last: int = 0) -> bytes:
+        """Go away; *last* is the last stream that was taken."""
+        return self._frame(GOAWAY, _HEAD.pack(last, 0))
+
+    def _control(self, kind: int, body: bytes, *, over: bool) -> Iterator[SpdyEvent]:
+        offset = {SYN_STREAM: _SYN.size, SYN_REPLY: _NUMBER.size, RST_STREAM: 8, PING: 4, GOAWAY: 0}.get(kind, 0)
+        if len(body) < offset:
+            raise SpdyError(f"a control frame of type {kind} with {len(body)} bytes")
+        number = _NUMBER.unpack_from(body)[0] & ~CONTROL if offset else 0
+        match kind:
+            case _ if kind in {SYN_STREAM, SYN_REPLY}:
+                yield Opened(stream=number, headers=self._unpacked(body[offset:]), over=over)
+            case _ if kind == RST_STREAM:
+                yield Received(stream=number, data=b"", over=True)
+            case _ if kind == PING:
+                yield Pinged(number=number)
+            case _ if kind == GOAWAY:
+                yield Left()
+
+    def _frame(self, kind: int, body: bytes) -> bytes:
+        return _HEAD.pack(CONTROL | VERSION << 16 | kind, len(body)) + body
+
+    def _packed(self, headers: Mapping[str, str]) -> bytes:
+        texts = [each.encode() for pair in headers.items() for each in pair]
+        raw = _NUMBER.pack(len(headers)) + b"".join(_NUMBER.pack(len(each)) + each for each in texts)
+        return self._compress.compress(raw) + self._compress.flush(zlib.Z_SYNC_FLUSH)
+
+    def _unpacked(self, block: bytes) -> dict[str, str]:
+        try:
+            raw = self._expand.decompress(block, LARGEST)
+        except zlib.error as error:
+            raise SpdyError(f"headers that cannot be expanded: {error}") from error
+        texts, at = list[str](), _NUMBER.size
+        while at + _NUMBER.size <= len(raw):
+            end = at + _NUMBER.size + _NUMBER.unpack_from(raw, at)[0]
+            texts.append(raw[at + _NUMBER.size : end].decode(errors="replace"))
+            at = end
+        if len(raw) < _NUMBER.size or at != len(raw) or len(texts) != 2 * _NUMBER.unpack_from(raw)[0]:
+            raise SpdyError("headers that are no pairs")
+        return dict(zip(texts[::2], texts[1::2], strict=True))

@@ -1,0 +1,108 @@
+"""What streams are carried on: an HTTP connection that was upgraded to SPDY, or to WebSocket."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from wsproto import ConnectionType, WSConnection
+from wsproto.connection import ConnectionState
+from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping, Request, TextMessage
+from wsproto.typing import Headers
+from wsproto.utilities import ProtocolError
+
+BUFFER: Final = 1 << 16
+HELD: Final = 64 << 20
+"""Bytes that wait for a client at most: one that reads nothing is cut off."""
+LINGER: Final = 2.0
+"""Seconds in which a client may read what it was sent last."""
+
+
+class Link(Protocol):
+    """Carries bytes or messages both ways."""
+
+    def received(self) -> AsyncIterator[bytes]:
+        """What comes, up to the end."""
+
+    def send(self, data: bytes) -> None:
+        """Send *data*; has no effect on what is closed."""
+
+    async def close(self) -> None:
+        """Send what is to be sent, and close it."""
+
+
+class SocketLink:
+    """Bytes on a socket, of which *held* were read before."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: bytes = b"") -> None:
+        self.reader, self.writer = reader, writer
+        self._held = held
+
+    async def received(self) -> AsyncIterator[bytes]:
+        if self._held:
+            yield self._held
+        with suppress(OSError):
+            while data := await self.reader.read(BUFFER):
+                yield data
+
+    def send(self, data: bytes) -> None:
+        if self.writer.transport.get_write_buffer_size() > HELD:
+            self.writer.transport.abort()
+        if not self.writer.is_closing():
+            self.writer.write(data)
+
+    async def close(self) -> None:
+        try:
+            async with asyncio.timeout(LINGER):
+                await self.writer.drain()
+                self.writer.write_eof()
+                while await self.reader.read(BUFFER):
+                    pass
+        except (OSError, TimeoutError):
+            pass
+        finally:
+            self.writer.close()
+
+
+class WebSocketLink:
+    """Messages of a WebSocket on the socket of *link*, which was asked for by *headers*; in one of the *protocols*.
+
+    ``protocol`` is the first of them that the client knows, empty if it knows none.  Raises
+    :class:`wsproto.utilities.ProtocolError`.
+    """
+
+    def __init__(self, link: SocketLink, headers: Headers, path: str, protocols: Sequence[str]) -> None:
+        self._link = link
+        self._socket = WSConnection(ConnectionType.SERVER)
+        self._socket.initiate_upgrade_connection(headers, path)
+        known = [each for event in self._socket.events() if isinstance(event, Request) for each in event.subprotocols]
+        self.protocol = next((each for each in protocols if each in known), "")
+        link.send(self._socket.send(AcceptConnection(subprotocol=self.protocol or None)))
+
+    async def received(self) -> AsyncIterator[bytes]:
+        message = bytearray()
+        async for data in self._link.received():
+            try:
+                self._socket.receive_data(data)
+                for event in self._socket.events():
+                    match event:
+                        case BytesMessage(data=part) | TextMessage(data=part):
+                            message += part if isinstance(part, bytes | bytearray) else part.encode()
+                            if event.message_finished:
+                                yield bytes(message)
+                                message.clear()
+                        case Ping():
+                            self._link.send(self._socket.send(event.response()))
+                        case CloseConnection():
+                            return
+            except ProtocolError:
+                return
+
+    def send(self, data: bytes) -> None:
+        if self._socket.state is ConnectionState.OPEN:
+            self._link.send(self._socket.send(BytesMessage(data=data)))
+
+    async def close(self) -> None:
+        with suppress(ProtocolError):
+            self._link.send(self._socket.send(CloseConnection(code=1_000)))
+        await self._link.close()
