@@ -67,7 +67,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class StreamData:
     """Data of a stream; it is ``over`` if nothing more comes on it."""
 
     stream: int
@@ -87,7 +87,7 @@ class Left:
     """The other side goes away."""
 
 
-SpdyEvent: TypeAlias = Opened | Received | Pinged | Left
+SpdyEvent: TypeAlias = Opened | StreamData | Pinged | Left
 
 
 class Spdy:
@@ -98,7 +98,7 @@ class Spdy:
     >>> for each in server.receive(sent):
     ...     print(each)
     Opened(stream=1, headers={'streamtype': 'stdin'}, over=False)
-    Received(stream=1, data=b'hello', over=True)
+    StreamData(stream=1, data=b'hello', over=True)
     >>> list(client.receive(server.reply(1)))
     [Opened(stream=1, headers={}, over=False)]
     """
@@ -123,7 +123,7 @@ class Spdy:
             del self._held[:end]
             over = bool(second >> 24 & FIN)
             if not first & CONTROL:
-                yield Received(stream=first, data=body, over=over)
+                yield StreamData(stream=first, data=body, over=over)
             elif first >> 16 & 0x7FFF != VERSION:
                 raise SpdyError(f"version {first >> 16 & 0x7FFF} of SPDY; 3 is spoken here")
             else:
@@ -162,7 +162,7 @@ class Spdy:
             case _ if kind in {SYN_STREAM, SYN_REPLY}:
                 yield Opened(stream=number, headers=self._unpacked(body[offset:]), over=over)
             case _ if kind == RST_STREAM:
-                yield Received(stream=number, data=b"", over=True)
+                yield StreamData(stream=number, data=b"", over=True)
             case _ if kind == PING:
                 yield Pinged(number=number)
             case _ if kind == GOAWAY:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final, Protocol, TypeAlias
 
-from fsm.live.spdy import Opened, Pinged, Received, Spdy
+from fsm.live.spdy import Opened, Pinged, StreamData, Spdy
 from fsm.live.stream_links import BUFFER, Link
 
 INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
@@ -74,7 +74,7 @@ class SpdyChannels:
                         self._link.send(self._spdy.reply(stream))
                         if self._wanted <= self._streams.keys():
                             self.ready.set()
-                    case Received(stream=stream, data=sent, over=over) if stream == self._streams.get(INPUT):
+                    case StreamData(stream=stream, data=sent, over=over) if stream == self._streams.get(INPUT):
                         if sent:
                             _feed(self.given, sent)
                         if over:
@@ -116,7 +116,7 @@ class ForwardedPorts:
                             self._open(
                                 stream, headers.get("streamtype"), headers.get("requestid", ""), headers.get("port", "")
                             )
-                        case Received(stream=stream, data=sent, over=over) if stream in self._given:
+                        case StreamData(stream=stream, data=sent, over=over) if stream in self._given:
                             if sent:
                                 _feed(self._given[stream], sent)
                             if over:

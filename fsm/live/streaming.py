@@ -43,7 +43,7 @@ PATIENCE: Final = 30.0
 VALID: Final = 60.0
 """Seconds in which a URL has to be used."""
 
-Run: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
+CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
 """Runs a command, or waits for one, with its standard streams; its code."""
 
 
@@ -51,7 +51,7 @@ Run: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
 class OfferedCommand:
     """A stream of a command: what *run* does, with those of the standard streams that were asked for."""
 
-    run: Run
+    run: CommandRun
     input: bool = False
     output: bool = False
     errors: bool = False
@@ -196,7 +196,7 @@ async def _stream(offered: OfferedCommand | OfferedPorts, link: Link, make: Call
 
 
 async def _result(offered: OfferedCommand, channels: Channels) -> bytes:
-    """Run what is *offered*; how it has ended, as Kubernetes says it."""
+    """CommandRun what is *offered*; how it has ended, as Kubernetes says it."""
     write: Write = channels.write
     given = channels.given if offered.input else None
     terminal = Tasks()

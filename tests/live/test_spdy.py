@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.live.spdy import DICTIONARY, Left, Opened, Pinged, Received, Spdy, SpdyError
+from fsm.live.spdy import DICTIONARY, Left, Opened, Pinged, StreamData, Spdy, SpdyError
 
 TEXTS = st.text(max_size=8)
 FRAMES = st.one_of(
     st.builds(Opened, stream=st.integers(1, 9), headers=st.dictionaries(TEXTS, TEXTS, max_size=3)),
-    st.builds(Received, stream=st.integers(1, 9), data=st.binary(max_size=40), over=st.booleans()),
+    st.builds(StreamData, stream=st.integers(1, 9), data=st.binary(max_size=40), over=st.booleans()),
     st.builds(Pinged, number=st.integers(0, 2**31 - 1)),
     st.just(Left()),
 )
@@ -24,7 +24,7 @@ def _sent(side: Spdy, frame: object) -> bytes:
     match frame:
         case Opened(stream=stream, headers=headers):
             return side.open(stream, headers)
-        case Received(stream=stream, data=data, over=over):
+        case StreamData(stream=stream, data=data, over=over):
             return side.data(stream, data, over=over)
         case Pinged(number=number):
             return side.ping(number)

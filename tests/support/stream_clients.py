@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, RejectConnection, Request
 
-from fsm.live.spdy import Opened, Pinged, Received, Spdy
+from fsm.live.spdy import Opened, Pinged, StreamData, Spdy
 
 CHANNELS = ("stdin", "stdout", "stderr", "error")
 
@@ -122,7 +122,7 @@ def _over_spdy(
             match event:
                 case Opened(stream=stream):
                     replied.add(stream)
-                case Received(stream=stream, data=said, over=ends):
+                case StreamData(stream=stream, data=said, over=ends):
                     heard[stream] += said
                     over |= {stream} if ends else set()
                 case Pinged(number=1):
@@ -164,7 +164,7 @@ def forwarded(carrier: Carrier, port: int, sent: bytes) -> tuple[bytes, bytes]:
     carrier.send(spdy.open(3, {"streamtype": "data", **about}) + spdy.data(3, sent, over=True))
     for data in carrier.received():
         for event in spdy.receive(data):
-            if isinstance(event, Received):
+            if isinstance(event, StreamData):
                 heard[event.stream] += event.data
                 over |= {event.stream} if event.over else set()
         if {1, 3} <= over:

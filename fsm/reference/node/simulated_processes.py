@@ -97,11 +97,8 @@ class SimulatedProcess:
                 await self._clock.sleep(each.at - now)
                 now = each.at
             write(each.data, each.error)
-        if plan.listens == "cat" and given:
-            while data := await given.read(OPEN_INPUT):
-                write(data, False)  # noqa: FBT003  (as Write has it)
-        elif plan.listens and given:
-            return await self._obey(command, write, given)
+        if plan.listens and given:
+            return await (_copy(given, write) if plan.listens == "cat" else self._obey(command, write, given))
         if plan.seconds == inf:
             await asyncio.Event().wait()
         elif plan.seconds > now:
@@ -144,6 +141,13 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], Simu
 def resumed(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
     """The process of *record*, which goes on."""
     return SimulatedProcess(record.plan.command, record.pid, clock, record.started_at)
+
+
+async def _copy(given: asyncio.StreamReader, write: Write) -> int:
+    """Write all that is *given*; 0."""
+    while data := await given.read(OPEN_INPUT):
+        write(data, False)  # noqa: FBT003  (as Write has it)
+    return 0
 
 
 async def _line(given: asyncio.StreamReader) -> bytes:
