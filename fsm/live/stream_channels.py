@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final, Protocol, TypeAlias
 
-from fsm.live.spdy import Opened, Pinged, StreamData, Spdy
+from fsm.live.spdy import Opened, Pinged, Spdy, StreamData
 from fsm.live.stream_links import BUFFER, Link
 
 INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
