@@ -15,6 +15,7 @@ from fsm.judgement import judge
 from fsm.judgement.part import Part
 from fsm.machine import LEVELS
 from fsm.recordings.restarts import Restarts
+from fsm.recordings.rotated import Rotated
 from fsm.report import Report
 from fsm.report.text import text
 
@@ -99,6 +100,11 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     help="With --follow: serve metrics to Prometheus there, over HTTP; by default to this machine only.",
 )
 @click.option(
+    "--rotated",
+    is_flag=True,
+    help="All TRACEs are one recording that was rotated, such as containerd.log*, compressed or not; their times order them.",
+)
+@click.option(
     "--since",
     callback=moment,
     metavar="TIME",
@@ -131,6 +137,7 @@ def command(
     follow: bool,
     settle: float,
     metrics: tuple[str, int] | None,
+    rotated: bool,
     since: int | None,
     until: int | None,
     entity: str | None,
@@ -140,8 +147,7 @@ def command(
 
     TRACE is a containerd log (logfmt or JSON, as containerd, journald or a collector writes it), CRI calls seen by a
     client, NRI events seen by a plugin, or a trace in fsm's own format; plain or gzip; - is standard input. It may also
-    be a directory in which containerd keeps its containers. Each TRACE is judged by itself; rotated logs go through
-    zcat or cat.
+    be a directory in which containerd keeps its containers. Each TRACE is judged by itself, unless they are --rotated.
 
     \b
     fsm judge containerd.log
@@ -149,16 +155,23 @@ def command(
     fsm judge --format sarif containerd.log > report.sarif
     fsm judge nri-events.jsonl --with cri-calls.jsonl
     fsm judge --properties containerd.log
+    fsm judge --rotated /var/log/containerd.log*
+    fsm judge --entity 30b8b5f516d7 --since 2h containerd.log
     fsm judge --follow /var/log/containerd.log
     """
     part = Part(since=since, until=until, entity=entity or "")
     _check(part, metrics=metrics is not None and not follow, properties=bool(properties or only))
+    if rotated and (follow or calls):
+        raise click.BadParameter("what is rotated is judged by itself, and as a whole", param_hint="--rotated")
     if follow:
         return _followed(ctx, part, settle=round(settle * 1e9))
     judged: dict[str, Judged] = {}
     problems: dict[str, tuple[Problem, ...]] = {}
     traces = tuple(dict.fromkeys(traces))
-    with progress("judging", _size((*traces, calls) if calls else traces)) as bar:
+    source = Rotated(names=traces) if rotated else None
+    size = _size((*traces, calls) if calls else traces)
+    traces = (", ".join(traces),) if rotated else traces
+    with progress("judging", size) as bar:
         how = partial(
             judge,
             calls=calls or "",
@@ -169,6 +182,7 @@ def command(
             shortest_restart=shortest_restart / 1000,
             every=every,
             part=part,
+            source=source,
             advanced=bar.update,
         )
         for trace in traces:

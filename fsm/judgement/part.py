@@ -86,7 +86,8 @@ class Chosen:
             kept.append((seen, line))
             early = since is not None and at is not None and at < since
             self.inside += not early
-            self.notes["observations before the time asked for"] += early
+            if early:
+                self.notes["observations before the time asked for"] += 1
         return Batch([seen for seen, _ in kept], [line for _, line in kept])
 
     def wanted(self, seen: Observation) -> bool:

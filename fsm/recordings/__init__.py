@@ -72,9 +72,9 @@ class Source(Protocol):
 class _Reader(Protocol):
     """What makes observations of lines that come one after another, each with the number of its line."""
 
-    def paused(self, quiet: int) -> Iterable[tuple[int, Observation]]: ...
+    def paused(self, quiet: int) -> Iterable[tuple[int | Line, Observation]]: ...
 
-    def gap(self) -> Iterable[tuple[int, Observation]]: ...
+    def gap(self) -> Iterable[tuple[int | Line, Observation]]: ...
 
 
 class _Sniffed(msgspec.Struct):
@@ -153,7 +153,8 @@ def open_recording(
         begun = _begun(pieces)
         if begun and histories.recognised(b"\n".join(begun[0].lines)):
             hint = "a history is judged as a whole, once it is complete: give its one file"
-            raise InputError([Problem(path=name, line=0, code="FSM201", what="cannot be followed", hint=hint)])
+            what = "cannot be followed or put together"
+            raise InputError([Problem(path=name, line=0, code="FSM201", what=what, hint=hint)])
     rest = chain(begun, pieces)
     head = next((each for each in begun if each.lines), Piece(first=1, lines=[]))
     kinds = (kind_of(line) for piece in begun for line in piece.lines)
@@ -238,10 +239,10 @@ def _begun(pieces: Iterator[Piece]) -> list[Piece]:
 
 
 def _batches(
-    read: Callable[[bytes, int], Iterable[tuple[int, Observation]]],
+    read: Callable[[bytes, int | Line], Iterable[tuple[int | Line, Observation]]],
     pieces: Iterable[Piece],
     reader: _Reader,
-    rest: Callable[[], Iterable[tuple[int, Observation]]] = tuple,
+    rest: Callable[[], Iterable[tuple[int | Line, Observation]]] = tuple,
 ) -> Iterator[Batch]:
     """What *read* finds in each line with its number, and the *rest* once there are no more lines."""
     file = ""
@@ -249,9 +250,11 @@ def _batches(
         if piece.gap:
             yield _of(file, batch(reader.gap()))
         file = piece.file
-        yield _of(
-            file, batch(each for number, line in enumerate(piece.lines, piece.first) for each in read(line, number))
-        )
+        places = range(piece.first, piece.first + len(piece.lines))
+        # What is held back is of this file, and given when another is read.
+        numbers: Iterable[int | Line] = (Line(file, number) for number in places) if file else places
+        found = (each for number, line in zip(numbers, piece.lines, strict=False) for each in read(line, number))
+        yield _of(file, batch(found))
         yield _of(file, batch(reader.paused(piece.quiet)))
     yield _of(file, batch(rest()))
 

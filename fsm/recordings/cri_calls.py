@@ -25,7 +25,7 @@ from fsm.recordings.line_reader import FOREIGN, decoded
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
-from fsm.trace import Observation
+from fsm.trace import Line, Observation
 
 SHOWN: Final = frozenset({"restart"})
 """The events other than calls that happen nowhere but where the observations have them."""
@@ -75,7 +75,7 @@ class _Point(msgspec.Struct, gc=False):
 
     at: int
     call: CriCallLine
-    line: int
+    line: int | Line
     asks: bool
 
 
@@ -104,7 +104,7 @@ class CriCallReader:
     def __post_init__(self) -> None:
         self._stretches = Stretches(restarts=self.restarts)
 
-    def observations(self, line: bytes, number: int) -> Iterator[tuple[int, Observation]]:
+    def observations(self, line: bytes, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
         """The observations that are in order once *line* is read, each with the number of its line."""
         if not line.strip():
             return
@@ -128,7 +128,7 @@ class CriCallReader:
             self._reads.append(call)
         yield from self._placed(call, number)
 
-    def _placed(self, call: CriCallLine, number: int) -> Iterator[tuple[int, Observation]]:
+    def _placed(self, call: CriCallLine, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
         start = call.start if call.start is not None else self._latest
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
@@ -139,7 +139,7 @@ class CriCallReader:
         if self.settle is None:
             yield from self._settled(self._points.settled())
 
-    def _late(self, call: CriCallLine, number: int) -> Iterator[tuple[int, Observation]]:
+    def _late(self, call: CriCallLine, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
         """*call* overlaps calls that have been judged without it."""
         self.notes["calls told too late"] += 1
         if call.op:
@@ -147,12 +147,12 @@ class CriCallReader:
             for each, kind in self._joiner.concerned(entity, of):
                 yield number, Observation(entity=each, of=kind, phase="gap")
 
-    def paused(self, quiet: int) -> Iterator[tuple[int, Observation]]:
+    def paused(self, quiet: int) -> Iterator[tuple[int | Line, Observation]]:
         """What is in order after no line has come for *quiet* nanoseconds, if lines are awaited."""
         if self.settle is not None:
             yield from self._settled(self._points.due(self.settle, quiet))
 
-    def gap(self) -> Iterator[tuple[int, Observation]]:
+    def gap(self) -> Iterator[tuple[int | Line, Observation]]:
         """What is left before lines are missing, and that they are."""
         yield from self.rest()
         self._joiner, self._stretches = Joiner(), Stretches(restarts=self.restarts)
@@ -167,11 +167,11 @@ class CriCallReader:
                 return read
         return None
 
-    def rest(self) -> Iterator[tuple[int, Observation]]:
+    def rest(self) -> Iterator[tuple[int | Line, Observation]]:
         yield from self._settled(self._points.rest())
         yield from self._seen(self._stretches.rest())
 
-    def _settled(self, points: Iterable[_Point]) -> Iterator[tuple[int, Observation]]:
+    def _settled(self, points: Iterable[_Point]) -> Iterator[tuple[int | Line, Observation]]:
         for point in points:
             call = point.call
             code = meant(call.code, call.detail)
@@ -180,7 +180,7 @@ class CriCallReader:
             change = (1 if point.asks else -1) if answered else 0
             yield from self._seen(self._stretches.take(point.at, point, change=change, down=down and not point.asks))
 
-    def _seen(self, points: Iterable[tuple[_Point, Observation | None]]) -> Iterator[tuple[int, Observation]]:
+    def _seen(self, points: Iterable[tuple[_Point, Observation | None]]) -> Iterator[tuple[int | Line, Observation]]:
         for point, restart in points:
             if restart is not None:
                 self._joiner.may_restart()
