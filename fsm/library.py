@@ -4,7 +4,7 @@ Files are read each time, so that a change is seen; what the same bytes of the s
 """
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from importlib.resources import files
@@ -21,7 +21,7 @@ from fsm.language.machine_file import Written
 from fsm.language.property_file import Stated
 from fsm.language.read import F, File, content, form_of, parse
 from fsm.language.read.mistakes import with_meaning
-from fsm.language.system_file import WrittenSystem
+from fsm.language.system_file import MOST_COUNTED, WrittenSystem
 from fsm.machine import Machine
 from fsm.product.system import System
 from fsm.property.claims import Specification, is_of
@@ -140,16 +140,37 @@ def is_system(name: str) -> bool:
     return name in systems()
 
 
-def load_system(name: str | PathLike[str]) -> System:
-    """The system called *name*, or the one in the file of that path.
+def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = None) -> System:
+    """The system called *name*, or the one in the file of that path; with as many copies of its parts as *counts* says.
 
     Raises :class:`InputError` if there is none, or if it is not well formed.
 
-    >>> load_system("node").name
-    'node'
+    >>> load_system("node").name, len(load_system("node").copies), len(load_system("node", {"pod": 1}).copies)
+    ('node', 17, 9)
     """
     path = Path(_located(fspath(name), "models/systems", systems(), "system"))
-    return _made(_composed, content(path), WrittenSystem, str(path), partial(build_system, find=partial(_part, path)))
+    system = _made(_composed, content(path), WrittenSystem, str(path), partial(build_system, find=partial(_part, path)))
+    return counted(system, counts) if counts else system
+
+
+def counted(system: System, counts: Mapping[str, int]) -> System:
+    """*system* with as many copies of its parts as *counts* says, of others as many as its file does.
+
+    Raises :class:`InputError` for a part that it does not have, and for a number that is not from 1 to 9.
+    """
+    path = system.path or system.name
+    for name, count in counts.items():
+        if name not in system.parts:
+            raise refused(path, "FSM701", f"unknown part '{name}'", nearest(name, system.parts, of="parts"))
+        if not 1 <= count <= MOST_COUNTED:
+            raise refused(path, "FSM703", f"{count} copies of '{name}'", f"count from 1 to {MOST_COUNTED}")
+    file = composition(system)
+    parts = {
+        name: each.model_copy(update={"count": counts.get(name, each.count)})
+        for name, each in file.written.part.items()
+    }
+    other = replace(file, written=file.written.model_copy(update={"part": parts}))
+    return build_system(other, partial(_part, Path(file.path)))
 
 
 def _part(path: Path, machine: str) -> Machine:
@@ -235,10 +256,7 @@ def _beside(path: Path, name: str) -> Machine | System:
 
 def single(specification: Specification[System]) -> Specification[System]:
     """The same of the system with one copy of each part."""
-    file = composition(specification.machine)
-    parts = {name: each.model_copy(update={"count": 1}) for name, each in file.written.part.items()}
-    one = replace(file, written=file.written.model_copy(update={"part": parts}))
-    system = build_system(one, partial(_part, Path(file.path)))
+    system = counted(specification.machine, dict.fromkeys(specification.machine.parts, 1))
     stated = _stated(content(specification.path), path=specification.path)
     named = stated.written.machine
     found = specify(stated, lambda name: system if name == named else _beside(Path(specification.path), name))

@@ -5,7 +5,7 @@ protocols are optional, and :func:`isinstance` finds out which there are.  Witho
 compared; without ``begin`` and ``end``, states that are met only while a call is in progress are not tested.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -128,6 +128,20 @@ def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
     if isinstance(sut, Arranging):
         return lambda event, outcome, _stage: sut.arrange(event, outcome)
     return None
+
+
+@runtime_checkable
+class Limited(Protocol):
+    """A SUT in a world that no test controls, where some of what may happen is out of reach, and some comes unasked.
+
+    Its steps take long: a test of it goes on where another has ended.
+    """
+
+    def never(self, event: str, outcome: str) -> bool:
+        """Whether a test need not try to have *event* end with *outcome*, empty where it has one only; it is judged if it comes."""
+
+    def unasked(self) -> Collection[str]:
+        """The signals that may also happen between the steps of a test."""
 
 
 @runtime_checkable

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fsm.property.claims import Specification
 
 WIDEST = 100
+_DIGITS = 10
 _Model = TypeVar("_Model", Machine, System)
 
 format_option = click.option(
@@ -104,6 +105,22 @@ def model_option(about: str) -> Callable[[FC], FC]:
     return click.option(
         *("--model", "-m", "models"), multiple=True, metavar="NAME|FILE", shell_complete=complete, help=about
     )
+
+
+def parts_option(about: str) -> Callable[[FC], FC]:
+    """The option ``--parts``, with the help *about* it, as a mapping of numbers of copies."""
+    return click.option("--parts", callback=_counts, metavar="PART=COUNT,...", default="", help=about)
+
+
+def _counts(_context: click.Context, _option: click.Parameter, text: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each in filter(None, map(str.strip, text.split(","))):
+        name, _, number = map(str.strip, each.partition("="))
+        if not (name and number.isascii() and number.isdecimal() and len(number) < _DIGITS):
+            raise click.BadParameter(f"'{each}' is no PART=COUNT, such as pod=1")
+        if found.setdefault(name, int(number)) != int(number):
+            raise click.BadParameter(f"'{name}' is counted twice")
+    return found
 
 
 def property_option(about: str) -> Callable[[FC], FC]:

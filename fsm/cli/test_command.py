@@ -14,11 +14,22 @@ from hypothesis import configuration
 
 from fsm.checker import as_known
 from fsm.cli import completion
-from fsm.cli.options import asked, format_option, layout, profile_option, progress, property_option, require, under
+from fsm.cli.options import (
+    asked,
+    format_option,
+    layout,
+    of_one,
+    parts_option,
+    profile_option,
+    progress,
+    property_option,
+    require,
+    under,
+)
 from fsm.cli.output import put
 from fsm.conformance import suite
 from fsm.conformance.concurrency import repeated
-from fsm.conformance.lookup import RuntimeOptions, find
+from fsm.conformance.lookup import NODE, ONE_POD, RELAYED, RuntimeOptions, find, node
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.race_runs import Pace
@@ -74,6 +85,14 @@ _DELAY: Final = 0.05
 @click.option("--replay", "again", metavar="STEPS", help="Take these steps only, as a failure prints them.")
 @click.option("--properties", is_flag=True, help="Test for each property of MODEL instead, as pytest does.")
 @property_option("Test for this property; may be repeated.")
+@parts_option("Copies of the parts of a system, such as pod=1,container=1; else as many as its file has.")
+@click.option(
+    "--nri",
+    default="",
+    metavar="ADDRESS",
+    help="The socket at which the runtime takes plugins: one of ours is told what happens. For node, which is tested with "
+    "one pod and one container, and for nri-container, nri-pod, plugin-container, plugin-pod and nri-plugin-contract.",
+)
 @click.option("--image", default="", help="What containers of a runtime are made of; it has sh.")
 @click.option(
     "--restart-command", default="", metavar="COMMAND", help="Restarts the runtime; without it restarts are not tested."
@@ -109,6 +128,8 @@ def command(
     race_seconds: float,
     timeout: float | None,
     again: str | None,
+    parts: dict[str, int],
+    nri: str,
     image: str,
     restart_command: str,
     record: str | None,
@@ -139,20 +160,22 @@ def command(
     fsm test models/door.toml --against exec:./door.sh
     fsm test cri-container --against model:container-status
     fsm test cri-container --against cri:unix:///run/containerd/containerd.sock --profile containerd-1.7
+    fsm test nri-plugin-contract --against cri:unix:///run/containerd/containerd.sock --nri unix:///var/run/nri/nri.sock
     fsm test cri-pod --against model:pod-sandbox --properties
     """
     click.get_current_context().with_resource(_hypothesis_elsewhere())
     real = sut.startswith("cri:")
-    if not real and (image or restart_command or record or script):
+    if not real and (image or restart_command or record or script or nri):
         raise click.UsageError(
-            "--image, --restart-command, --record and --script are for real runtimes: --against cri:…"
+            "--image, --nri, --restart-command, --record and --script are for real runtimes: --against cri:…"
         )
-    if (record or script) and (properties or only):
-        raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
-    machine, tolerated = _tested(model, profile)
-    runtime = RuntimeOptions(image=image, restart_command=restart_command)
+    _refuse(nri, threads=threads, script=script, record=record, properties=properties or bool(only))
+    machine, tolerated = _relayed(model, profile, parts) if nri else _tested(model, profile, parts)
+    runtime = RuntimeOptions(
+        image=image, restart_command=restart_command, nri=nri, judge=model if nri else "", profile=profile
+    )
     pace = Pace(delay=_DELAY, seconds=race_seconds)
-    factory = find(sut, machine, profile=profile, timeout=timeout, runtime=runtime)
+    factory = find(sut, machine, profile=profile, timeout=timeout, runtime=runtime, counts=parts)
     if properties or only:
         if again is not None or threads > 1:
             raise click.UsageError("--replay and --threads are for the test of the machine, not of its properties")
@@ -161,7 +184,10 @@ def command(
         report = PropertyTestReport(results=results, machine=machine.name, sut=sut, profile=profile, least=least)
         click.echo(report.json() if form == "json" else report.text(layout()), nl=False)
         return report.answer().value
-    command = shlex.join(["fsm", "test", model, "--against", sut, *(["--profile", profile] if profile else [])])
+    counts = ",".join(f"{name}={count}" for name, count in parts.items())
+    options = {"--nri": nri, "--parts": counts, "--profile": profile}
+    given = [word for option, value in options.items() if value for word in (option, value)]
+    command = shlex.join(["fsm", "test", model, "--against", sut, *given])
     if again is not None:
         tested = suite.replay(machine, factory, _steps(again, machine.under(tolerated)), profile=tolerated, name=sut)
     else:
@@ -251,10 +277,39 @@ def _property_tests(
     return tuple(results)
 
 
-def _tested(name: str, profile: str | None) -> tuple[Machine, str | None]:
+def _refuse(nri: str, *, threads: int, script: str | None, record: str | None, properties: bool) -> None:
+    """Refuse options that mean nothing together."""
+    if nri and (script or properties or threads > 1):
+        raise click.UsageError(
+            "--nri is for the test of the machine by one thread: leave out --script, --threads, properties"
+        )
+    if (record or script) and properties:
+        raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
+
+
+def _relayed(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Machine, None]:
+    """The system that plans a test with a plugin, where *name* is what the test is by."""
+    if name != NODE and name not in RELAYED:
+        raise click.UsageError(f"--nri is for {NODE}, {', '.join(RELAYED)}: leave it out, or name one of these")
+    if parts and ONE_POD | parts != ONE_POD:
+        raise click.UsageError("a runtime is tested with --parts pod=1,container=1")
+    if name == NODE:
+        system = load_system(name)
+        machines = (part.machine.profiles for part in system.parts.values())
+        of_one([profile], [system.profiles, *machines])
+    elif is_system(name):
+        under(load_system(name), profile)
+    else:
+        under(load(name), profile)
+    return node(profile), None
+
+
+def _tested(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Machine, str | None]:
     """What the test is by: a machine and its profile, or a system as its profile has it, as one machine."""
     if is_system(name):
-        return flatten(under(load_system(name), profile)), None
+        return flatten(under(load_system(name, parts), profile)), None
+    if parts:
+        raise click.UsageError(f"--parts is for systems, and {name} is a machine")
     machine = load(name)
     under(machine, profile)  # which it may not have
     return machine, profile

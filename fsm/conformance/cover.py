@@ -34,6 +34,10 @@ class Cover:
         if (edge.source, edge.step) not in self._came:
             self.hopeless.add((edge.source, edge.step))
 
+    def took(self, edge: Edge) -> bool:
+        """Whether some test went by *edge*."""
+        return (edge.source, edge.step) in self._came
+
     def avoided(self, edge: Edge) -> bool:
         """Whether no path is to take *edge*."""
         return edge.doing in self.unsupported or (edge.source, edge.step) in self.hopeless

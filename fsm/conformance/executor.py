@@ -2,9 +2,9 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from fsm.conformance.cover import Cover
 from fsm.conformance.crash import crashed, crashed_edge
@@ -27,7 +27,7 @@ from fsm.sut import (
     UnsupportedError,
     arranger,
 )
-from fsm.verdict import Violation
+from fsm.verdict import Covered, Violation
 
 LISTED: Final = 20
 """How many of the things that states show are listed, if one is shown that none does."""
@@ -73,6 +73,19 @@ class Failure:
         return (*where, found.cause, found.clause.name, found.before)
 
 
+@runtime_checkable
+class SelfJudging(Protocol):
+    """A SUT whose tests the machine that plans them does not judge, but the *model*."""
+
+    model: str
+
+    def violation(self) -> Violation | None:
+        """What is not legal of the test since its reset; called after each step."""
+
+    def covered(self) -> Sequence[Covered]:
+        """What all tests have met of the machines of that model."""
+
+
 class FailedError(Exception):
     """A step was not legal; ``failure`` has all that is known."""
 
@@ -106,6 +119,7 @@ class Execution:
         self._detailed = sut if isinstance(sut, Detailed) else None
         self._arrange = arranger(sut)
         self._overlapping = sut if isinstance(sut, Overlapping) else None
+        self._judging = sut if isinstance(sut, SelfJudging) else None
         self.died = False
         self.shown = False
         self._begin()
@@ -166,13 +180,13 @@ class Execution:
         self.cover.steps += 1
         self.cover.supported.add((step.event, step.stage))
         self.trace.append(Taken(step=step, seen=seen))
-        if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
-            raise self._failed(breaks=violated)
+        if (failed := self._against(step, seen)) is not None:
+            raise failed
         after = self.oracle.legal(self.belief, step, seen)
         if after:
             fit = [edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)]
             self._note(after, fit, seen, wanted=wanted, arranged=arranged)
-        elif self.watch is not None:
+        elif self.watch is not None or self._judging is not None:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
             self.point = min(map(point, self.belief), default=None)
         else:
@@ -183,6 +197,14 @@ class Execution:
             raise self._failed(violation=violation)
         if wrong := self.oracle.wrong_fields(step, seen, fields, number=len(self.trace)):
             raise self._failed(violation=wrong[0])
+
+    def _against(self, step: Stimulus, seen: Response) -> FailedError | None:
+        """What the property, or who judges in place of the machine, has against what was *seen* at *step*."""
+        if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
+            return self._failed(breaks=violated)
+        if self._judging is not None and (illegal := self._judging.violation()) is not None:
+            return self._failed(violation=illegal)
+        return None
 
     def _failed(
         self,
@@ -221,7 +243,8 @@ class Execution:
                 raise self._failed(broken=what, clause=cell.clause if cell else None)
             self._missed[wanted.source, wanted.step] += 1
             # A property's tests try on: what is against the model may be what breaks the property.
-            if self.watch is None and self._missed[wanted.source, wanted.step] == PATIENCE:
+            often = self._missed[wanted.source, wanted.step] == PATIENCE or self.oracle.overtaken(wanted)
+            if self.watch is None and often:
                 self.cover.give_up(wanted)
         if went is not None:
             self.cover.add(went)
@@ -329,6 +352,7 @@ class Execution:
     def aim(self, edge: Edge) -> bool:
         """Go to where *edge* begins, the shortest way that is supported, and take it; whether it went as expected."""
         unsupported = self.cover.unsupported
+        astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
             if self.cover.avoided(edge):
                 return False
@@ -344,8 +368,12 @@ class Execution:
             if len(self.trace) == before:
                 if following is edge or following.doing not in unsupported:
                     return False
-            elif following is edge and self._missed[here, edge.step] in {0, PATIENCE}:
+            elif following is edge and self._missed[here, edge.step] not in range(1, PATIENCE):
                 return self._missed[here, edge.step] == 0
+            elif following.to not in {None, self.point}:
+                astray[here, following.step] += 1
+                if astray[here, following.step] > PATIENCE:  # although it has come before, by all appearance
+                    return False
         return False
 
     def replay(self, steps: Iterable[Stimulus]) -> None:

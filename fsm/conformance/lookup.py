@@ -51,12 +51,33 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
 """The module and the class of the SUT that adapts the reference implementation, by machine."""
 
 
+NODE: Final = "node"
+"""The system by which a runtime and what it tells plugins are tested together."""
+
+RELAYED: Final = ("nri-container", "nri-pod", "plugin-container", "plugin-pod", "nri-plugin-contract")
+"""The models of what plugins are told, which judge tests that :data:`NODE` plans."""
+
+ONE_POD: Final = {"pod": 1, "container": 1}
+"""The copies of parts of :data:`NODE` with which a runtime is tested; their states are what a client can read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeOptions:
-    """What the test of a real runtime needs beside its address; the ``restart_command`` is for the shell."""
+    """What the test of a real runtime needs beside its address; the ``restart_command`` is for the shell.
+
+    With the socket ``nri`` for plugins it is tested by :data:`NODE`; a ``judge`` is that, or one of :data:`RELAYED`, as ``profile`` has it.
+    """
 
     image: str = ""
     restart_command: str = ""
+    nri: str = ""
+    judge: str = ""
+    profile: str | None = None
+
+
+def node(profile: str | None) -> Machine:
+    """:data:`NODE` with one pod and one container as one machine that shows what a client can read."""
+    return flatten(load_system(NODE, ONE_POD).partly_under(profile), visible=tuple(ONE_POD))
 
 
 def find(
@@ -66,10 +87,11 @@ def find(
     profile: str | None = None,
     timeout: float | None = None,
     runtime: RuntimeOptions | None = None,
+    counts: Mapping[str, int] | None = None,
 ) -> Callable[[], SUT]:
     """A factory of the SUT called *name*, in one of the forms of :data:`KINDS`, to be tested against *machine*.
 
-    A reference or a model is taken under *profile*.  A process, or a method of a SUT in Python that the main thread calls,
+    A reference or a model is taken under *profile*, a system with as many copies of its parts as *counts* says.  A process, or a method of a SUT in Python that the main thread calls,
     has *timeout* seconds for each answer; so has a runtime, for which there are the options *runtime*.  Raises :class:`InputError` if *name* is none of these.
 
     >>> from fsm.library import load
@@ -96,7 +118,7 @@ def find(
         case "nri-plugin" if rest.strip():
             factory = partial(of_extra("fsm.live.plugin_test", name).PluginSUT, machine, rest, timeout)
         case "model" if rest:
-            factory = partial(Simulated, _model(rest, profile))
+            factory = partial(Simulated, _model(rest, profile, counts))
         case _:
             raise _wrong(name, "does not name what to test", f"use {', '.join(KINDS[:-1])} or {KINDS[-1]}")
     if timeout is None or kind in {"cri", "exec", "nri-plugin"}:
@@ -133,10 +155,10 @@ def _called(method: Callable[..., object], timeout: float, *arguments: object) -
     return found
 
 
-def _model(name: str, profile: str | None) -> Machine:
+def _model(name: str, profile: str | None, counts: Mapping[str, int] | None) -> Machine:
     """The machine, or the system as one machine, called *name*; under *profile*, if it has that profile."""
     if is_system(name):
-        system = load_system(name)
+        system = load_system(name, counts)
         return flatten(system.under(within(profile, system.profiles)))
     other = load(name)
     return other.partly_under(profile)

@@ -15,7 +15,7 @@ from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Scene, explain
 from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.grouping import Folder
-from fsm.sut import Response, Stimulus
+from fsm.sut import SUT, Limited, Response, Stimulus
 from fsm.trace import Line, Observation, key
 from fsm.verdict import Violation
 
@@ -60,6 +60,11 @@ class Oracle:
         states = range(len(self.plan.table.states))
         anywhere = (Configuration(state, each, seen.outputs or ()) for state in states for each in pending)
         return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
+
+    def overtaken(self, edge: Edge) -> bool:
+        """Whether a signal that comes unasked may come before *edge*."""
+        rows = (row for row in self.dynamics.unseen if self.plan.table.rows[row].event.kind == "signal")
+        return any(self.plan.table.step(edge.source.state, row) for row in rows)
 
     def fits(self, edge: Edge, seen: Response) -> bool:
         """Whether *seen* is what comes of *edge*, nothing else having happened."""
@@ -108,12 +113,20 @@ class Oracle:
         return self.fields.hold(shown, Line("", number))
 
 
-def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True) -> Oracle:
-    """The oracle for *machine*, under *profile* if one is named; calls are left in progress only if ``overlaps``."""
+def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True, sut: SUT | None = None) -> Oracle:
+    """The oracle for *machine*, under *profile* if one is named; calls are left in progress only if ``overlaps``.
+
+    If *sut* is limited, the plan is, and what it has happen unasked is reckoned with.
+    """
     table = tabulate(machine.under(profile))
-    moves = dynamics(table)
+    if isinstance(sut, Limited):
+        signals = {event.name for event in table.machine.events.values() if event.kind == "signal"}
+        moves = dynamics(table, shown=signals.difference(sut.unasked()))
+        plan = Plan(table=table, overlaps=overlaps, never=sut.never)
+    else:
+        moves, plan = dynamics(table), Plan(table=table, overlaps=overlaps)
     return Oracle(
-        plan=Plan(table=table, overlaps=overlaps),
+        plan=plan,
         others=tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile),
         dynamics=moves,
         fields=FieldClauses(table.machine, machine.profiles.values(), Folder()),

@@ -72,7 +72,7 @@ class Edge(NamedTuple):
 
 
 class Plan:
-    """All that a test of *table* can do; calls are left in progress only if ``overlaps``.
+    """All that a test of *table* can do; calls are left in progress only if ``overlaps``, and what ``never`` comes is not tried.
 
     >>> from fsm.library import load
     >>> from fsm.machine.table import tabulate
@@ -82,11 +82,15 @@ class Plan:
     ['create=created', 'start=begins,started']
     """
 
-    def __init__(self, table: Table, *, overlaps: bool = True) -> None:
+    def __init__(
+        self, table: Table, *, overlaps: bool = True, never: Callable[[str, str], bool] = lambda _event, _outcome: False
+    ) -> None:
         self.table = table
         self.overlaps = overlaps
         self.start = Point(table.initial)
-        self.leaving = cache(lambda point: tuple(self._edges(point)))
+        self.leaving = cache(lambda point: tuple(edge for edge in self._edges(point) if not self._without(edge)))
+        self._never = cache(never)
+        self._left_out: dict[tuple[str, str], None] = {}
         self.alternatives = cache(self._alternatives)
         self.by_step = cache(lambda point: {edge.step: edge for edge in self.leaving(point)})
         self._from = cache(self._search)
@@ -96,6 +100,16 @@ class Plan:
         if self.table.row[step.event] not in self.table.end:
             return ""
         return "end" if number or step.stage == "end" else "begin"
+
+    def _without(self, edge: Edge) -> bool:
+        never = [each for each in edge.step.expected or ("",) if self._never(edge.step.event, each)]
+        self._left_out.update(dict.fromkeys((edge.step.event, each) for each in never))
+        return bool(never)
+
+    @property
+    def never(self) -> tuple[tuple[str, str], ...]:
+        """The outcomes that were left out so far, each with its event."""
+        return tuple(self._left_out)
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:

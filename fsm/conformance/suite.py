@@ -10,19 +10,20 @@ from fsm.conformance.concurrency import concurrently, refuse_serial
 from fsm.conformance.cover import Cover
 from fsm.conformance.crash import crashes
 from fsm.conformance.distinguishing import DistinguishingSequences
-from fsm.conformance.executor import Execution, FailedError, Failure
+from fsm.conformance.executor import Execution, FailedError, Failure, SelfJudging
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
-from fsm.conformance.plan import IDLE, Edge
+from fsm.conformance.plan import IDLE, Edge, Plan, Point
 from fsm.conformance.race_runs import Pace, Race, RaceSearch
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine
+from fsm.machine.traversal import BreadthFirst
 from fsm.product.flatten import flatten
 from fsm.product.system import System
-from fsm.sut import SUT, Crashing, Emitting, Overlapping, Stimulus, StimulusStage
-from fsm.verdict import Fails, Holds, Unknown
+from fsm.sut import SUT, Crashing, Emitting, Limited, Overlapping, Stimulus, StimulusStage
+from fsm.verdict import Covered, Fails, Holds, Unknown
 
 KINDS: Final = 25
 """Failures of different kinds after which a test ends."""
@@ -56,7 +57,8 @@ class Tested:
 
     ``reachable`` are the cells, by (row, state), that a test of this SUT could meet at all; ``beyond`` those that need
     what the SUT has not: to be met while a call is in progress.  ``races`` is what several threads at once found.  A test
-    ``stopped`` when it had found as many failures as are looked for, and has not tested the rest.
+    ``stopped`` when it had found as many failures as are looked for, and has not tested the rest.  If another model was the
+    ``judge``, there is what tests have ``covered`` of it.
     """
 
     sut: str
@@ -67,6 +69,8 @@ class Tested:
     beyond: tuple[tuple[int, int], ...]
     races: RaceSearch | None = None
     stopped: bool = False
+    judge: str = ""
+    covered: tuple[Covered, ...] = ()
 
     @property
     def race(self) -> Race | None:
@@ -103,6 +107,11 @@ class Tested:
             LeftOut(event=event, stage=stage, states=tuple(where) if (event, stage) in supported else (), why=why)
             for (event, stage, why), where in sorted(states.items())
         )
+
+    @property
+    def never(self) -> tuple[tuple[str, str], ...]:
+        """The outcomes that were not tried, since only what no test controls brings them about, each with its event."""
+        return self.oracle.plan.never
 
     @property
     def unarranged(self) -> tuple[tuple[str, str], ...]:
@@ -154,11 +163,12 @@ def conform(
         refuse_serial(tested)
     try:
         overlaps = isinstance(tested, Overlapping)
-        oracle = oracle_of(machine, profile, overlaps=overlaps)
+        oracle = oracle_of(machine, profile, overlaps=overlaps, sut=tested)
         cover = Cover()
         edges = [each for each in oracle.plan.edges if aimed(each)]
         whole = len(edges) + examples
-        failures = _tour(oracle, edges, tested, cover, most, lambda done: advanced(done, whole))
+        tour = _onward if isinstance(tested, Limited) else _tour
+        failures = tour(oracle, edges, tested, cover, most, lambda done: advanced(done, whole))
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _crashes(oracle, tested, cover, most - len(failures))
         if not failures and examples:
@@ -166,8 +176,9 @@ def conform(
             failures = [] if failure is None else [shrink(lambda: Execution(oracle, tested), failure)]
         advanced(whole, whole)
         reachable = _cells(oracle)
-        every = reachable if overlaps else _cells(oracle_of(machine, profile))
+        every = reachable if overlaps and not isinstance(tested, Limited) else _cells(oracle_of(machine, profile))
         beyond = tuple(cell for cell in every if cell not in set(reachable))
+        judging = _judging(tested)
     finally:
         tested.close()
     races = None
@@ -191,6 +202,8 @@ def conform(
         beyond=beyond,
         races=races,
         stopped=len(failures) >= most,
+        judge=judging[0],
+        covered=judging[1],
     )
 
 
@@ -205,7 +218,7 @@ def replay(
     """Take *steps* on what *factory* makes, and judge them; steps that cannot be taken where they stand are left out."""
     sut = factory()
     try:
-        oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping))
+        oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping), sut=sut)
         walk = Execution(oracle, sut)
         failures: tuple[Failure, ...] = ()
         try:
@@ -220,9 +233,24 @@ def replay(
         except FailedError as failed:
             failures = (failed.failure,)
         cells = tuple(walk.cover.cells)
-        return Tested(sut=name, oracle=oracle, cover=walk.cover, failures=failures, reachable=cells, beyond=())
+        judge, covered = _judging(sut)
+        return Tested(
+            sut=name,
+            oracle=oracle,
+            cover=walk.cover,
+            failures=failures,
+            reachable=cells,
+            beyond=(),
+            judge=judge,
+            covered=covered,
+        )
     finally:
         sut.close()
+
+
+def _judging(sut: SUT) -> tuple[str, tuple[Covered, ...]]:
+    """The model that judges the tests of *sut* in place of the machine that plans them, and what they met of it."""
+    return (sut.model, tuple(sut.covered())) if isinstance(sut, SelfJudging) else ("", ())
 
 
 def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
@@ -251,6 +279,44 @@ def _tour(
                 if not failed.failure.trace or len(found) >= most:
                     return list(found.values())
     return list(found.values())
+
+
+def _onward(
+    oracle: Oracle, edges: list[Edge], sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]
+) -> list[Failure]:
+    """Take all *edges*, each time that which is nearest to where the last step has led; one failure of each kind."""
+    found: dict[tuple[object, ...], Failure] = {}
+    walk = Execution(oracle, sut, cover)
+    with suppress(FailedError):  # the first test reports it
+        walk.restart()
+    left = dict.fromkeys(edges)
+    whole = len(left)
+    while (edge := _nearest(oracle.plan, walk.point, cover, left)) is not None:
+        del left[edge]
+        advanced(whole - len(left))
+        try:
+            walk.aim(edge)
+        except FailedError as failed:
+            if failed.failure.kind not in found:
+                found[failed.failure.kind] = shrink(lambda: Execution(oracle, sut), failed.failure)
+            if not failed.failure.trace or len(found) >= most:
+                break
+            walk.restart()
+    return list(found.values())
+
+
+def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, None]) -> Edge | None:
+    """The edge among those *left*, and not taken by the way, to which the shortest way leads from *point*, else from the start."""
+    for start in dict.fromkeys([point or plan.start, plan.start]):
+        search: BreadthFirst[Point, Edge] = BreadthFirst(
+            [start], lambda here: (edge for edge in plan.onward(here) if not cover.avoided(edge))
+        )
+        for edge in search:
+            if cover.took(edge):
+                left.pop(edge, None)
+            elif edge in left:
+                return edge
+    return None
 
 
 def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int) -> list[Failure]:

@@ -5,12 +5,15 @@ define the words once; :mod:`fsm.language.build.systems` gives them meaning.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field, Tag
 
 from fsm.language.machine_file import BY_FORM, Definition, Form, Happening, Name, Reply, Text, WrittenClause
 from fsm.machine import Level
+
+MOST_COUNTED: Final = 9
+"""Copies of one part in a system, for each copy of the part that it belongs to."""
 
 
 class SystemHeader(Form):
@@ -28,7 +31,9 @@ class WrittenPart(Form):
 
     machine: str = Field(description="The machine: a name, or the path of its file, beside this one.")
     about: str = Field("", description="What it stands for here.")
-    count: int = Field(1, ge=1, le=9, description="So many copies of it; with per, for each copy of that part.")
+    count: int = Field(
+        1, ge=1, le=MOST_COUNTED, description="So many copies of it; with per, for each copy of that part."
+    )
     per: Name | None = Field(None, description="The part to each copy of which copies of this one belong.")
     initial: Name | None = Field(None, description="The state it begins in, if it is not the machine's.")
     without: list[Name] = Field(default=[], description="Outcomes that events of it do not have here.")

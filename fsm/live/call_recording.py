@@ -63,6 +63,24 @@ def lines(
         }
 
 
+def encoded(answer: CallAnswer) -> bytes:
+    """The lines of the call that came to *answer*, each with its newline."""
+    found = lines(
+        answer.op,
+        answer.request,
+        answer.message,
+        start=answer.start,
+        end=answer.end,
+        code=answer.code,
+        detail=answer.detail,
+    )
+    return _joined(found)
+
+
+def _joined(found: Iterable[Mapping[str, int | str]]) -> bytes:
+    return b"".join(_ENCODER.encode(line) + b"\n" for line in found)
+
+
 def _named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobuf)
     """The name of state *number*; the number itself if a newer API has it."""
     return states.Name(number) if number in states.values() else str(number)
@@ -105,19 +123,13 @@ class CallRecording:
 
     def take(self, answer: CallAnswer) -> None:
         """Write the call that came to *answer*."""
-        self.add(
-            answer.op,
-            answer.request,
-            answer.message,
-            start=answer.start,
-            end=answer.end,
-            code=answer.code,
-            detail=answer.detail,
-        )
+        self._put(encoded(answer))
 
     def write(self, found: Iterable[Mapping[str, int | str]]) -> None:
         """Write the lines of one call."""
-        data = b"".join(_ENCODER.encode(line) + b"\n" for line in found)
+        self._put(_joined(found))
+
+    def _put(self, data: bytes) -> None:
         with self._lock:
             if not self._file.closed:
                 self._file.write(data)

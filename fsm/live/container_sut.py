@@ -31,6 +31,7 @@ from fsm.live.cri_pb2 import (
     LinuxContainerResources,
     LinuxContainerSecurityContext,
     Mount,
+    PodSandboxConfig,
     RemoveContainerRequest,
     ReopenContainerLogRequest,
     StartContainerRequest,
@@ -88,19 +89,28 @@ _CERTAIN: Final[Mapping[tuple[str, str], str]] = {
 
 
 class RuntimeContainerSUT(EntitySUT):
-    """A container in a pod of its own."""
+    """A container in the pod at *place*, as its configuration and its id say; by default in one of its own."""
 
     states: ClassVar = ContainerState
     certain: ClassVar = _CERTAIN
 
-    def __init__(self, machine: Machine, session: RuntimeSession, restart: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        session: RuntimeSession,
+        restart: Callable[[], None] | None = None,
+        *,
+        place: Callable[[], tuple[PodSandboxConfig, str]] | None = None,
+    ) -> None:
         self._codes = cycle(_CODES)
         self._name = ""
-        try:
-            self._pod, self._pod_id = session.ready()
-        except BaseException:
-            session.close()
-            raise
+        if place is None:
+            try:
+                own = session.ready()
+            except BaseException:
+                session.close()
+                raise
+        self._place = place or (lambda: own)
         super().__init__(machine, session, restart)
 
     def _of_client(self) -> Mapping[str, Callable[[], CallAnswer]]:
@@ -156,7 +166,8 @@ class RuntimeContainerSUT(EntitySUT):
             labels=self._session.labels,
             linux=LinuxContainerConfig(security_context=LinuxContainerSecurityContext(namespace_options=HOST)),
         )
-        request = CreateContainerRequest(pod_sandbox_id=self._pod_id, config=config, sandbox_config=self._pod)
+        pod, identity = self._place()
+        request = CreateContainerRequest(pod_sandbox_id=identity, config=config, sandbox_config=pod)
         answer = self._called("CreateContainer", request)
         return self._new(answer, answer.message.container_id if answer.message else "")
 
@@ -191,7 +202,7 @@ class RuntimeContainerSUT(EntitySUT):
         return self._called("Attach", AttachRequest(container_id=self._id, stdout=streams))
 
     def _reopen_log(self) -> CallAnswer:
-        logs = Path(self._pod.log_directory)
+        logs = Path(self._place()[0].log_directory)
         with away(logs, blocked=True) if "failed" in self._wanted else nullcontext():
             return self._called("ReopenContainerLog", ReopenContainerLogRequest(container_id=self._id))
 

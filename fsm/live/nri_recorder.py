@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Protocol
 
 import msgspec
 
@@ -26,6 +26,13 @@ BEHIND: Final = 50_000
 """Lines that may wait to be written."""
 TOGETHER: Final = 1_000
 """Lines that are written at once."""
+
+
+class LineSink(Protocol):
+    """Where the lines of a recording go."""
+
+    def put(self, line: bytes) -> bool:
+        """Take *line*; false if that cannot be done."""
 
 
 class LineWriter:
@@ -100,7 +107,7 @@ class NriRecorder:
     *full* is called when a line could not be taken.
     """
 
-    def __init__(self, writer: LineWriter, full: Callable[[], None]) -> None:
+    def __init__(self, writer: LineSink, full: Callable[[], None]) -> None:
         self._writer = writer
         self._full = full
         self._open = False

@@ -20,6 +20,7 @@ from fsm.live.cri_pb2 import (
     LinuxContainerConfig,
     LinuxContainerResources,
     LinuxContainerSecurityContext,
+    PodSandboxConfig,
     PodSandboxState,
     PodSandboxStatusRequest,
     PortForwardRequest,
@@ -64,6 +65,11 @@ class RuntimePodSUT(EntitySUT):
     def _begin(self) -> None:
         super()._begin()
         self._pod = self._session.pod()
+
+    @property
+    def place(self) -> tuple[PodSandboxConfig, str]:
+        """Where containers are made: the pod's configuration, and its id."""
+        return self._pod, self._id
 
     def _run(self) -> CallAnswer:
         answer = self._session.run(self._pod, handler=_NO_HANDLER if "undone" in self._wanted else "")

@@ -5,17 +5,20 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from fsm.conformance.executor import Execution, FailedError, Failure
-from fsm.conformance.lookup import RuntimeOptions
+from fsm.conformance.lookup import NODE, RELAYED, RuntimeOptions
 from fsm.conformance.oracle import Oracle, oracle
 from fsm.errors import refused
 from fsm.live.call_recording import CallRecording
 from fsm.live.container_sut import RuntimeContainerSUT
 from fsm.live.cri_client import CallAnswer
+from fsm.live.node_sut import RuntimeNodeSUT
 from fsm.live.pod_sut import RuntimePodSUT
 from fsm.live.runtime_session import RuntimeSession, wait
+from fsm.live.told_judge import ToldNodeSUT
 from fsm.machine import Machine
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 from fsm.sut import SUT, BrokenError
@@ -42,19 +45,40 @@ def factory(
 
     Raises :class:`InputError` if no client of CRI can make the calls of *machine*.
     """
+    if options.nri and machine.name == NODE:
+        return partial(_node, address, options, timeout, seen)
     called = {event.rpc for event in machine.events.values() if event.kind == "call"}
     if not called or not called <= _CALLS.get(machine.entity, frozenset()):
         what = f"is a runtime, and {machine.name} is no machine of calls on one container, or one pod, of CRI"
         hint = "there is cri-container and cri-pod for all runtimes, container-status and pod-sandbox for containerd"
+        if machine.name in {NODE, *RELAYED}:
+            hint = "say --nri ADDRESS, the socket at which the runtime takes plugins"
         raise refused(f"cri:{address}", "FSM601", what, hint)
     make = RuntimePodSUT if machine.entity == POD else RuntimeContainerSUT
 
     def made() -> SUT:
         session = RuntimeSession(address, image=options.image, timeout=timeout, seen=seen)
-        restart = partial(_restarted, session, options.restart_command) if options.restart_command else None
-        return make(machine, session, restart)
+        return make(machine, session, _restart(session, options))
 
     return made
+
+
+def _restart(session: RuntimeSession, options: RuntimeOptions) -> Callable[[], None] | None:
+    return partial(_restarted, session, options.restart_command) if options.restart_command else None
+
+
+def _node(
+    address: str,
+    options: RuntimeOptions,
+    timeout: float | None,
+    seen: Callable[[CallAnswer], object] | None,
+) -> RuntimeNodeSUT:
+    """A pod with a container of the runtime at *address*, and a plugin."""
+    session = RuntimeSession(address, image=options.image, timeout=timeout, seen=seen)
+    restart = _restart(session, options)
+    if options.judge in {"", NODE}:
+        return RuntimeNodeSUT(session, options.nri, restart)
+    return ToldNodeSUT(session, options.nri, restart, model=options.judge, profile=options.profile, seen=seen)
 
 
 def confirmed(
@@ -66,17 +90,21 @@ def confirmed(
 ) -> tuple[Failure, ...]:
     """*failures* with how often they come again in a few repetitions; the calls of the first are written to *record*.
 
+    What a plugin was told of it is written beside that, in a file whose name ends in ``.nri``.
+
     *machine* is as its profile has it.  *make* makes a SUT that calls its argument, if there is one, with what calls come to.
     """
-    judge = oracle(machine, overlaps=False)
     counts = [(each, 0) for each in failures if each.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:
         for number in range(_REPETITIONS):
             sut = make(recording.take if recording is not None and not number else None)
+            judge = oracle(machine, overlaps=False, sut=sut)
             try:
                 counts = [(each, count + _fails(judge, sut, each)) for each, count in counts]
             finally:
                 sut.close()
+            if isinstance(sut, RuntimeNodeSUT) and record is not None and not number:
+                Path(f"{record}.nri").write_bytes(b"".join(line + b"\n" for line in sut.plugin.recording))
     often = {id(each): count for each, count in counts}
     return tuple(
         replace(each, repeated=(often[id(each)], _REPETITIONS)) if id(each) in often else each for each in failures

@@ -1,6 +1,6 @@
 """A small system as one machine, for whatever takes a machine."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -14,10 +14,10 @@ MOST: Final = 2_000
 """Largest number of states; a machine with more could not be read or drawn."""
 
 
-def flatten(system: System, *, most: int = MOST) -> Machine:
+def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) -> Machine:
     """*system* as one machine of its reachable states, each of which shows where all parts are.
 
-    Ways of the same name are named by what their parts do, too.  Raises :class:`InputError` where there are more than
+    If only the parts *visible* can be seen, it shows what these show.  Ways of the same name are named by what their parts do, too.  Raises :class:`InputError` where there are more than
     *most* states.
 
     >>> from fsm.library import load_system
@@ -35,9 +35,10 @@ def flatten(system: System, *, most: int = MOST) -> Machine:
         state += 1
         if len(table.states) > most:
             what = f"has more than {most} states, too many for one machine"
-            hint = "ask for one of its parts, each of which is a machine"
+            hint = "ask for fewer copies of its parts with --parts, or for one of its parts, each of which is a machine"
             raise refused(system.path or system.name, "FSM602", what, hint)
     names = [table.states[each] for each in range(state)]
+    shown = [_shown(table, each, visible) for each in range(state)] if visible else names
     return Machine(
         name=system.name,
         title=system.title,
@@ -45,11 +46,17 @@ def flatten(system: System, *, most: int = MOST) -> Machine:
         source=system.source,
         initial=names[table.initial],
         entity="system",
-        states={name: State(name=name, about=name, shows=name) for name in names},
+        states={name: State(name=name, about=name, shows=shows) for name, shows in zip(names, shown, strict=True)},
         events={row.event.name: replace(row.event, cells=cells[row.index]) for row in table.rows},
         clauses=system.clauses,
         path=system.path,
     )
+
+
+def _shown(table: SystemTable, state: int, visible: Collection[str]) -> str:
+    """What the copies of the parts *visible* show in *state*."""
+    copies = zip(table.system.copies, table.shows(state), strict=True)
+    return ", ".join(f"{copy.name} {shows}" for copy, shows in copies if copy.part in visible)
 
 
 def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:

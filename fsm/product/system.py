@@ -156,6 +156,18 @@ class System:
         events = {**self.events} | {name: joint for name, (_, joint) in changed.items()}
         return replace(self, parts=parts, events=events, profiles={}, profile=profile)
 
+    def partly_under(self, profile: str | None) -> System:
+        """The system as :meth:`under` *profile* if that is one of its own, else with its parts as they are under it.
+
+        >>> from fsm.library import load_system
+        >>> load_system("node").partly_under("containerd-2.1").parts["container"].machine.profile
+        'containerd-2.1'
+        """
+        if not profile or all(meant(profile, self.profiles).values()):
+            return self.under(profile)
+        parts = {name: replace(part, machine=part.machine.partly_under(profile)) for name, part in self.parts.items()}
+        return replace(self, parts=parts, profiles={}, profile=profile)
+
     @property
     def copies(self) -> tuple[Copy, ...]:
         return tuple(copy for part in self.parts.values() for copy in part.copies)

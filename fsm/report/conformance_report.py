@@ -1,7 +1,7 @@
 """What tests have found, in words and as JSON: the shortest test, why it fails, what was covered."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from typing import Final
 
 from fsm.conformance.executor import Failure
@@ -35,7 +35,7 @@ def answer(tested: Tested, least: Level) -> ExitCode:
 def text(tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Level = "observed") -> str:
     """The whole report, ending in a newline; *again* is the command that has run the test."""
     machine = tested.oracle.plan.table.machine
-    by = f", tested by {machine.name}" if tested.sut else ""
+    by = f", tested by {tested.judge or machine.name}" if tested.sut else ""
     found = [f"{layout.style(visible(tested.sut or machine.name), 'bold')}{by}"]
     for failure in tested.failures:
         word, how = ("violation", "red") if fails(failure, least) else ("surprise", "yellow")
@@ -76,7 +76,16 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
         tuple(each for each in tested.missed if each not in closed and not _left_out(tested, *each)),
     )
     yield from _cells(tested, layout, "behind what is not supported or never came", behind)
-    yield from _cells(tested, layout, "need a call in progress (begin and end)", tested.beyond)
+    if tested.judge:
+        yield from _judged(tested, layout)
+    yield from _cells(
+        tested,
+        layout,
+        "only faults lead there" if tested.never else "need a call in progress (begin and end)",
+        tested.beyond,
+    )
+    if never := [f"{event}={outcome}" if outcome else event for event, outcome in tested.never]:
+        yield from _few(layout.wrapped(f"left to faults: {'; '.join(never)}", "    "), never, "outcome")
     for left in tested.left_out:
         what = left.event if left.stage == "do" else f"{left.stage} {left.event}"
         what += f" in {', '.join(left.states)}" if left.states else ""
@@ -106,10 +115,28 @@ def _cells(tested: Tested, layout: Layout, label: str, cells: tuple[tuple[int, i
     for row, state in cells:
         states.setdefault(table.rows[row].name, []).append(table.states[state])
     each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
-    lines = layout.wrapped(f"{label}: {'; '.join(each)}", "    ")
+    yield from _few(layout.wrapped(f"{label}: {'; '.join(each)}", "    "), cells, "cell")
+
+
+def _few(lines: list[str], of: Sized, what: str) -> Iterator[str]:
+    """The first of *lines*, and how many there are *of*."""
     yield from lines[:_MISSED]
     if len(lines) > _MISSED:
-        yield f"      … {words.plural(len(cells), 'cell')} in all"
+        yield f"      … {words.plural(len(of), what)} in all"
+
+
+def _judged(tested: Tested, layout: Layout) -> Iterator[str]:
+    """What tests that another machine has planned have met of those that judge."""
+    for of in tested.covered:
+        states: dict[str, list[str]] = {}
+        for event, state in (cell for cell, count in of.cells.items() if not count):
+            states.setdefault(event, []).append(state)
+        met = sum(1 for count in of.cells.values() if count)
+        yield from layout.wrapped(f"{met} of {words.plural(len(of.cells), 'cell')} of {of.machine} met")
+        missed = [cell for cell, count in of.cells.items() if not count]
+        each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
+        if each:
+            yield from _few(layout.wrapped(f"not met: {'; '.join(each)}", "    "), missed, "cell")
 
 
 def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
@@ -118,6 +145,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
     return dumped(
         {
             "machine": table.machine.name,
+            "judge": tested.judge or None,
             "sut": tested.sut,
             "verdict": answer(tested, least).name.lower(),
             "steps": tested.cover.steps,
@@ -132,6 +160,16 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
             ],
             "closed": [{"event": table.rows[row].name, "state": table.states[state]} for row, state in tested.closed],
             "beyond": [{"event": table.rows[row].name, "state": table.states[state]} for row, state in tested.beyond],
+            "never": [{"event": event, "outcome": outcome} for event, outcome in tested.never],
+            "judged": [
+                {
+                    "machine": of.machine,
+                    "cells": [
+                        {"event": event, "state": state, "met": count} for (event, state), count in of.cells.items()
+                    ],
+                }
+                for of in tested.covered
+            ],
             "unsupported": [record(each) for each in tested.left_out],
             "unarranged": [{"event": event, "outcome": outcome} for event, outcome in tested.unarranged],
             "tolerated": dict(sorted(tested.cover.deviations.items())),

@@ -246,7 +246,7 @@ def test_a_system_that_is_too_large_is_refused() -> None:
 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "more than 2000 states" in ran.stderr
-    assert "ask for one of its parts" in ran.stderr
+    assert "for one of its parts" in ran.stderr
     assert "[FSM602]" in ran.stderr
 
 

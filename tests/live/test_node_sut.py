@@ -1,0 +1,151 @@
+"""A pod, its container and a plugin of ours as one system under test: what the served reference tells is judged."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from commands import fsm
+from served import served
+
+from fsm.conformance import suite
+from fsm.conformance.executor import Execution
+from fsm.conformance.lookup import RuntimeOptions, find, node
+from fsm.conformance.oracle import oracle
+from fsm.conformance.plan import steps
+from fsm.live.cri_client import CriClient
+from fsm.live.nri_relays import NodePlugins
+from fsm.reference.nri.plugins import MergedAnswers, Relayed
+from fsm.verdict import Holds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from fsm.reference.nri.messages import Request
+
+LIFE = (
+    "plugin-joins; run-pod=refused-by-plugin; run-pod=ready; create-container=refused-by-plugin; create-container=created; "
+    "update-container=refused-by-plugin; start-container=started; update-container; exit-container; relay-exit; "
+    "remove-container; create-container=created; start-container=refused-by-plugin; plugin-leaves; remove-container; "
+    "create-container=failed; create-container=created; plugin-joins; start-container=started; stop-pod; remove-pod"
+)
+LATE = (
+    "plugin-joins; run-pod=ready; create-container=created; start-container=started; stop-pod; relay-exit; remove-pod"
+)
+STOPPED_FIRST = "plugin-joins; run-pod=ready; create-container=created; stop-container; start-container=started"
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Where the reference takes calls, and where plugins."""
+    folder = tmp_path_factory.mktemp("node")
+    with served(folder, plugins=NodePlugins()) as address:
+        yield address, f"unix://{folder / 'nri.sock'}"
+
+
+def again(runtime: tuple[str, str], text: str, judge: str = "", profile: str | None = None) -> suite.Tested:
+    """What comes of the steps in *text*."""
+    machine = node(None)
+    options = RuntimeOptions(nri=runtime[1], judge=judge, profile=profile)
+    return suite.replay(machine, find(f"cri:{runtime[0]}", machine, runtime=options), steps(text))
+
+
+def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) -> None:
+    """A life with refusals, late ends, and a plugin that comes and goes; nothing is left."""
+    found = again(runtime, LIFE)
+
+    assert isinstance(found.verdict, Holds), found.failures
+    assert len(steps(LIFE)) == found.cover.steps
+    with CriClient(runtime[0]) as client:
+        assert not client.call("ListPodSandbox").message.items
+
+
+def test_what_is_told_is_attributed(runtime: tuple[str, str]) -> None:
+    """To the step that it is of; the end of a container to the step that asks for it, or to the removal that tells of it."""
+    machine = node(None)
+    sut = find(f"cri:{runtime[0]}", machine, runtime=RuntimeOptions(nri=runtime[1]))()
+    walk = Execution(oracle(machine, overlaps=False, sut=sut), sut)
+    started = "plugin-joins; run-pod=ready; create-container=created; start-container=started"
+    try:
+        walk.replay(steps(f"{started}; stop-pod; relay-exit; remove-pod"))
+        asked = [taken.seen.outputs for taken in walk.trace[4:] if taken.seen]
+        walk.replay(steps(f"{started}; remove-pod"))
+    finally:
+        sut.close()
+
+    assert asked == [("StopPodSandbox",), ("StopContainer",), ("RemoveContainer", "RemovePodSandbox")]
+    seen = walk.trace[-1].seen
+    assert seen is not None
+    assert seen.outputs == ("StopPodSandbox", "StopContainer", "RemoveContainer", "RemovePodSandbox")
+
+
+class _Forgetful(NodePlugins):
+    """Tells plugins of no removal."""
+
+    async def send(self, request: Request) -> Relayed:
+        if request.event == "RemoveContainer":
+            return Relayed(result="ok", merged=MergedAnswers(request))
+        return await super().send(request)
+
+
+def test_what_is_not_told_is_found(tmp_path: Path) -> None:
+    """By the system, and by what plugins may rely on."""
+    life = "plugin-joins; run-pod=ready; create-container=created; remove-container"
+    with served(tmp_path, plugins=_Forgetful()) as address:
+        runtime = (address, f"unix://{tmp_path / 'nri.sock'}")
+        by_node, by_contract = again(runtime, life), again(runtime, f"{life}; stop-pod", "plugin-container")
+
+    clauses = [
+        each.violation.clause.name for found in (by_node, by_contract) for each in found.failures if each.violation
+    ]
+    assert clauses == ["remove-relays-on-the-way", "removal-is-relayed"]
+
+
+def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tmp_path: Path) -> None:
+    """What containerd does otherwise is found, tolerated under its profile, and recorded so that it is judged alike."""
+    calls = tmp_path / "calls.jsonl"
+    test = ("test", "nri-plugin-contract", "--against", f"cri:{runtime[0]}", "--nri", runtime[1])
+    tested = fsm(*test, "--replay", STOPPED_FIRST, "--record", str(calls), "--format", "json")
+    judged = fsm("judge", f"{calls}.nri", "--with", str(calls), "--fail-on", "SHOULD")
+    tolerated = again(runtime, STOPPED_FIRST, "nri-plugin-contract", "containerd-2.1")
+
+    [failure] = json.loads(tested.stdout)["failures"]
+    assert (tested.returncode, judged.returncode) == (1, 1)
+    assert (failure["clause"]["name"], failure["repeated"]) == ("no-start-after-stop", {"failed": 3, "of": 3})
+    assert "no-start-after-stop" in judged.stdout
+    assert isinstance(tolerated.verdict, Holds)
+    assert {each.machine for each in tolerated.covered} == {"plugin-pod", "plugin-container"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("cri-container", "--against", "cri:unix:///x", "--nri", "unix:///y"), "--nri is for node, nri-container"),
+        (("node", "--against", "reference", "--nri", "unix:///y"), "are for real runtimes"),
+        (("node", "--against", "cri:unix:///x"), "too many for one machine"),
+        (("node", "--against", "cri:unix:///x", "--parts", "pod=1,container=1"), "say --nri ADDRESS"),
+        (("node", "--against", "cri:unix:///x", "--nri", "unix:///y", "--parts", "pod=2"), "pod=1,container=1"),
+        (("node", "--against", "cri:unix:///x", "--nri", "unix:///y", "--profile", "x"), "profiles: mended"),
+        (("plugin-pod", "--against", "cri:unix:///x"), "say --nri ADDRESS"),
+        (("node", "--against", "model:node", "--parts", "pods=1"), "unknown part 'pods'"),
+        (("node", "--against", "model:node", "--parts", "pod=0"), "count from 1 to 9"),
+        (("node", "--against", "model:node", "--parts", "pod"), "is no PART=COUNT"),
+        (("cri-pod", "--against", "model:cri-pod", "--parts", "pod=1"), "--parts is for systems"),
+    ],
+)
+def test_what_cannot_be_tested_is_said(arguments: tuple[str, ...], said: str) -> None:
+    """With the way out."""
+    found = fsm("test", *arguments)
+
+    assert (found.returncode, found.stdout) == (2, "")
+    assert said in " ".join(found.stderr.split())
+
+
+def test_nobody_takes_plugins(runtime: tuple[str, str], tmp_path: Path) -> None:
+    """At an address where there is no socket."""
+    found = fsm("test", "node", "--against", f"cri:{runtime[0]}", "--nri", f"unix://{tmp_path / 'nri.sock'}")
+
+    assert found.returncode == 2
+    assert "there is no such socket" in found.stderr
