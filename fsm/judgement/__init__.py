@@ -92,7 +92,7 @@ class Judging:
             found = tuple(watch.added_to(each) for watch, each in zip(self.watches, found, strict=True))
         if notes[BROKEN_OFF]:
             found = tuple(map(_broken_off, found))
-        if not self.chosen.inside:
+        if self.chosen.part.timed and not self.chosen.inside:
             found = tuple(map(_empty, found))
         return Judged(
             name=recording.name,

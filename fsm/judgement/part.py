@@ -29,6 +29,10 @@ class Part:
     until: int | None = None
     entity: str = ""
 
+    @property
+    def timed(self) -> bool:
+        return self.since is not None or self.until is not None
+
     def __bool__(self) -> bool:
         return self != WHOLE
 
@@ -74,8 +78,7 @@ class Chosen:
     def read(self, batch: Batch) -> Batch:
         """*batch* without what is later than the part."""
         since, until = self._since(), self.part.until
-        if since is None and until is None:
-            self.inside += len(batch.observations)
+        if not self.part.timed:
             return batch
         kept = []
         for seen, line in zip(*batch, strict=True):
