@@ -69,6 +69,10 @@ class Container(Effects, Driven):
         """A copy of the record, or ``None`` if there is none; never waits for a call."""
         return self.storage.get() if self.storage else None
 
+    def peek(self) -> Status | None:
+        """As :meth:`record`, without a copy: it must not be changed."""
+        return self.storage.peek() if self.storage else None
+
     def status(self) -> Status:
         with self._step():
             self._begin("status")

@@ -53,6 +53,10 @@ class StatusStorage:
         """A copy of the record; of the last one after its deletion."""
         return self._read().copied()
 
+    def peek(self) -> Status:
+        """The record itself, which is replaced where it changes, and must not be changed."""
+        return self._read()
+
     def state(self) -> ContainerState:
         return self._read().state()
 

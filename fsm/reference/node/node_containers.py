@@ -49,8 +49,8 @@ class NodeContainer:
         return self.reference.shows
 
     def status(self) -> Status:
-        """Its record; an empty one if there is none."""
-        return self.reference.record() or Status()
+        """Its record, which must not be changed; an empty one if there is none."""
+        return self.reference.peek() or Status()
 
     def limits(self) -> dict[str, int | str]:
         """The limits that are set, by the names of their fields."""

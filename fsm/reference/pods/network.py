@@ -1,6 +1,5 @@
 """The networks of pods: an address for each, leased in a file, as CNI's host-local plugin does."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -15,7 +14,7 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 class Leases:
     """Addresses of *network*, each leased by a file in *root* that holds the pod's id.
 
-    Every method may raise :class:`OSError` and :class:`~fsm.reference.driven.WorldError`, and has a point in
+    What the files hold is read once, and remembered.  Every method may raise :class:`OSError` and :class:`~fsm.reference.driven.WorldError`, and has a point in
     *faults*.
 
     >>> import tempfile
@@ -33,6 +32,7 @@ class Leases:
         self.root = root
         self.network = network
         self.faults = Faults() if faults is None else faults
+        self._known: dict[str, str] | None = None
 
     def setup(self, pod: str) -> None:
         """Lease the first free address; :meth:`teardown` releases what a failure leaves."""
@@ -40,9 +40,13 @@ class Leases:
         # The file of an address appears with its content, or not at all.
         draft = self.root / f".{pod}"
         draft.write_text(pod, encoding="utf-8")
-        for address in self.network.hosts():
+        leased = self._leased()
+        for address in map(str, self.network.hosts()):
+            if address in leased:
+                continue
             with suppress(FileExistsError):
-                (self.root / str(address)).hardlink_to(draft)
+                (self.root / address).hardlink_to(draft)
+                leased[address] = pod
                 break
         else:
             raise WorldError(f"no address is free in {self.network}")
@@ -52,11 +56,13 @@ class Leases:
     def teardown(self, pod: str) -> None:
         self.faults.point("teardown", effect=False)
         for each in self._of(pod):
-            each.unlink(missing_ok=True)
+            (self.root / each).unlink(missing_ok=True)
+            del self._leased()[each]
+        (self.root / f".{pod}").unlink(missing_ok=True)
 
     def addresses(self, pod: str) -> tuple[str, ...]:
         self.faults.point("addresses", effect=False)
-        return tuple(each.name for each in self._of(pod))
+        return tuple(self._of(pod))
 
     def forward(self, pod: str) -> None:
         """Prepare a stream to ports of *pod*, which needs an address."""
@@ -64,7 +70,12 @@ class Leases:
         if not self.addresses(pod):
             raise WorldError(f"{pod} has no network")
 
-    def _of(self, pod: str) -> Iterator[Path]:
-        if self.root.is_dir():
-            files = sorted(self.root.iterdir())
-            yield from (each for each in files if each.name == f".{pod}" or each.read_text(encoding="utf-8") == pod)
+    def _of(self, pod: str) -> list[str]:
+        return sorted(address for address, holder in self._leased().items() if holder == pod)
+
+    def _leased(self) -> dict[str, str]:
+        """The pod of each address that is leased."""
+        if self._known is None:
+            files = self.root.iterdir() if self.root.is_dir() else ()
+            self._known = {each.name: each.read_text(encoding="utf-8") for each in files if each.name[0] != "."}
+        return self._known
