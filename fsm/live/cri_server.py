@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from fsm.live import cri_pb2 as cri
 from fsm.live import node_messages
@@ -99,8 +99,7 @@ class CriServer:
                 )
             elif method.name in self.answers:
                 handlers[method.name] = grpc.unary_unary_rpc_method_handler(
-                    _answering(self.answers[method.name]),
-                    request_deserializer=method.request.FromString,
+                    _answering(self.answers[method.name], method.request.FromString),
                     response_serializer=method.response.SerializeToString,
                 )
         return [grpc.method_handlers_generic_handler(*each) for each in services.items()]
@@ -356,11 +355,13 @@ class CriServer:
 
 
 def _answering(
-    answer: Callable[[Any], Awaitable[Message]],
+    answer: Callable[[Any], Awaitable[Message]], read: Callable[[bytes], Message]
 ) -> Callable[[Any, grpc.aio.ServicerContext[Any, Any]], Awaitable[Message]]:
-    async def answered(request: object, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
+    async def answered(request: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
         try:
-            return await answer(request)
+            return await answer(read(request))
+        except DecodeError as error:
+            await context.abort(grpc.StatusCode.INTERNAL, f"grpc: error unmarshalling request: {error}")
         except CallError as error:
             await context.abort(CODES.get(error.code, grpc.StatusCode.UNKNOWN), error.why)
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import grpc
 import pytest
 from served import ServedClient, served
 
@@ -249,3 +253,53 @@ def test_a_pod_gives_its_files(tmp_path: Path) -> None:
         assert "web\n" == said("hostname")
         assert "1\n" == said("cat", "/proc/sys/kernel/shm_rmid_forced")
         assert "nameserver 10.10.10.10\nsearch example.org\noptions ndots:8\n" == said("cat", "/etc/resolv.conf")
+
+
+def test_calls_that_make_no_sense_are_refused(address: str, client: ServedClient) -> None:
+    """Each with a code of gRPC, and others go on; what a suite may skip is UNIMPLEMENTED."""
+    codes = list[str]()
+    with grpc.insecure_channel(address) as channel:
+        for path, sent in (
+            ("/runtime.v1.RuntimeService/ContainerStatus", b"\xff\xff\xff"),
+            ("/runtime.v1.ImageService/ContainerStatus", b""),
+            ("/runtime.v1alpha2.RuntimeService/Version", b""),
+            ("/runtime.v1.RuntimeService/ListMetricDescriptors", b""),
+            ("/runtime.v1.RuntimeService/RunPodSandbox", b""),
+        ):
+            call: Callable[..., bytes] = channel.unary_unary(path)
+            with pytest.raises(grpc.RpcError) as raised:
+                call(sent, timeout=10)
+            codes.append(raised.value.code().name)
+
+    assert ["INTERNAL", "UNIMPLEMENTED", "UNIMPLEMENTED", "UNIMPLEMENTED", "UNKNOWN"] == codes
+    assert "OK" == client.call("Version").code
+
+
+@pytest.mark.slow
+def test_thousands_of_containers() -> None:
+    """Of six clients at once; each is listed, and gone with its pod."""
+
+    def fill(where: str) -> None:
+        with ServedClient(where) as client:
+            pods = [client.pod() for _ in range(5)]
+            for turn in range(300):
+                client.container(pods[turn % 5], "sleep", "600", started=True)
+
+    memory = Path("/dev/shm")  # noqa: S108  (names in it are random; a disk would be asked to keep all of it)
+    with (
+        TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder,
+        served(Path(folder)) as address,
+        ServedClient(address) as client,
+    ):
+        threads = [threading.Thread(target=fill, args=(address,)) for _ in range(6)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        running = cri.ContainerFilter(state=cri.ContainerStateValue(state=cri.CONTAINER_RUNNING))
+        listed = len(client.call("ListContainers", filter=running).message.containers)
+        for pod in client.call("ListPodSandbox").message.items:
+            client.call("RemovePodSandbox", pod_sandbox_id=pod.id)
+        left = client.call("ListContainers").message.containers
+
+    assert (1_800, []) == (listed, [*left])

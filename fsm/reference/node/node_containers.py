@@ -32,7 +32,10 @@ LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
 
 
 class NodeContainer:
-    """A container in the store, or an absent one; ``pod`` is its pod's id, ``watch`` waits for the end of its workload."""
+    """A container in the store, or an absent one, of the pod ``pod``.
+
+    ``reserved`` is its name in full; ``watch`` waits for the end of its workload.
+    """
 
     def __init__(
         self, identity: str, pod: messages.Pod, plan: ContainerPlan, reference: Container, world: ContainerWorld
@@ -42,6 +45,7 @@ class NodeContainer:
         self.plan = plan
         self.reference = reference
         self.world = world
+        self.reserved = ""
         self.watch: asyncio.Task[None] | None = None
 
     @property
@@ -286,7 +290,7 @@ class NodeContainers(Containers):
             while in_progress:
                 in_progress = found.reference.end("remove")
             if self.store.pop(found.id, None):
-                self.names = {name: holder for name, holder in self.names.items() if holder != found.id}
+                self.names.pop(found.reserved, None)
                 await self._notice(found, "deleted")
 
     async def _update(self, given: str, limits: Limits) -> None:
@@ -332,6 +336,7 @@ class NodeContainers(Containers):
     def _made(self, identity: str, pod: messages.Pod, plan: ContainerPlan, reserved: str = "") -> NodeContainer:
         world = self._world(identity, pod, lambda: made.plan, reserved)
         made = NodeContainer(identity, pod, plan, Container(world.root, world, self._profile), world)
+        made.reserved = reserved
         return made
 
     def _world(
@@ -366,6 +371,7 @@ class NodeContainers(Containers):
                 self._kept.delete(identity)
                 continue
             found = NodeContainer(identity, pod, record.plan, reference, world)
+            found.reserved = record.reserved
             self.store[identity] = found
             self.names[record.reserved] = identity
             if world.workload and world.process:
