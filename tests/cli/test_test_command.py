@@ -298,7 +298,7 @@ def test_progress_is_shown_on_a_terminal_only(workshop: Path) -> None:
     """And nothing of it stays in a pipe."""
     command = ["test", str(workshop / "door.toml"), "--against", "model:cri-pod"]
     piped = fsm(*command)
-    terminal = Terminal("test", "container-status", "--against", "model:container-status")
+    terminal = Terminal("test", "cri-pod", "--against", "model:cri-pod", "-n", "10")
 
     assert terminal.end() == 0
     assert "testing" not in piped.stderr

@@ -9,11 +9,10 @@ import pytest
 
 from fsm.conformance.client_paths import Need, client_paths
 from fsm.conformance.executor import Execution
-from fsm.conformance.oracle import oracle
+from fsm.conformance.oracle import Oracle, oracle
 from fsm.conformance.simulated import Simulated
 from fsm.library import load
 from fsm.machine import Cannot, Machine, Moves
-from fsm.machine.table import tabulate
 from fsm.sut import Stimulus
 
 MACHINES = (
@@ -28,10 +27,10 @@ MACHINES = (
 Cell = tuple[str, str]
 
 
-def _met(machine: Machine, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
+def _met(judge: Oracle, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
     """The cells that each of *steps* meets on a machine that plays the implementation."""
-    execution = Execution(oracle(machine), Simulated(machine))
-    table = tabulate(machine)
+    table = judge.plan.table
+    execution = Execution(judge, Simulated(table.machine))
     met, known = [], Counter[tuple[int, int]]()
     for step in steps:
         execution.take(step)
@@ -45,9 +44,10 @@ def _met(machine: Machine, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
 def test_the_steps_meet_the_cell(name: str) -> None:
     """Each path, taken on the machine, meets its cell with its last step, and not before."""
     machine = load(name)
+    judge = oracle(machine)
     for cell, path in client_paths(machine).items():
         if path.steps:
-            *before, last = _met(machine, path.steps)
+            *before, last = _met(judge, path.steps)
 
             assert (cell in last, cell in set().union(*before)) == (True, False), (cell, path)
 
@@ -57,7 +57,7 @@ def test_without_the_last_but_one_step_it_is_another_cell() -> None:
     machine = load("cri-container")
     path = client_paths(machine)["start", "exited"]
 
-    (*_, last) = _met(machine, (*path.steps[:-2], path.steps[-1]))
+    (*_, last) = _met(oracle(machine), (*path.steps[:-2], path.steps[-1]))
 
     assert last == {("start", "running")}
 

@@ -166,7 +166,7 @@ def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bo
 
 
 @pytest.mark.parametrize("unlocked", ["create", "start alone"])
-@pytest.mark.parametrize("chance", range(10))
+@pytest.mark.parametrize("chance", range(4 * TIMES))
 def test_a_check_on_the_line_before_is_caught(chance: int, unlocked: str) -> None:
     """Whatever the seed; also if only one of two calls is at fault, which both may do at once."""
     found = concurrently(load("container-status"), lambda: Adjacent(unlocked), threads=2, chance=chance).race
@@ -176,7 +176,7 @@ def test_a_check_on_the_line_before_is_caught(chance: int, unlocked: str) -> Non
     assert unlocked.partition(" ")[0] in sum(found.programme.threads, ())
 
 
-@pytest.mark.parametrize("chance", range(10))
+@pytest.mark.parametrize("chance", range(4 * TIMES))
 def test_a_check_on_the_line_before_with_a_lock_passes(chance: int) -> None:
     assert concurrently(load("container-status"), Adjacent, threads=2, chance=chance, examples=10 * TIMES).race is None
 

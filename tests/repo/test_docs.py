@@ -43,7 +43,14 @@ def _run(command: str) -> str:
     return done.stdout
 
 
-SESSIONS = [block for page in PAGES for block in _blocks(page, "console")]
+SLOW = ("$ fsm test event-backoff --against reference",)
+"""First lines of sessions that take seconds."""
+
+SESSIONS = [
+    pytest.param(block, marks=pytest.mark.slow) if block.startswith(SLOW) else block
+    for page in PAGES
+    for block in _blocks(page, "console")
+]
 
 
 @pytest.mark.parametrize("session", SESSIONS, ids=lambda text: text.splitlines()[0])

@@ -32,6 +32,7 @@ def test_each_is_proved(found: list[KnownDefect]) -> None:
         assert each.proved, each.stated.name
 
 
+@pytest.mark.slow
 def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
     """Otherwise ``fsm findings -o docs/findings`` rewrites them."""
     expected: dict[str, bytes] = {name: text.encode() for name, text in report.pages(found).items()}

@@ -73,7 +73,7 @@ class Reader:
     seeds: Callable[[], list[Seed]]
     first: str
     then: tuple[str, ...] = ()
-    quick: int = 60
+    quick: int = 24
 
 
 class Tried(NamedTuple):
@@ -309,7 +309,7 @@ READERS = {
     "events": Reader(seeds=events, first="judge {}", then=(*JUDGED, *SHOWN)),
     "combined": Reader(
         seeds=combined,
-        quick=25,
+        quick=12,
         first="judge events --with calls",
         then=(
             "judge events --with log",
@@ -331,7 +331,7 @@ READERS = {
     ),
     "drawings": Reader(
         seeds=drawings,
-        quick=15,
+        quick=8,
         first="diff {} cri-pod",
         then=(
             "diff {} {}",
