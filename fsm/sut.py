@@ -176,6 +176,14 @@ class Crashing(SUT, Protocol):
 
 
 @runtime_checkable
+class Costly(Protocol):
+    """A SUT to which some events cost much more time than others; it shows its state."""
+
+    def costly(self, event: str) -> bool:
+        """Whether *event* is one of them.  Several in a row cost as much as one, whichever they are."""
+
+
+@runtime_checkable
 class Serial(Protocol):
     """A SUT that several threads cannot call at once: a process that takes one request at a time."""
 

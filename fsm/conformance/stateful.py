@@ -13,7 +13,7 @@ from fsm.conformance.cover import Cover
 from fsm.conformance.executor import Execution, FailedError, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.property_monitor import Watch
-from fsm.sut import SUT
+from fsm.sut import SUT, Costly
 
 SETTINGS: Final = settings(
     database=None,
@@ -24,6 +24,9 @@ SETTINGS: Final = settings(
     suppress_health_check=list(HealthCheck),
 )
 """The settings of Hypothesis that all tests of the kit share."""
+
+SELDOM: Final = 32
+"""Of so many steps one may be costly."""
 
 
 def random_failure(
@@ -58,8 +61,9 @@ def walker(
     whatever has happened before, so that the rest of a test means the same when shrinking shortens it.
     """
     plan = oracle.plan
-    aims = plan.edges
-    any_aim = st.integers(0, max(len(aims) - 1, 0))
+    costly = sut.costly if isinstance(sut, Costly) else lambda _: False
+    aims = () if isinstance(sut, Costly) else plan.edges
+    any_aim = st.integers(0, max(len(plan.edges) - 1, 0))
     walk = Execution(oracle, sut, cover, watch)
 
     class Conformance(RuleBasedStateMachine):
@@ -94,6 +98,8 @@ def walker(
         def wander(self, first: int) -> None:
             here = self.walk.point
             edges = plan.leaving(here) if here is not None else ()
+            if first % SELDOM:
+                edges = tuple(each for each in edges if not costly(each.step.event)) or edges
             with self.judged():
                 if edges:
                     self.walk.take(edges[first % len(edges)].step)

@@ -11,6 +11,7 @@ from fsm.conformance.cover import Cover
 from fsm.conformance.crash import crashes
 from fsm.conformance.distinguishing import DistinguishingSequences
 from fsm.conformance.executor import Execution, FailedError, Failure, SelfJudging
+from fsm.conformance.frugal import FrugalTour
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
@@ -22,7 +23,7 @@ from fsm.machine import Machine
 from fsm.machine.traversal import BreadthFirst
 from fsm.product.flatten import flatten
 from fsm.product.system import System
-from fsm.sut import SUT, Crashing, Emitting, Limited, Overlapping, Stimulus, StimulusStage
+from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus, StimulusStage
 from fsm.verdict import Covered, Fails, Holds, Unknown
 
 KINDS: Final = 25
@@ -167,7 +168,7 @@ def conform(
         cover = Cover()
         edges = [each for each in oracle.plan.edges if aimed(each)]
         whole = len(edges) + examples
-        tour = _onward if isinstance(tested, Limited) else _tour
+        tour = _frugal_tour if isinstance(tested, Costly) else _onward if isinstance(tested, Limited) else _tour
         failures = tour(oracle, edges, tested, cover, most, lambda done: advanced(done, whole))
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _crashes(oracle, tested, cover, most - len(failures))
@@ -317,6 +318,36 @@ def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, Non
             elif edge in left:
                 return edge
     return None
+
+
+def _frugal_tour(
+    oracle: Oracle, edges: Iterable[Edge], sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]
+) -> list[Failure]:
+    """Take each of the *edges* with few costly steps; one failure of each kind."""
+    found: dict[tuple[object, ...], Failure] = {}
+    walk = Execution(oracle, sut, cover)
+    tour = FrugalTour(oracle.plan, edges, sut.costly if isinstance(sut, Costly) else lambda _: False, cover.avoided)
+    here: Point | None = None
+    while (route := tour.route(here)) is not None:
+        advanced(tour.done)
+        edge = route.edges[0]
+        try:
+            if route.anew:
+                walk.restart()
+            for edge in route.edges:
+                tour.took(edge)
+                if not walk.aim(edge):
+                    tour.look()
+                    break
+            here = walk.point
+        except FailedError as failed:
+            here = None
+            tour.failed(edge, failed.failure)
+            if failed.failure.kind not in found:
+                found[failed.failure.kind] = shrink(lambda: Execution(oracle, sut), failed.failure)
+            if not failed.failure.trace or len(found) >= most:
+                break
+    return list(found.values())
 
 
 def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int) -> list[Failure]:

@@ -95,6 +95,10 @@ class PluginSUT:
     def arrange(self, event: str, outcome: str) -> bool:
         return self._model.arrange(event, outcome)
 
+    def costly(self, event: str) -> bool:
+        """Whether the plugin is connected anew after *event*."""
+        return event.partition(".")[0] in {CONNECTS, POD_LISTED, CONTAINER_LISTED}
+
     def reset(self) -> None:
         """End what is left as runtimes do; other tests have other ids."""
         if self._untold is not None:
