@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import structs
 
 from fsm.errors import InputError, Problem, nearest, refused
+from fsm.judgement.container_events import EventFindings
 from fsm.judgement.histories import judge_history
 from fsm.judgement.joint import JointWatch
 from fsm.judgement.part import WHOLE, Chosen, Part, Story, Teller, check_one
@@ -261,6 +262,8 @@ def _joint(
     models: Sequence[str | Machine], recording: Recording, monitors: Sequence[Monitor], profile: str | None
 ) -> Callable[[Batch], Iterable[Batch]]:
     """Gives a batch in pieces, between which what the parts of a system do is held to the system."""
+    if recording.kind is RecordingKind.CALLS:
+        return EventFindings(monitors, file=recording.name).pieces
     systems = [load_system(each) for each in models if isinstance(each, str) and is_system(each)]
     kinds = {each.machine.entity for each in monitors}
     if len(systems) != 1 or recording.pods is None or len(kinds) < len(monitors):

@@ -11,9 +11,11 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from fsm.live.call_recording import lines
+from fsm.live.call_recording import lines, named
 from fsm.live.cri_methods import METHODS, Method
+from fsm.live.cri_pb2 import ContainerEventResponse, ContainerEventType
 from fsm.live.passing_calls import PassedCall
+from fsm.recordings.container_events import EVENT
 from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS
 
 _SERVICES: Final = frozenset(
@@ -37,6 +39,12 @@ def of_lifecycle(path: str) -> bool:
     return method is not None and method.name in POD_CALLS | CONTAINER_CALLS
 
 
+def of_events(path: str) -> bool:
+    """Whether calls at *path* are answered with the events of containers."""
+    method = known(path)
+    return method is not None and method.name == "GetContainerEvents"
+
+
 def identity(path: str, request: bytes) -> str:
     """The id of the container or the pod that *request* to *path* is on; empty if there is none."""
     method = known(path)
@@ -48,7 +56,7 @@ def identity(path: str, request: bytes) -> str:
 
 
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:
-    """The lines of *call*; none for calls of other services, and for streams, which are no calls of a lifecycle.
+    """The lines of *call*; none for calls of other services, and for streams of other things than events.
 
     Raises ``DecodeError`` if its messages are no messages of CRI.
     """
@@ -56,6 +64,8 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
     if not call.method:
         return [{"op": "connect", **times, "code": call.code, "detail": call.detail}]
     method = known(call.method)
+    if of_events(call.method):
+        return [_event(call)]
     if method is None or method.streams:
         return []
     if not call.reached:
@@ -71,3 +81,19 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
     if call.injected:
         found[0]["injected"] = call.injected
     return found
+
+
+def _event(call: PassedCall) -> dict[str, int | str]:
+    """An event of a container or a pod as it came, or the end of its stream, which has no id."""
+    line: dict[str, int | str] = {"op": EVENT, "stream": call.start, "start": call.end}
+    if call.code:
+        return line | {"code": call.code, "detail": call.detail}
+    if call.reply is None:
+        raise DecodeError
+    event: Any = ContainerEventResponse.FromString(call.reply)
+    return line | {
+        "id": event.container_id,
+        "pod": event.pod_sandbox_status.id,
+        "type": named(ContainerEventType, event.container_event_type),
+        "created_at": event.created_at,
+    }

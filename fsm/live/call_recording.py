@@ -45,7 +45,7 @@ def lines(
                 line["id"] = identity
     line |= {"start": start, "end": end, "code": code, "detail": detail}
     if op == "PodSandboxStatus" and found is not None:
-        line["state"] = _named(PodSandboxState, found.status.state)
+        line["state"] = named(PodSandboxState, found.status.state)
     yield line
     if op == "ContainerStatus" and found is not None:
         status = found.status
@@ -53,7 +53,7 @@ def lines(
             "op": "status",
             "id": status.id,
             "start": end,
-            "state": _named(ContainerState, status.state),
+            "state": named(ContainerState, status.state),
             "exit_code": status.exit_code,
             "created_at": status.created_at,
             "started_at": status.started_at,
@@ -81,7 +81,7 @@ def _joined(found: Iterable[Mapping[str, int | str]]) -> bytes:
     return b"".join(_ENCODER.encode(line) + b"\n" for line in found)
 
 
-def _named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobuf)
+def named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobuf)
     """The name of state *number*; the number itself if a newer API has it."""
     return states.Name(number) if number in states.values() else str(number)
 

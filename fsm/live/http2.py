@@ -6,7 +6,7 @@ as it is, and reads along.
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from hpack import Decoder, Encoder, HeaderTuple
@@ -195,22 +195,32 @@ class HeaderWriter:
 
 
 class Messages:
-    """The first message of gRPC in the data of one direction of a stream; ``keep`` is whether its bytes are wanted."""
+    """The first message of gRPC in the data of one direction of a stream, or *each*; ``keep`` is whether they are wanted."""
 
-    __slots__ = ("_data", "_keep", "complete")
+    __slots__ = ("_data", "_each", "_keep", "complete")
 
-    def __init__(self, *, keep: bool) -> None:
-        self._keep, self._data, self.complete = keep, bytearray(), False
+    def __init__(self, *, keep: bool, each: bool = False) -> None:
+        self._keep, self._each, self._data, self.complete = keep, each, bytearray(), False
 
     def add(self, data: bytes) -> None:
-        if not self._keep or self.complete:
-            return
-        self._data += data
+        if self._keep and (self._each or not self.complete):
+            self._data += data
+            self._measure()
+
+    def _measure(self) -> None:
         if len(self._data) >= 5:  # noqa: PLR2004  (whether it is compressed, and its length)
             self.complete = len(self._data) >= 5 + int.from_bytes(self._data[1:5], "big")
             self._keep = int.from_bytes(self._data[1:5], "big") <= LARGEST
             if not self._keep:
                 self._data.clear()
+
+    def taken(self) -> Iterator[bytes | None]:
+        """Each message that is complete, as :meth:`first` has it; it is forgotten."""
+        while self.complete:
+            yield self.first()
+            del self._data[: 5 + int.from_bytes(self._data[1:5], "big")]
+            self.complete = False
+            self._measure()
 
     def first(self) -> bytes | None:
         """The message, decompressed; ``None`` if it is not complete, or is compressed in a way of its own."""

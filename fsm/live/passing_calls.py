@@ -20,7 +20,8 @@ class PassedCall:
     """One call, as the runtime saw it and answered it.
 
     ``method`` is the whole path; the messages are ``None`` where they did not come or are not kept; ``start`` and
-    ``end`` are nanoseconds since the epoch.  ``injected`` is the code that the client got instead, or what else was
+    ``end`` are nanoseconds since the epoch.  A message of a stream whose messages are wanted is a call without a ``code``
+    that has the ``start`` of the stream, and came at its ``end``.  ``injected`` is the code that the client got instead, or what else was
     done to the call; with ``reached`` false the runtime was never asked.
     """
 
@@ -46,6 +47,7 @@ class Stream:
     reply: Messages
     code: str = ""
     detail: str = ""
+    each: bool = False
     asked: bool = False
     injected: str = ""
 
@@ -53,14 +55,19 @@ class Stream:
 class PassingCalls:
     """Reads the frames of both directions.
 
-    ``ended`` gets each call; ``wanted`` tells of which methods messages are kept.  ``goes`` is set once the runtime has
-    said that it ends the connection.
+    ``ended`` gets each call; ``wanted`` tells of which methods messages are kept, ``each`` of which every message of the
+    answer is told.  ``goes`` is set once the runtime has said that it ends the connection.
     """
 
-    def __init__(self, ended: Callable[[PassedCall], None], wanted: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        ended: Callable[[PassedCall], None],
+        wanted: Callable[[str], bool],
+        each: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self.streams: dict[int, Stream] = {}
         self.goes = False
-        self._ended, self._wanted = ended, wanted
+        self._ended, self._wanted, self._each = ended, wanted, each
         self._asked, self._answered = HeaderBlocks(), HeaderBlocks()
 
     def from_client(self, part: Frame, now: int) -> None:
@@ -87,6 +94,19 @@ class PassingCalls:
             return block
         if part.kind == DATA:
             stream.reply.add(part.payload())
+            if stream.each:
+                for message in stream.reply.taken():
+                    self._ended(
+                        PassedCall(
+                            method=stream.method,
+                            request=None,
+                            reply=message,
+                            start=stream.start,
+                            end=max(now, stream.start),
+                            code="",
+                            detail="",
+                        )
+                    )
         elif part.kind == RST_STREAM:
             code = _RESETS.get(int.from_bytes(part.payload(), "big"), "INTERNAL")
             self.end(part.stream, now, code=code, detail="the stream was reset")
@@ -123,13 +143,14 @@ class PassingCalls:
 
     def _begun(self, headers: dict[bytes, bytes], now: int) -> Stream:
         method = headers.get(b":path", b"").decode("utf-8", "replace")
-        keep = self._wanted(method)
+        keep, each = self._wanted(method), self._each(method)
         return Stream(
             method=method,
             start=now,
             timeout=_nanoseconds(headers.get(b"grpc-timeout", b"")),
             request=Messages(keep=keep),
-            reply=Messages(keep=keep),
+            reply=Messages(keep=keep or each, each=each),
+            each=each,
         )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from fsm.live.call_lines import identity, of_lifecycle
+from fsm.live.call_lines import identity, of_events, of_lifecycle
 from fsm.live.faults import StreamFaults
 from fsm.live.passing_calls import PassedCall, PassingCalls
 from fsm.live.relay import Relay
@@ -89,7 +89,7 @@ class Proxy:
 
     def _accepted(self) -> asyncio.BaseProtocol:
         relay = Relay(
-            PassingCalls(self._ended, of_lifecycle),
+            PassingCalls(self._ended, of_lifecycle, of_events),
             unreadable=self._unreadable,
             gone=self._gone,
             interference=partial(self._faults, self._rules) if self._rules else None,
@@ -144,7 +144,7 @@ class Proxy:
             self._say(why)
 
     def _ended(self, call: PassedCall) -> None:
-        self.calls += 1
+        self.calls += bool(call.code)
         if call.injected:
             self.injected[call.injected] += 1
         self._tell(call)

@@ -3,7 +3,8 @@
 The keys are ``op`` (the RPC), ``id`` (of the container or pod; for Create and Run the new one), ``pod``, ``start``
 and ``end`` in nanoseconds since the epoch, ``code`` and ``detail``. A line with ``op`` ``status`` has the state that
 the ContainerStatus call before it returned, and ``created_at``, ``started_at``, ``finished_at``, ``exit_code``,
-``reason`` and ``message``.
+``reason`` and ``message``. One with ``op`` ``event`` is a message of GetContainerEvents: ``type``, the ``created_at`` of the
+runtime, ``start`` when it came, and ``stream``, which the messages of one call have in common; without ``id`` it is the end.
 
 Lines are in the order in which calls ended; here each call becomes two
 observations, request and reply, in the order of time.
@@ -20,6 +21,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
+from fsm.recordings.container_events import EVENT, SENDERS, EventCall, EventJudge, ToldEvent
 from fsm.recordings.error_texts import capitals, meant, met, unanswered, unresolved
 from fsm.recordings.line_reader import FOREIGN, decoded
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
@@ -60,6 +62,8 @@ class CriCallLine(
     exit_code: int | None = None
     reason: str | None = None
     message: str | None = None
+    type: str = ""
+    stream: int = 0
 
     def fields(self) -> dict[str, int | str]:
         found = structs.asdict(self)
@@ -100,6 +104,8 @@ class CriCallReader:
     _points: Ordering[_Point] = field(default_factory=Ordering)
     _reads: deque[CriCallLine] = field(default_factory=lambda: deque(maxlen=_READS))
     _latest: int = 0
+    _events: EventJudge = field(default_factory=EventJudge)
+    _told: int = 0
 
     def __post_init__(self) -> None:
         self._stretches = Stretches(restarts=self.restarts)
@@ -115,6 +121,9 @@ class CriCallReader:
         if unresolved(call.detail):
             self.notes["calls that reached no container or pod"] += 1
             call.op = ""
+        if call.op == EVENT:
+            yield from self._event(call, number)
+            return
         if call.op == "status":
             read = self._read(call)
             call.op, call.code = "ContainerStatus", "OK"
@@ -139,6 +148,20 @@ class CriCallReader:
         if self.settle is None:
             yield from self._settled(self._points.settled())
 
+    def _event(self, call: CriCallLine, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
+        """An event has its place where the runtime has dated it; ``end`` is which of all that came it was."""
+        self._told += 1
+        self.notes["container events"] += bool(call.id)
+        came = call.start if call.start is not None else self._latest
+        at = call.created if call.id and isinstance(call.created, int) else came
+        call.start, call.end = at, self._told
+        if self.settle is not None and at < self._points.final:
+            self.notes["container events told too late"] += 1
+            return
+        self._points.add(at, _Point(at, call, number, asks=False))
+        if self.settle is None:
+            yield from self._settled(self._points.settled())
+
     def _late(self, call: CriCallLine, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
         """*call* overlaps calls that have been judged without it."""
         self.notes["calls told too late"] += 1
@@ -156,6 +179,7 @@ class CriCallReader:
         """What is left before lines are missing, and that they are."""
         yield from self.rest()
         self._joiner, self._stretches = Joiner(), Stretches(restarts=self.restarts)
+        self._events = EventJudge()
         self._reads.clear()
         yield 0, Observation(phase="gap")
 
@@ -170,15 +194,39 @@ class CriCallReader:
     def rest(self) -> Iterator[tuple[int | Line, Observation]]:
         yield from self._settled(self._points.rest())
         yield from self._seen(self._stretches.rest())
+        yield from self._events.rest()
 
     def _settled(self, points: Iterable[_Point]) -> Iterator[tuple[int | Line, Observation]]:
         for point in points:
             call = point.call
+            if call.op == EVENT:
+                yield from self._told_of(point)
+                continue
             code = meant(call.code, call.detail)
             down = unanswered(code, call.detail)
             answered = not down and code not in LOST
             change = (1 if point.asks else -1) if answered else 0
+            if call.op in SENDERS and not self.as_called:
+                sent = EventCall(
+                    op=call.op,
+                    id=call.id,
+                    pod=call.pod,
+                    start=call.start if call.start is not None else point.at,
+                    end=point.at,
+                    answer=None if code in LOST or (code == "OK" and not call.id) else code == "OK",
+                    line=point.line,
+                )
+                yield from self._events.asked(sent) if point.asks else self._events.replied(sent)
             yield from self._seen(self._stretches.take(point.at, point, change=change, down=down and not point.asks))
+
+    def _told_of(self, point: _Point) -> Iterator[tuple[int | Line, Observation]]:
+        call = point.call
+        if not self.as_called:
+            event = ToldEvent(point.at, call.id, call.pod, call.type, call.stream, call.end or 0, point.line)
+            yield from self._events.told(event)
+        elif call.id:
+            of = POD if call.id == call.pod else CONTAINER
+            yield point.line, Observation(entity=call.id, of=of, output=call.type, at=point.at)
 
     def _seen(self, points: Iterable[tuple[_Point, Observation | None]]) -> Iterator[tuple[int | Line, Observation]]:
         for point, restart in points:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from go_client import GoClient
 from passing import passing
 from served import served
 
+from fsm.judgement import judge
 from fsm.live.call_lines import recorded
 from fsm.live.workload import PAUSE
 from fsm.recordings.error_texts import capitals
+from fsm.verdict import Illegal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +65,20 @@ def test_the_proxy_is_not_noticed(containerd: Containerd, tmp_path: Path) -> Non
     assert _codes(direct) == _codes(through)
     assert LIFE == tuple(_codes(through)[3:-2])
     assert _codes(through) == [(str(line["op"]), str(line["code"])) for each in calls for line in recorded(each)[:1]]
+
+
+def test_its_events_fit_its_calls(containerd: Containerd, tmp_path: Path) -> None:
+    """As they passed the proxy; 1.6 has none."""
+    with passing(tmp_path / "proxy", containerd.endpoint) as proxy, GoClient(f"unix:{tmp_path / 'proxy'}") as near:
+        near.watch()
+        for name in ("one", "two"):
+            _life(near, name, PAUSE)
+    lines = [line for each in proxy.calls for line in recorded(each)]
+    (tmp_path / "calls.jsonl").write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in lines))
+    judged = judge(tmp_path / "calls.jsonl", profile=f"containerd-{containerd.version.rpartition('.')[0]}")
+
+    assert (0 if containerd.nri is None else 16) <= judged.notes["container events"]
+    assert [] == [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)]
 
 
 def test_it_is_served(tmp_path: Path) -> None:

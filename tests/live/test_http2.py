@@ -106,6 +106,18 @@ def test_a_message_is_complete_with_its_last_byte(*, squeezed: bool) -> None:
     assert messages.first() == b"hello"
 
 
+def test_each_message_of_a_stream_is_taken_once() -> None:
+    """However they are cut into pieces."""
+    data = b"".join(b"\0" + len(body).to_bytes(4, "big") + body for body in (b"one", b"", b"three"))
+    for size in range(1, len(data) + 1):
+        messages = Messages(keep=True, each=True)
+        found: list[bytes | None] = []
+        for at in range(0, len(data), size):
+            messages.add(data[at : at + size])
+            found += messages.taken()
+        assert [b"one", b"", b"three"] == found
+
+
 @pytest.mark.parametrize("data", [b"\x01\0\0\0\x02no", b"\0\xff\xff\xff\xffbig"])
 def test_a_message_that_cannot_be_read_is_none(data: bytes) -> None:
     messages = Messages(keep=True)

@@ -1,0 +1,379 @@
+"""The events of containers and pods that GetContainerEvents told, held to the calls of the same recording.
+
+An event is taken to have happened when the runtime has dated it, which is within the call that sends it.  So while no
+such call is in progress none comes, one comes of each call that succeeds, none of one that fails, and what was sent
+before a call began comes before what that call sends.  An end of a container has no call: it may come at any time once
+it was started, and comes some time before the container has been removed.
+
+What may be otherwise is not claimed: of pods and containers whose creation is not recorded, or on which a call was
+given up; where an id may be that of several; of what is missing if more than one stream is open, or was just before,
+since in containerd 1.7 each event goes to one of them, and to one that has hung up, too; and of the end of a stream,
+after whose last event nothing is missing.  An event without a call is none if the recording breaks off before a call
+may have ended that sends it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from fsm.recordings.one_run import FULL
+from fsm.recordings.pod_calls import CONTAINER, POD
+from fsm.trace import Line, Observation
+
+EVENT: Final = "event"
+"""The operation of a line that has an event; one without an id is the end of its stream."""
+
+CREATED: Final = "CONTAINER_CREATED_EVENT"
+STARTED: Final = "CONTAINER_STARTED_EVENT"
+STOPPED: Final = "CONTAINER_STOPPED_EVENT"
+DELETED: Final = "CONTAINER_DELETED_EVENT"
+
+UNCAUSED: Final = "event-without-cause"
+MISSING: Final = "event-is-missing"
+DISORDERED: Final = "event-out-of-order"
+
+KINDS: Final = {f"event of a {each}": each for each in (CONTAINER, POD)}
+"""Kinds of what is found here, which no machine has, and the kind of entity that each is about."""
+
+_SENDS: Final = {"StartContainer": STARTED, "RemoveContainer": DELETED, "RemovePodSandbox": DELETED}
+SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})
+"""The calls that send events."""
+
+_MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
+"""What is sent by the call that makes an entity."""
+
+_SURE: Final = 2
+"""Events on a stream after which no other one takes any: each that was there before has had its turn."""
+
+_EARLY: Final = 16
+"""Events that are kept of an entity until the call has ended that makes it."""
+
+_EXIT: Final = 10 * 1_000_000_000
+"""Nanoseconds in which an exit is handled that was waited for."""
+
+_MOST: Final = 8_192
+"""Pods and containers that are remembered, the oldest forgotten first; and of those that were removed an eighth."""
+
+_LEAST: Final = 1_000_000_000
+"""Nanoseconds that a call which is not recorded may take in any case."""
+
+
+class ToldEvent(NamedTuple):
+    """An event: when the runtime has dated it, on which stream it came as which of all, and on which line it stands."""
+
+    at: int
+    entity: str
+    pod: str
+    type: str
+    stream: int
+    order: int
+    line: int | Line
+
+
+class EventCall(NamedTuple):
+    """One end of a call; the ``answer`` is True for a success, None if it is not known, as while it is in progress."""
+
+    op: str
+    id: str
+    pod: str
+    start: int
+    end: int
+    answer: bool | None
+    line: int | Line
+
+
+@dataclass(slots=True)
+class _Calls:
+    """The calls that send one type of event of one entity: of those since none was in progress, what came of them."""
+
+    open: int = 0
+    ok: int = 0
+    lost: bool = False
+    some: bool = False
+    told: list[ToldEvent] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Entity:
+    of: str
+    pod: str = ""
+    known: bool = False
+    gone: bool = False
+    started: bool = False
+    stopped: bool = False
+    restarts: int = 0
+    calls: dict[str, _Calls] = field(default_factory=lambda: {STARTED: _Calls(), DELETED: _Calls()})
+    early: list[ToldEvent] = field(default_factory=list)
+    told: set[tuple[int, str, int]] = field(default_factory=set)
+
+
+@dataclass(slots=True, kw_only=True)
+class EventJudge:
+    """Takes events, and both ends of calls, in the order of time."""
+
+    _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)
+    _within: dict[str, list[str]] = field(default_factory=dict)
+    _creating: Counter[str] = field(default_factory=Counter)
+    _leaking: set[str] = field(default_factory=set)
+    _strangers: dict[str, list[ToldEvent]] = field(default_factory=dict)
+    _reached: dict[tuple[str, int, int | Line], list[str]] = field(default_factory=dict)
+    _removed: dict[str, int] = field(default_factory=dict)
+    _gone: deque[str] = field(default_factory=deque)
+    _open: dict[int, int] = field(default_factory=dict)
+    _since: int | None = None
+    _ends: int = 0
+    _settled: dict[int, int] = field(default_factory=dict)
+    _lacking: list[tuple[int, Observation, int | Line]] = field(default_factory=list)
+    _doubted: list[tuple[int, Observation, int | Line]] = field(default_factory=list)
+    _longest: int = _LEAST
+
+    def told(self, event: ToldEvent) -> Iterator[tuple[int | Line, Observation]]:
+        yield from self._passed(event.at)
+        yield from self._heard(event)
+        if not event.entity:
+            return
+        if event.order < self._settled.get(event.stream, 0):
+            what = f"{event.type} came before the event of a call that had ended"
+            yield event.line, self._found(event, DISORDERED, what)
+        entity = self._entities.get(event.entity)
+        if entity is None or not entity.known:
+            self._unknown(event)
+            return
+        self._judge(entity, event)
+
+    def _heard(self, event: ToldEvent) -> Iterator[tuple[int | Line, Observation]]:
+        """What is missing if *event* came, and whether anything will be known to be from now on."""
+        if not event.entity:
+            self._open.pop(event.stream, None)
+            self._ends += 1
+        elif len(self._open | {event.stream: 0}) == 1:
+            due = [each for each in self._lacking if each[0] < event.at]
+            self._lacking = [each for each in self._lacking if each[0] >= event.at]
+            yield from ((line, seen) for _, seen, line in due)
+            self._open[event.stream] = self._open.get(event.stream, 0) + 1
+            if self._open[event.stream] == _SURE:
+                self._since = event.at
+            return
+        else:
+            self._open[event.stream] = 0
+        self._since = None
+        self._lacking.clear()
+        for each in self._open:
+            self._open[each] = 0
+
+    def _judge(self, entity: _Entity, event: ToldEvent) -> None:
+        """Hold *event* of an *entity* whose creation is recorded to the calls on it."""
+        key = (event.stream, event.type, event.at)
+        if key in entity.told:
+            self._doubt(event, f"{event.type} came twice")
+            return
+        entity.told.add(key)
+        calls = entity.calls.get(event.type)
+        if event.type == STOPPED:
+            entity.stopped = True
+            began = entity.started or entity.calls[STARTED].open
+            if entity.of == CONTAINER and not began and entity.restarts == self._ends:
+                self._doubt(event, f"{STOPPED} came of what was not started")
+        elif event.type in _MADE[entity.of]:
+            self._doubt(event, f"{event.type} came when the call was over that sends it")
+        elif calls is None or calls.lost:
+            pass
+        elif calls.open:
+            calls.told.append(event)
+        else:
+            self._doubt(event, f"{event.type} came while no call was in progress that sends it")
+
+    def _unknown(self, event: ToldEvent) -> None:
+        """Keep *event* until its entity is known; in a pod that is known a container must be, or be being created."""
+        entity = self._at(event.entity, POD if event.entity == event.pod else CONTAINER)
+        entity.early.append(event)
+        del entity.early[:-_EARLY]
+        pod = self._entities.get(event.pod)
+        if event.pod in {"", event.entity} or pod is None or not pod.known or event.pod in self._leaking:
+            return
+        if self._creating[event.pod]:
+            self._strangers.setdefault(event.pod, []).append(event)
+        else:
+            self._stranger(event)
+
+    def _stranger(self, event: ToldEvent) -> None:
+        self._doubt(event, f"{event.type} came of a container that no call has created")
+
+    def asked(self, call: EventCall) -> Iterator[tuple[int | Line, Observation]]:
+        yield from self._passed(call.start)
+        if call.op == "CreateContainer":
+            for pod in self._meant(call.pod):
+                self._creating[pod] += 1
+        elif sends := _SENDS.get(call.op):
+            those = self._meant(call.id)
+            if call.op == "RemovePodSandbox":
+                those = [*those, *(each for pod in those for each in self._within.get(pod, ()))]
+            self._reached[call.op, call.start, call.line] = those
+            for each in those:
+                entity = self._at(each, POD if call.op == "RemovePodSandbox" and each in self._within else CONTAINER)
+                calls = entity.calls[sends]
+                if not calls.open:
+                    calls.ok, calls.some = 0, False
+                    calls.told.clear()
+                calls.open += 1
+
+    def replied(self, call: EventCall) -> Iterator[tuple[int | Line, Observation]]:
+        yield from self._passed(call.end)
+        sends = _SENDS.get(call.op)
+        self._longest = max(self._longest, call.end - call.start)
+        if call.op == "RunPodSandbox" and call.answer:
+            self._makes(call, POD)
+        elif call.op == "CreateContainer":
+            self._created(call)
+        elif sends:
+            for each in self._reached.pop((call.op, call.start, call.line), ()):
+                if entity := self._entities.get(each):
+                    self._ended(each, entity, call, sends)
+            if call.op == "RemovePodSandbox":
+                for pod in self._meant(call.id):
+                    self._removed[pod] = call.end
+
+    def _ended(self, name: str, entity: _Entity, call: EventCall, sends: str) -> None:
+        calls = entity.calls[sends]
+        calls.open -= 1
+        calls.ok += call.answer is True
+        calls.lost |= call.answer is None
+        calls.some |= call.op == "RemovePodSandbox" and entity.of == CONTAINER and not call.answer
+        entity.started |= sends == STARTED and call.answer is not False
+        if calls.open or not entity.known:
+            return
+        if not calls.lost:
+            most = calls.ok + calls.some
+            for stream in {each.stream for each in calls.told}:
+                those = [each for each in calls.told if each.stream == stream]
+                for each in those[most:]:
+                    self._doubt(each, f"{each.type} came more often than a call succeeded that sends it")
+            if calls.ok and not entity.gone and not calls.told:
+                self._lacks(name, entity.of, sends, call)
+            self._settle(calls.told)
+        calls.told.clear()
+        if sends == DELETED and calls.ok:
+            if entity.of == CONTAINER and entity.started and not entity.stopped and not entity.gone:
+                self._lacks(name, CONTAINER, STOPPED, call, after=_EXIT)
+            self._goes(name, entity)
+
+    def _goes(self, name: str, entity: _Entity) -> None:
+        if name in self._within.get(entity.pod, ()):
+            self._within[entity.pod].remove(name)
+        entity.gone = True
+        self._gone.append(name)
+        if len(self._gone) > _MOST // 8:
+            self._forget(self._gone.popleft())
+
+    def _forget(self, name: str) -> None:
+        self._entities.pop(name, None)
+        self._within.pop(name, None)
+        self._removed.pop(name, None)
+        self._creating.pop(name, None)
+        self._leaking.discard(name)
+
+    def _settle(self, told: list[ToldEvent]) -> None:
+        for each in told:
+            self._settled[each.stream] = max(self._settled.get(each.stream, 0), each.order)
+
+    def _created(self, call: EventCall) -> None:
+        for pod in self._meant(call.pod):
+            self._creating[pod] -= 1
+            if call.answer is None:
+                self._leaking.add(pod)
+        if call.answer:
+            self._makes(call, CONTAINER)
+        for pod in self._meant(call.pod):
+            if not self._creating[pod]:
+                for event in self._strangers.pop(pod, ()):
+                    entity = self._entities.get(event.entity)
+                    if pod not in self._leaking and (entity is None or not entity.known):
+                        self._stranger(event)
+
+    def _makes(self, call: EventCall, of: str) -> None:
+        """*call* has made an entity: what came of it so far was sent by the call, or later."""
+        entity = self._at(call.id, of)
+        entity.of, entity.known, entity.restarts = of, True, self._ends
+        if of == POD:
+            self._within[call.id] = []
+        else:
+            (entity.pod, *others) = self._meant(call.pod) or [""]
+            if entity.pod and not others:
+                self._within.setdefault(entity.pod, []).append(call.id)
+            reached = any(op == "RemovePodSandbox" and entity.pod in those for (op, *_), those in self._reached.items())
+            if reached or self._removed.get(entity.pod, -1) >= call.start:
+                entity.calls[DELETED].lost = True
+        self._sent(entity, call)
+        early, entity.early = entity.early, []
+        for event in early:
+            if event.type in _MADE[of]:
+                self._judge(entity, event)
+
+    def _sent(self, entity: _Entity, call: EventCall) -> None:
+        """Hold what came of *entity* while *call* has made it to what the call sends, in this order."""
+        first: dict[int, int] = {}
+        for each in _MADE[entity.of]:
+            told = [event for event in entity.early if event.type == each and call.start <= event.at <= call.end]
+            for event in told[1:]:
+                if any(event.stream == other.stream for other in told[: told.index(event)]):
+                    self._doubt(event, f"{each} came twice")
+            if not told:
+                self._lacks(call.id, entity.of, each, call)
+            for event in told:
+                if first.setdefault(event.stream, event.order) > event.order:
+                    self._doubt(event, f"{event.type} came before what the same call sends first", DISORDERED)
+            self._settle(told)
+            entity.told |= {(event.stream, event.type, event.at) for event in told}
+            entity.early = [event for event in entity.early if event not in told]
+
+    def _lacks(self, name: str, of: str, type_: str, call: EventCall, *, after: int = 0) -> None:
+        if self._since is not None and self._since <= call.start:
+            what = f"{call.op} succeeded, and {type_} did not come"
+            seen = Observation(entity=name, of=_kind(of), event=MISSING, output=type_, at=call.end, detail=what)
+            self._lacking.append((call.end + after, seen, call.line))
+
+    def _doubt(self, event: ToldEvent, what: str, signal: str = UNCAUSED) -> None:
+        self._doubted.append((event.at, self._found(event, signal, what), event.line))
+
+    def _found(self, event: ToldEvent, signal: str, what: str) -> Observation:
+        entity = self._entities.get(event.entity)
+        of = entity.of if entity else CONTAINER
+        return Observation(entity=event.entity, of=_kind(of), event=signal, output=event.type, at=event.at, detail=what)
+
+    def _passed(self, now: int) -> Iterator[tuple[int | Line, Observation]]:
+        """The events without a cause of which no call can be recorded any more that has sent them."""
+        if self._doubted and self._doubted[0][0] + 2 * self._longest < now:
+            due = [each for each in self._doubted if each[0] + 2 * self._longest < now]
+            self._doubted = [each for each in self._doubted if each not in due]
+            yield from ((line, seen) for _, seen, line in due)
+
+    def rest(self) -> Iterator[tuple[int | Line, Observation]]:
+        """What is found at the end; a recording in which a stream goes on breaks off there."""
+        if not self._open:
+            yield from ((line, seen) for _, seen, line in self._doubted)
+        self._doubted.clear()
+        self._lacking.clear()
+
+    def _at(self, name: str, of: str) -> _Entity:
+        found = self._entities.setdefault(name, _Entity(of=of, restarts=self._ends))
+        if len(self._entities) > _MOST:
+            self._forget(next(iter(self._entities)))
+        return found
+
+    def _meant(self, name: str) -> list[str]:
+        """Whom *name* stands for; if it may be several, calls on it say nothing of any of them."""
+        if name in self._entities or len(name) in {0, FULL}:
+            return [name] if name else []
+        found = [each for each, entity in self._entities.items() if entity.known and each.startswith(name)]
+        if len(found) > 1:
+            for each in found:
+                for calls in self._entities[each].calls.values():
+                    calls.lost = True
+        return found or [name]
+
+
+def _kind(of: str) -> str:
+    return f"event of a {of}"
