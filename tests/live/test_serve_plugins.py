@@ -7,15 +7,19 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from served import ServedClient, served
 
+from fsm.judgement import judge
 from fsm.live import cri_pb2 as cri
 from fsm.live import nri_pb2 as nri
 from fsm.live.nri_link import PluginChanges, RelayedEvent
 from fsm.live.nri_plugin import NriPlugin
+from fsm.live.nri_recorder import LineWriter, record
 from fsm.live.nri_relays import NodePlugins
 from fsm.live.ttrpc import UNKNOWN, RpcError
 from fsm.recordings.nri_events import EVENTS
+from fsm.verdict import Holds, Illegal
 
 
 class Listener:
@@ -77,10 +81,12 @@ async def _eventually(listener: Listener, *told: str) -> None:
     assert [*told] == listener.heard()
 
 
-async def test_plugins_are_told_of_whole_lives(tmp_path: Path) -> None:
-    """In the order of containerd; of what has stopped before it was started, too."""
+@pytest.mark.parametrize(("profile", "stop_of_created"), [("", []), ("containerd-2.1", ["StopContainer"])])
+async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: list[str], tmp_path: Path) -> None:
+    """In the order of containerd; as containerd, but not by the contract, of the stop of what may be started yet."""
     listener = Listener()
-    with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
+    plugins = NodePlugins()
+    with served(tmp_path, profile=profile, plugins=plugins) as address, ServedClient(address) as client:
         async with joined(tmp_path, listener):
             pod = await asyncio.to_thread(client.pod, labels={"app": "one"})
             assert ["RunPodSandbox"] == listener.heard()
@@ -89,7 +95,7 @@ async def test_plugins_are_told_of_whole_lives(tmp_path: Path) -> None:
             container = await asyncio.to_thread(client.container, pod, "sleep", "60")
             assert ["CreateContainer", "PostCreateContainer"] == listener.heard()
             for op, told in (
-                ("StopContainer", ["StopContainer"]),
+                ("StopContainer", stop_of_created),
                 ("StartContainer", ["StartContainer", "PostStartContainer"]),
                 ("UpdateContainerResources", ["UpdateContainer", "PostUpdateContainer"]),
                 ("StopContainer", ["StopContainer"]),
@@ -113,6 +119,43 @@ async def test_plugins_are_told_of_whole_lives(tmp_path: Path) -> None:
             await asyncio.to_thread(client.call, "RemovePodSandbox", pod_sandbox_id=pod)
             assert ["RemoveContainer", "RemovePodSandbox"] == listener.heard()
             assert listener.last.container is None or listener.last.container.id == short
+
+
+@pytest.mark.parametrize("profile", ["", "containerd-2.1"])
+async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> None:
+    """Whatever clients call, and after a restart; only under a profile is there a start after a stop."""
+    events, calls = tmp_path / "events.jsonl", [tmp_path / f"calls{turn}.jsonl" for turn in range(2)]
+    pods, containers = list[str](), list[str]()
+    with events.open("wb") as file:
+        writer = LineWriter(file)
+        for turn, path in enumerate(calls):
+            plugins, ended = NodePlugins(older=bool(profile)), asyncio.Event()
+            with (
+                served(tmp_path, profile=profile, plugins=plugins, kept=True) as address,
+                ServedClient(address, path) as client,
+            ):
+                recording = asyncio.create_task(
+                    record(f"unix://{tmp_path / 'nri.sock'}", writer, ended=ended, told=lambda _: None)
+                )
+                for _ in range(2_000):
+                    if events.read_bytes().count(b"Synchronize") > turn:
+                        break
+                    await asyncio.sleep(0.005)
+                await asyncio.to_thread(client.wander, 80, turn, pods, containers)
+                again = await asyncio.to_thread(client.container, await asyncio.to_thread(client.pod), "sleep", "60")
+                for op in ("StopContainer", "StartContainer", "RemoveContainer"):
+                    await asyncio.to_thread(client.call, op, container_id=again)
+                ended.set()
+                await recording
+        writer.close()
+    (tmp_path / "calls.jsonl").write_bytes(b"".join(path.read_bytes() for path in calls))
+
+    told = judge(events, models=("plugin-pod", "plugin-container"), profile=profile or None)
+    bare = judge(events, models=("plugin-container",))
+    called = judge(tmp_path / "calls.jsonl", models=("cri-pod", "cri-container"), profile=profile or None)
+
+    assert [Holds] * 4 == [type(each.verdict) for each in (*told.judgements, *called.judgements)]
+    assert [Illegal if profile else Holds] == [type(each.verdict) for each in bare.judgements]
 
 
 async def test_plugins_may_refuse(tmp_path: Path) -> None:
@@ -164,7 +207,7 @@ async def test_plugins_that_join_are_given_what_is_there(tmp_path: Path) -> None
                 await asyncio.to_thread(client.call, "StopContainer", container_id=each)
 
     assert [pod, running, created] == listener.listed
-    assert ["StopContainer"] * 2 == listener.heard()
+    assert ["StopContainer"] == listener.heard()
 
 
 async def test_plugins_change_what_is_created_and_what_runs(tmp_path: Path) -> None:

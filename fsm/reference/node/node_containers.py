@@ -26,6 +26,7 @@ from fsm.reference.tasks import Tasks
 
 T = TypeVar("T")
 
+CREATED: Final = "CONTAINER_CREATED"
 RUNNING: Final = "CONTAINER_RUNNING"
 MAY_RUN: Final = frozenset({RUNNING, "CONTAINER_UNKNOWN"})
 LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
@@ -277,7 +278,8 @@ class NodeContainers(Containers):
         known = found.shows != ABSENT
         self._do(found, "stop", given, lambda: found.reference.call("stop"))
         await self._watched(found)
-        if known:
+        # A plugin is told of no start after a stop; containerd tells of the stop of what is created, and may be started yet.
+        if known and (self._relays.release or found.shows != CREATED):
             await self._relays.mention("stop-container", found.pod, found.told())
 
     async def _remove(self, given: str) -> None:

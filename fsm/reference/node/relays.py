@@ -29,6 +29,7 @@ class Relays:
 
     def __init__(self, sender: PluginSender | None = None, release: str = "") -> None:
         self.sender = sender
+        self.release = release
         self.pods = EntityStates("nri-pod", release)
         self.containers = EntityStates("nri-container", release)
         self._one_at_a_time = asyncio.Lock()
