@@ -98,6 +98,12 @@ _DELAY: Final = 0.05
     "--restart-command", default="", metavar="COMMAND", help="Restarts the runtime; without it restarts are not tested."
 )
 @click.option(
+    "--kill-command",
+    default="",
+    metavar="COMMAND",
+    help="Kills the runtime and starts it again; calls are cut off by it at every step of time.",
+)
+@click.option(
     "--record",
     type=click.Path(dir_okay=False),
     metavar="FILE",
@@ -132,6 +138,7 @@ def command(
     nri: str,
     image: str,
     restart_command: str,
+    kill_command: str,
     record: str | None,
     script: str | None,
     least: Level,
@@ -165,14 +172,19 @@ def command(
     """
     click.get_current_context().with_resource(_hypothesis_elsewhere())
     real = sut.startswith("cri:")
-    if not real and (image or restart_command or record or script or nri):
+    if not real and (image or restart_command or kill_command or record or script or nri):
         raise click.UsageError(
-            "--image, --nri, --restart-command, --record and --script are for real runtimes: --against cri:…"
+            "--image, --nri, --restart-command, --kill-command, --record and --script are for real runtimes: --against cri:…"
         )
-    _refuse(nri, threads=threads, script=script, record=record, properties=properties or bool(only))
+    _refuse(nri, threads=threads, kill=kill_command, script=script, record=record, properties=properties or bool(only))
     machine, tolerated = _relayed(model, profile, parts) if nri else _tested(model, profile, parts)
     runtime = RuntimeOptions(
-        image=image, restart_command=restart_command, nri=nri, judge=model if nri else "", profile=profile
+        image=image,
+        restart_command=restart_command,
+        kill_command=kill_command,
+        nri=nri,
+        judge=model if nri else "",
+        profile=profile,
     )
     pace = Pace(delay=_DELAY, seconds=race_seconds)
     factory = find(sut, machine, profile=profile, timeout=timeout, runtime=runtime, counts=parts)
@@ -277,11 +289,11 @@ def _property_tests(
     return tuple(results)
 
 
-def _refuse(nri: str, *, threads: int, script: str | None, record: str | None, properties: bool) -> None:
+def _refuse(nri: str, *, threads: int, kill: str, script: str | None, record: str | None, properties: bool) -> None:
     """Refuse options that mean nothing together."""
-    if nri and (script or properties or threads > 1):
+    if nri and (script or properties or threads > 1 or kill):
         raise click.UsageError(
-            "--nri is for the test of the machine by one thread: leave out --script, --threads, properties"
+            "--nri is for whole calls of one thread: leave out --script, --threads, --kill-command, properties"
         )
     if (record or script) and properties:
         raise click.UsageError("--record and --script are for the test of the machine, not of its properties")

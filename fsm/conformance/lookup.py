@@ -63,13 +63,14 @@ ONE_POD: Final = {"pod": 1, "container": 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeOptions:
-    """What the test of a real runtime needs beside its address; the ``restart_command`` is for the shell.
+    """What the test of a real runtime needs beside its address; the commands are for the shell.
 
     With the socket ``nri`` for plugins it is tested by :data:`NODE`; a ``judge`` is that, or one of :data:`RELAYED`, as ``profile`` has it.
     """
 
     image: str = ""
     restart_command: str = ""
+    kill_command: str = ""
     nri: str = ""
     judge: str = ""
     profile: str | None = None

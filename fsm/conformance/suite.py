@@ -171,7 +171,7 @@ def conform(
         tour = _frugal_tour if isinstance(tested, Costly) else _onward if isinstance(tested, Limited) else _tour
         failures = tour(oracle, edges, tested, cover, most, lambda done: advanced(done, whole))
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
-            failures += _crashes(oracle, tested, cover, most - len(failures))
+            failures += _crashes(oracle, tested, cover, most - len(failures), far=pace is not None)
         if not failures and examples:
             failure = random_failure(oracle, tested, cover, examples=examples, steps=steps, chance=seed)
             failures = [] if failure is None else [shrink(lambda: Execution(oracle, tested), failure)]
@@ -350,11 +350,20 @@ def _frugal_tour(
     return list(found.values())
 
 
-def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int) -> list[Failure]:
-    """Let the SUT die at every effect of every event; one failure of each kind, and no more than *most*."""
+def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) -> list[Failure]:
+    """Let the SUT die at every effect of every event; one failure of each kind, and no more than *most*.
+
+    One that is *far* away dies only where the tour has been, and once, since it does not arrange how a restart goes.
+    """
     found: dict[tuple[object, ...], Failure] = {}
+    tried: set[Edge] = set()
+    avoided = cover.avoided if far else lambda _: False
     for edge, step in crashes(oracle.plan):
-        before = [each.step for each in oracle.plan.path(oracle.plan.start, edge.source) or ()]
+        path = oracle.plan.path(oracle.plan.start, edge.source, without=avoided)
+        if far and (path is None or edge in tried or avoided(edge)):
+            continue
+        tried.add(edge)
+        before = [each.step for each in path or ()]
         for point in count():
             walk = Execution(oracle, sut, cover)
             try:

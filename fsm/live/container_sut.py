@@ -7,7 +7,7 @@ the caller gives up.
 
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from itertools import cycle
 from pathlib import Path
@@ -30,6 +30,7 @@ from fsm.live.cri_pb2 import (
     LinuxContainerConfig,
     LinuxContainerResources,
     LinuxContainerSecurityContext,
+    ListContainersRequest,
     Mount,
     PodSandboxConfig,
     RemoveContainerRequest,
@@ -39,6 +40,7 @@ from fsm.live.cri_pb2 import (
     UpdateContainerResourcesRequest,
 )
 from fsm.live.entity_sut import PATIENCE, EntitySUT
+from fsm.live.killed_sut import KilledSUT
 from fsm.live.runtime_session import HOST, RuntimeSession, away, wait
 from fsm.machine import Machine
 from fsm.sut import UnsupportedError
@@ -168,7 +170,7 @@ class RuntimeContainerSUT(EntitySUT):
         )
         pod, identity = self._place()
         request = CreateContainerRequest(pod_sandbox_id=identity, config=config, sandbox_config=pod)
-        answer = self._called("CreateContainer", request)
+        answer = self._session.made("CreateContainer", request)
         return self._new(answer, answer.message.container_id if answer.message else "")
 
     def _start(self) -> CallAnswer:
@@ -184,6 +186,11 @@ class RuntimeContainerSUT(EntitySUT):
 
     def _removed(self, identity: str) -> CallAnswer:
         return self._called("RemoveContainer", RemoveContainerRequest(container_id=identity))
+
+    def _there(self) -> Iterator[str]:
+        answer = self._session.answered(self._called("ListContainers", ListContainersRequest()))
+        found = answer.message.containers if answer.message else ()
+        return (each.id for each in found if each.metadata.name == self._name)
 
     def _status(self) -> CallAnswer:
         return self._called("ContainerStatus", ContainerStatusRequest(container_id=self._id))
@@ -244,3 +251,7 @@ class RuntimeContainerSUT(EntitySUT):
         finally:
             os.close(pipe)
         return True
+
+
+class KilledContainerSUT(KilledSUT, RuntimeContainerSUT):
+    """A container whose runtime is killed in mid-call."""

@@ -2,7 +2,7 @@
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from google.protobuf.message import Message
@@ -47,6 +47,10 @@ class EntitySUT(ABC):
     @abstractmethod
     def _removed(self, identity: str) -> CallAnswer:
         """What comes of removing *identity*."""
+
+    @abstractmethod
+    def _there(self) -> Iterator[str]:
+        """The ids of what has the name of this entity in the runtime."""
 
     @abstractmethod
     def _exit(self) -> None:

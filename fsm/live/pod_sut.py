@@ -6,7 +6,7 @@ It ends by itself when its own process is killed, the number of which the runtim
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -20,6 +20,7 @@ from fsm.live.cri_pb2 import (
     LinuxContainerConfig,
     LinuxContainerResources,
     LinuxContainerSecurityContext,
+    ListPodSandboxRequest,
     PodSandboxConfig,
     PodSandboxState,
     PodSandboxStatusRequest,
@@ -29,6 +30,7 @@ from fsm.live.cri_pb2 import (
     UpdatePodSandboxResourcesRequest,
 )
 from fsm.live.entity_sut import PATIENCE, EntitySUT
+from fsm.live.killed_sut import KilledSUT
 from fsm.live.runtime_session import HOST, wait
 from fsm.sut import UnsupportedError
 
@@ -78,6 +80,11 @@ class RuntimePodSUT(EntitySUT):
     def _removed(self, identity: str) -> CallAnswer:
         return self._called("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=identity))
 
+    def _there(self) -> Iterator[str]:
+        answer = self._session.answered(self._called("ListPodSandbox", ListPodSandboxRequest()))
+        found = answer.message.items if answer.message else ()
+        return (each.id for each in found if each.metadata.name == self._pod.metadata.name)
+
     def _status(self, *, verbose: bool = False) -> CallAnswer:
         return self._called("PodSandboxStatus", PodSandboxStatusRequest(pod_sandbox_id=self._id, verbose=verbose))
 
@@ -89,7 +96,7 @@ class RuntimePodSUT(EntitySUT):
             linux=LinuxContainerConfig(security_context=LinuxContainerSecurityContext(namespace_options=HOST)),
         )
         request = CreateContainerRequest(pod_sandbox_id=self._id, config=config, sandbox_config=self._pod)
-        return self._called("CreateContainer", request)
+        return self._session.made("CreateContainer", request)
 
     def _update(self) -> CallAnswer:
         request = UpdatePodSandboxResourcesRequest(
@@ -110,6 +117,10 @@ class RuntimePodSUT(EntitySUT):
         if not _killed(process, self._id):
             raise UnsupportedError("the process that the runtime names is not seen from here, or is not to be killed")
         wait(lambda: not self._ready(), PATIENCE)
+
+
+class KilledPodSUT(KilledSUT, RuntimePodSUT):
+    """A pod whose runtime is killed in mid-call."""
 
 
 def _process(info: Mapping[str, str]) -> int | None:

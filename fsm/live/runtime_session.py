@@ -1,7 +1,8 @@
 """What one test needs of a runtime: a connection, a folder that both can use, pods; and that nothing of it is left.
 
 Everything that is made carries the label of the run (:mod:`fsm.live.run_label`).  A session first removes what killed
-runs have left, and at its end all that it has made itself, also what it does not know of since a reply was lost.
+runs have left, and at its end all that it has made itself, also what it does not know of since a reply was lost.  It then
+looks again for what is of killed runs: a runtime goes on making what nobody waits for, and shows it when it is made.
 """
 
 import atexit
@@ -13,6 +14,8 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, Final
 
+from google.protobuf.message import Message
+
 from fsm.errors import InputError, refused
 from fsm.live import run_label
 from fsm.live.cri_client import TIMEOUT, CallAnswer, CriClient, connected
@@ -23,11 +26,10 @@ from fsm.live.cri_pb2 import (
     LinuxPodSandboxConfig,
     LinuxSandboxSecurityContext,
     ListImagesResponse,
-    ListPodSandboxRequest,
     NamespaceOption,
     PodSandboxConfig,
-    PodSandboxFilter,
     PodSandboxMetadata,
+    RemoveContainerRequest,
     RemoveImageRequest,
     RemovePodSandboxRequest,
     RunPodSandboxRequest,
@@ -105,13 +107,13 @@ class RuntimeSession:
         self.timeout = timeout or TIMEOUT
         self._seen = seen
         self._label = str(run_label.own())
-        self._making = False
+        self._open: set[object] = set()
         self.calls = 0
         self.client, version = connected(address, timeout=self.timeout, seen=self._called)
         self.runtime = version.runtime_name
         self.version = version.runtime_version
         try:
-            self._sweep()
+            _clear(self.client, _dead)
             self.image = image or self._usual_image()
             self._scratch = ScratchFolder()
             atexit.register(self.close)  # where nobody closes it any more
@@ -155,9 +157,14 @@ class RuntimeSession:
 
     def run(self, pod: PodSandboxConfig, *, handler: str = "") -> CallAnswer:
         """What comes of running *pod*."""
-        self._making = True
-        answer = self.client.call("RunPodSandbox", RunPodSandboxRequest(config=pod, runtime_handler=handler))
-        self._making = answer.code in {"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"}
+        return self.made("RunPodSandbox", RunPodSandboxRequest(config=pod, runtime_handler=handler))
+
+    def made(self, op: str, request: Message) -> CallAnswer:
+        """What comes of a call that makes something."""
+        self._open.add(call := object())
+        answer = self.client.call(op, request)
+        if answer.code not in {"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"}:
+            self._open.remove(call)
         return answer
 
     def ready(self) -> tuple[PodSandboxConfig, str]:
@@ -183,30 +190,12 @@ class RuntimeSession:
         self.client.close()  # what is in progress is given up
         try:
             with CriClient(self.address, timeout=self.timeout) as client:
-                left = _labelled(client, lambda label: label == self._label)
-                if self._making:
+                if self._open:
                     time.sleep(_SETTLING)
-                for _ in range(_ROUNDS):
-                    found = left()
-                    for pod in found:
-                        _remove(client, pod)
-                    if not found:
-                        break
-                _without_images(client, lambda label: label == self._label)
+                _clear(client, lambda label: label == self._label or _dead(label))
         finally:
             atexit.unregister(self.close)
             self._scratch.close()
-
-    def _sweep(self) -> None:
-        """Remove what runs have left that were killed."""
-
-        def dead(label: str) -> bool:
-            known = run_label.read(label)
-            return known is not None and run_label.ended(known)
-
-        for pod in _labelled(self.client, dead)():
-            _remove(self.client, pod)
-        _without_images(self.client, dead)
 
     def _usual_image(self) -> str:
         """An image of busybox, if there is one; else one that is imported, and removed at the end."""
@@ -236,20 +225,30 @@ def _without_images(client: CriClient, chosen: Callable[[str], bool]) -> None:
             client.call("RemoveImage", RemoveImageRequest(image=ImageSpec(image=name)))
 
 
-def _labelled(client: CriClient, chosen: Callable[[str], bool]) -> Callable[[], tuple[str, ...]]:
-    """A look for the ids of the pods with a label of a run that is *chosen*."""
-
-    def look() -> tuple[str, ...]:
-        answer = client.call("ListPodSandbox", ListPodSandboxRequest(filter=PodSandboxFilter()))
-        pods: Iterator[tuple[str, str]] = (
-            (each.id, each.labels.get(run_label.KEY, "")) for each in (answer.message.items if answer.message else ())
-        )
-        return tuple(identity for identity, label in pods if label and chosen(label))
-
-    return look
+def _dead(label: str) -> bool:
+    """Whether *label* is of a run that has ended."""
+    known = run_label.read(label)
+    return known is not None and run_label.ended(known)
 
 
-def _remove(client: CriClient, pod: str) -> None:
-    """Remove a pod with its containers; what fails shows when it is looked at again."""
-    client.call("StopPodSandbox", StopPodSandboxRequest(pod_sandbox_id=pod))
-    client.call("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=pod))
+def _clear(client: CriClient, chosen: Callable[[str], bool]) -> None:
+    """Remove all that has the label of a run that is *chosen*, and look again until there is nothing."""
+    for again in range(_ROUNDS):
+        if again:
+            time.sleep(_SETTLING)
+        pods = _labelled(client.call("ListPodSandbox").message, "items", chosen)
+        for pod in pods:
+            client.call("StopPodSandbox", StopPodSandboxRequest(pod_sandbox_id=pod))
+            client.call("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=pod))
+        # One that was still being made when its pod went has none.
+        containers = _labelled(client.call("ListContainers").message, "containers", chosen)
+        for container in containers:
+            client.call("RemoveContainer", RemoveContainerRequest(container_id=container))
+        if not pods and not containers:
+            break
+    _without_images(client, chosen)
+
+
+def _labelled(answer: object, each: str, chosen: Callable[[str], bool]) -> list[str]:
+    """The ids in *answer*, the list of *each*, of what has the label of a run that is *chosen*."""
+    return [one.id for one in getattr(answer, each, ()) if chosen(one.labels.get(run_label.KEY, ""))]

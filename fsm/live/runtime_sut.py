@@ -13,10 +13,10 @@ from fsm.conformance.lookup import NODE, RELAYED, RuntimeOptions
 from fsm.conformance.oracle import Oracle, oracle
 from fsm.errors import refused
 from fsm.live.call_recording import CallRecording
-from fsm.live.container_sut import RuntimeContainerSUT
+from fsm.live.container_sut import KilledContainerSUT, RuntimeContainerSUT
 from fsm.live.cri_client import CallAnswer
 from fsm.live.node_sut import RuntimeNodeSUT
-from fsm.live.pod_sut import RuntimePodSUT
+from fsm.live.pod_sut import KilledPodSUT, RuntimePodSUT
 from fsm.live.runtime_session import RuntimeSession, wait
 from fsm.live.told_judge import ToldNodeSUT
 from fsm.machine import Machine
@@ -54,17 +54,21 @@ def factory(
         if machine.name in {NODE, *RELAYED}:
             hint = "say --nri ADDRESS, the socket at which the runtime takes plugins"
         raise refused(f"cri:{address}", "FSM601", what, hint)
-    make = RuntimePodSUT if machine.entity == POD else RuntimeContainerSUT
+    pods = machine.entity == POD
 
     def made() -> SUT:
         session = RuntimeSession(address, image=options.image, timeout=timeout, seen=seen)
-        return make(machine, session, _restart(session, options))
+        if options.kill_command:
+            kill = partial(_restarted, session, options.kill_command)
+            return (KilledPodSUT if pods else KilledContainerSUT)(machine, session, _restart(session, options), kill)
+        return (RuntimePodSUT if pods else RuntimeContainerSUT)(machine, session, _restart(session, options))
 
     return made
 
 
 def _restart(session: RuntimeSession, options: RuntimeOptions) -> Callable[[], None] | None:
-    return partial(_restarted, session, options.restart_command) if options.restart_command else None
+    command = options.restart_command or options.kill_command
+    return partial(_restarted, session, command) if command else None
 
 
 def _node(
@@ -96,7 +100,7 @@ def confirmed(
     """
     counts = [(each, 0) for each in failures if each.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:
-        for number in range(_REPETITIONS):
+        for number in range(_REPETITIONS if counts else 0):
             sut = make(recording.take if recording is not None and not number else None)
             judge = oracle(machine, overlaps=False, sut=sut)
             try:
@@ -131,5 +135,6 @@ def _restarted(session: RuntimeSession, command: str) -> None:
     if ran.returncode:
         said = ran.stderr.decode(errors="replace").strip()[-200:]
         raise BrokenError(f"{command} ended with {ran.returncode}: {said}")
-    if not wait(lambda: session.client.call("Version", timeout=1).code == "OK", _RESTARTING):
+    # It has a version before it has found its pods.
+    if not wait(lambda: session.client.call("ListPodSandbox", timeout=5).code == "OK", _RESTARTING):
         raise BrokenError(f"the runtime does not answer {_RESTARTING:g} s after {command}")

@@ -68,13 +68,13 @@ while True:
 _RESTART: Final = """
 cd "$(dirname "$0")"
 old=$(cat daemon.pid)
-kill "$old"
+kill -s "${1:-TERM}" "$old"
 while [ -d "/proc/$old" ]; do sleep 0.01; done
 rm daemon.pid
 echo start > start
 while [ ! -s daemon.pid ]; do sleep 0.01; done
 """
-"""What restarts a daemon without the time that Python takes to start; it does not wait for CRI."""
+"""What restarts a daemon, by the signal that is given, without the time that Python takes to start; it does not wait for CRI."""
 
 _GRACE: Final = 1.0
 """Seconds between the request to end and the kill."""
@@ -159,6 +159,11 @@ class Containerd:
     def restart_command(self) -> str:
         """What restarts it, for the shell."""
         return f"sh {self.folder}/restart"
+
+    @property
+    def kill_command(self) -> str:
+        """What kills it, whatever it is doing, and starts it again, for the shell."""
+        return f"{self.restart_command} KILL"
 
     @property
     def log(self) -> Path:

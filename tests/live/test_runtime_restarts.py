@@ -1,0 +1,151 @@
+"""A runtime that is restarted, or killed in mid-call, by the command of the user."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from served import served
+
+from fsm.conformance import suite
+from fsm.conformance.lookup import RuntimeOptions, find
+from fsm.conformance.plan import steps
+from fsm.library import load
+from fsm.live import cri_pb2 as cri
+from fsm.live.cri_client import CriClient
+from fsm.live.cri_server import CriServer
+from fsm.reference.driven import CallError
+from fsm.verdict import Fails, Holds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from containerds import Containerd
+
+_CREATE, _START, _STATUS = (
+    CriServer._create_container,  # noqa: SLF001  (what the twins spoil)
+    CriServer._start_container,  # noqa: SLF001
+    CriServer._container_status,  # noqa: SLF001
+)
+
+
+def done(model: str, address: str, text: str, runtime: RuntimeOptions, profile: str | None = None) -> suite.Tested:
+    """What comes of the steps in *text*."""
+    machine = load(model)
+    found = suite.replay(machine, find(f"cri:{address}", machine, runtime=runtime), steps(text), profile=profile)
+    assert isinstance(found.verdict, Fails) or found.cover.steps == len(steps(text))
+    return found
+
+
+def broken(found: suite.Tested) -> list[str]:
+    return [each.violation.clause.name if each.violation else each.broken for each in found.failures]
+
+
+# -- restarts ----------------------------------------------------------------------
+
+
+def test_a_restart_is_what_the_command_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs before it and waits after it breaks the promise."""
+    command = RuntimeOptions(restart_command=f"touch {tmp_path / 'restarted'}")
+    life = "create=created; start=begins,started; restart=running; restart=running"
+
+    async def waiting(server: CriServer, request: Any) -> cri.ContainerStatusResponse:  # noqa: ANN401
+        found: cri.ContainerStatusResponse = await _STATUS(server, request)
+        if (tmp_path / "restarted").exists():
+            found.status.state, found.status.started_at = cri.CONTAINER_CREATED, 0
+        return found
+
+    with served(tmp_path) as address:
+        right = done("container-status", address, life, command)
+    (tmp_path / "restarted").unlink()  # or there is nothing to unlink
+    monkeypatch.setattr(CriServer, "_container_status", waiting)
+    with served(tmp_path) as address:
+        wrong = done("container-status", address, life, command)
+
+    assert isinstance(right.verdict, Holds)
+    assert broken(wrong) == ["recovery"]
+
+
+def test_a_command_that_fails_is_no_restart(tmp_path: Path) -> None:
+    with served(tmp_path) as address:
+        found = done("container-status", address, "restart", RuntimeOptions(restart_command="echo no >&2; exit 4"))
+
+    assert broken(found) == ["echo no >&2; exit 4 ended with 4: no"]
+
+
+RESTARTED = {
+    "container-status": "restart; create=created; restart=created; start=begins,started; restart=running; exit; "
+    "restart=exited; remove=begins,removed; restart",
+    "pod-sandbox": "restart; run=ready; restart=ready; stop=stopped; restart=notready; remove=removed; restart",
+}
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("model", RESTARTED)
+def test_real_runtimes_find_what_there_was(containerd: Containerd, model: str) -> None:
+    command = RuntimeOptions(restart_command=containerd.restart_command)
+    before = containerd.pid
+    found = done(
+        model, f"unix://{containerd.endpoint}", RESTARTED[model], command, profile=f"containerd-{containerd.version}"
+    )
+
+    assert broken(found) == []
+    assert containerd.pid != before
+
+
+# -- kills in mid-call -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("starts", [False, True])
+def test_what_a_call_has_made_that_was_cut_off_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, starts: bool
+) -> None:
+    """Its reply is lost, and with it the id; a creation that has already started the container is at fault."""
+
+    async def lost(server: CriServer, request: Any) -> cri.CreateContainerResponse:  # noqa: ANN401
+        made = await _CREATE(server, request)
+        if starts:
+            await _START(server, cri.StartContainerRequest(container_id=made.container_id))
+        for _ in range(30):
+            if not (tmp_path / "killed").exists():
+                await asyncio.sleep(0.01)
+        raise CallError("create", "UNAVAILABLE", "gone")
+
+    monkeypatch.setattr(CriServer, "_create_container", lost)
+    with served(tmp_path) as address:
+        command = RuntimeOptions(kill_command=f"touch {tmp_path / 'killed'}")
+        found = done("container-status", address, "crash@0 create=created,created", command)
+        with CriClient(address) as client:
+            assert not client.call("ListContainers").message.containers
+
+    (shown,) = [each.seen.shows for each in found.failures[0].trace if each.seen] if starts else ["CONTAINER_CREATED"]
+    assert shown == ("CONTAINER_RUNNING" if starts else "CONTAINER_CREATED")
+    assert ["after a crash it shows CONTAINER_RUNNING" in each for each in broken(found)] == [True] * starts
+
+
+def test_a_call_that_is_over_is_not_cut_off(tmp_path: Path) -> None:
+    with served(tmp_path) as address:
+        command = RuntimeOptions(kill_command=f"touch {tmp_path / 'killed'}")
+        found = done("container-status", address, "create=created; crash@50 status=read,created", command)
+
+    assert isinstance(found.verdict, Holds)
+    assert not (tmp_path / "killed").exists()
+
+
+KILLED = [
+    ("container-status", "crash@0 create=created,created"),
+    ("container-status", "create=created; crash@1 start=begins,started,created"),
+    ("pod-sandbox", "crash@1 run=ready,ready"),
+]
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(("model", "life"), KILLED)
+def test_real_runtimes_that_are_killed_have_done_it_or_not(containerd: Containerd, model: str, life: str) -> None:
+    command = RuntimeOptions(kill_command=containerd.kill_command)
+    before = containerd.pid
+    found = done(model, f"unix://{containerd.endpoint}", life, command, profile=f"containerd-{containerd.version}")
+
+    assert broken(found) == []
+    assert containerd.pid != before
