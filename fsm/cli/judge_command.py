@@ -45,7 +45,8 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
 )
 @model_option("Judge by this model; may be repeated. By default the kind of recording decides.")
 @profile_option(
-    "Tolerate the declared deviations of a real version, such as containerd-1.6 or containerd-1.6.20, and report them."
+    "Tolerate the declared deviations of a real version, such as containerd-1.6 or containerd-1.6.20, and report them; "
+    "auto is the version that the recording shows."
 )
 @click.option(
     "--fail-on",

@@ -5,27 +5,30 @@ from __future__ import annotations
 import signal
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from fsm.cli.options import layout
-from fsm.errors import of_extra
+from fsm.errors import of_extra, visible
 from fsm.interruption import INTERRUPTION
 from fsm.judgement import begin
+from fsm.judgement.detection import AUTO, name_of, read_ahead
 from fsm.recordings import open_recording
 from fsm.recordings.following import Followed
-from fsm.report import Report, json_report
+from fsm.report import ExitCode, Report, json_report, worst
 from fsm.report.text import text, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from fsm.judgement import Judging
     from fsm.judgement.part import Part
     from fsm.machine import Level
     from fsm.recordings.restarts import Restarts
     from fsm.report.metrics import Metrics
+    from fsm.trace import Batch
     from fsm.verdict import Violation
 
 _BETWEEN: Final = 1_000
@@ -54,14 +57,49 @@ class Printed:
         self._print(told(violation, entity, report, layout(), known=cause in self._causes))
         self._causes.add(cause)
 
-    def summary(self, judging: Judging, *, over: bool) -> int:
-        """All that was found; gives the exit code."""
+    def summary(self, judging: Judging, *, over: bool) -> ExitCode:
+        """All that was found; gives what it comes to."""
         report = Report(judged=(judging.judged(over=over),), fail_on=self.fail_on)
         self._print(json_report.summary(report) if self.json else text(report, layout(), coverage=self.coverage))
-        return report.code()
+        return report.total()
 
     def _print(self, what: str) -> None:
         click.echo(what.encode("utf-8", "replace") if self.json else what, nl=False, color=self.color)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Following:
+    """What is followed; where another version of the runtime is started, it is judged anew if the profile is that of the version."""
+
+    begin: Callable[..., Judging]
+    auto: bool
+    printed: Printed
+    counted: Metrics | None
+    judging: Judging = field(init=False)
+    before: list[ExitCode] = field(default_factory=list)
+
+    def start(self, *, fresh: bool) -> None:
+        """Judge what follows."""
+        self.judging = judging = self.begin(fresh=fresh)
+        self.printed.entities.update({each.machine.name: each.machine.entity for each in judging.monitors})
+        if judging.detected:
+            click.echo(visible(judging.detected), err=True)
+        if self.counted:
+            self.counted.begin(judging)
+        judging.tell(self.printed.violation, *([self.counted.violation] if self.counted else []))
+
+    def take(self, batch: Batch) -> None:
+        """Judge *batch*, the last that was read; with another version, it begins where that was started."""
+        if self.auto and name_of(self.judging.recording.version()) != name_of(self.judging.shown):
+            self.before.append(self.printed.summary(self.judging, over=True))
+            self.start(fresh=False)
+        self.judging.take(batch)
+        if self.counted:
+            self.counted.taken(self.judging, batch)
+
+    def end(self) -> int:
+        """The exit code, after the last summary."""
+        return worst([*self.before, self.printed.summary(self.judging, over=True)]).value
 
 
 def follow(
@@ -98,30 +136,21 @@ def follow(
         counted = stack.enter_context(_counted(*metrics, printed.fail_on)) if metrics else None
         source = Followed(name=name, over=lambda: "end" in asked, missing=missing)
         recording = open_recording(name, restarts=restarts, source=source, settle=settle)
-        judging = begin(
-            recording,
-            models=models,
-            profile=profile,
-            fresh=fresh,
-            restarts=restarts.assume,
-            every=every,
-            part=part,
-        )
-        printed.entities.update({each.machine.name: each.machine.entity for each in judging.monitors})
-        if counted:
-            counted.begin(judging)
-        judging.tell(printed.violation, *([counted.violation] if counted else []))
+        if profile == AUTO:
+            recording = read_ahead(recording, followed=True)
+        assume = restarts.assume
+        judge = partial(begin, recording, models=models, profile=profile, restarts=assume, every=every, part=part)
+        following = _Following(begin=judge, auto=profile == AUTO, printed=printed, counted=counted)
+        following.start(fresh=fresh)
         for number, batch in enumerate(recording.batches):
-            judging.take(batch)
-            if counted:
-                counted.taken(judging, batch)
+            following.take(batch)
             absent = absent and not batch.observations
             if number % _BETWEEN == 0:
-                judging.shed()
+                following.judging.shed()
             if "summary" in asked:
                 asked.discard("summary")
-                printed.summary(judging, over=False)
-        return printed.summary(judging, over=True)
+                printed.summary(following.judging, over=False)
+        return following.end()
 
 
 @contextmanager

@@ -13,13 +13,14 @@ from msgspec import structs
 
 from fsm.errors import InputError, Problem, nearest, refused
 from fsm.judgement.container_events import EventFindings
+from fsm.judgement.detection import AUTO, detected, name_of, read_ahead
 from fsm.judgement.histories import judge_history
 from fsm.judgement.joint import JointWatch
 from fsm.judgement.part import WHOLE, Chosen, Part, Story, Teller, check_one
 from fsm.judgement.properties import PropertyWatch, stated
 from fsm.library import is_path, is_system, load, load_system
 from fsm.machine import Machine
-from fsm.machine.versions import numbers, unknown_profile, within
+from fsm.machine.versions import unknown_profile, within
 from fsm.monitor import Monitor
 from fsm.monitor.cache import shared
 from fsm.recordings import Recording, RecordingKind, Source, open_recording
@@ -36,6 +37,7 @@ class Judged:
 
     ``notes`` count lines that were foreign, damaged or beside the point;
     ``version`` is that of the containerd that wrote it, where it says so.  ``stories`` are of the entity that was asked for.
+    ``detected`` says which profile was found to be its, if that was asked for.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Judged:
     notes: Mapping[str, int]
     version: str
     stories: tuple[Story, ...] = ()
+    detected: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,6 +61,8 @@ class Judging:
     version: str
     pieces: Callable[[Batch], Iterable[Batch]]
     chosen: Chosen
+    detected: str
+    shown: str
     tellers: Sequence[Teller]
 
     def take(self, batch: Batch) -> None:
@@ -86,7 +91,9 @@ class Judging:
     def judged(self, *, over: bool = True) -> Judged:
         """The verdicts on all that was taken; the recording is not taken to end there unless it is *over*."""
         recording, notes = self.recording, self.recording.notes
-        version = self.version or f"containerd-{'.'.join(map(str, numbers(recording.version())))}"
+        version, later = self.version or name_of(recording.version()), ""
+        if self.detected and name_of(recording.version()) != name_of(self.shown):
+            later = f"; then containerd {recording.version()} was started, and is judged by the same"
         found = self.judgements or tuple(monitor.judgement(over=over) for monitor in self.monitors)
         found = tuple(_of_version(each, of, version) for each, of in zip(found, self.machines, strict=True))
         if self.watches:
@@ -102,6 +109,7 @@ class Judging:
             notes=dict(notes),
             version=recording.version(),
             stories=tuple(story for teller in self.tellers for story in teller.told()),
+            detected=f"{self.detected}{later}",
         )
 
 
@@ -124,7 +132,8 @@ def judge(
 
     If it is of NRI events, the file ``calls`` may hold what was called in the same run.  ``models`` are machines,
     names of shipped ones, or paths of model files; or names of systems, which stand for the machines of their parts.
-    Without them the kind of recording decides.  ``profile`` applies to every machine that has one of that name.  With
+    Without them the kind of recording decides.  ``profile`` applies to every machine that has one of that name; ``auto``
+    is that of the version of containerd that the recording shows, if it shows one.  With
     ``fresh`` no entity existed before the recording began.  ``restarts`` says where a restart of the runtime is
     assumed that no line shows (:data:`fsm.recordings.restarts.Assume`), and ``shortest_restart`` how many seconds one
     takes at least.  With ``properties`` the verdicts are also on those of the machines' properties that have these
@@ -141,6 +150,8 @@ def judge(
         recording = open_combined(name, calls, advanced)
     else:
         recording = open_recording(name, advanced, restarts=room, source=source)
+    if profile == AUTO:
+        recording = read_ahead(recording)
     judging = begin(
         recording,
         models=models,
@@ -174,6 +185,9 @@ def begin(
     """The judging of *recording*, none of whose observations was taken yet; as :func:`judge` has it."""
     name = recording.name
     machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
+    words, shown = "", recording.version()
+    if profile == AUTO:
+        profile, words = detected(shown, machines)
     if wrong := unknown_profile(profile, [machine.profiles for machine in machines]):
         of = " and ".join(machine.name for machine in machines)
         raise refused(name, "FSM203", f"no profile '{wrong[0]}' of {of}", wrong[1])
@@ -218,6 +232,8 @@ def begin(
         version=profile or "",
         pieces=_joint(models or recording.machines, recording, monitors, profile),
         chosen=chosen,
+        detected=words,
+        shown=shown,
         tellers=[Teller(monitor, chosen, name) for monitor in monitors] if part.entity else (),
     )
     if part.entity:

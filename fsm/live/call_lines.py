@@ -30,13 +30,13 @@ def known(path: str) -> Method | None:
 
 
 def of_lifecycle(path: str) -> bool:
-    """Whether calls at *path* concern the lifecycle of a pod or a container, so that their messages are wanted.
+    """Whether calls at *path* concern the lifecycle of a pod or a container, or tell the version: their messages are wanted.
 
     >>> of_lifecycle("/runtime.v1.RuntimeService/StopContainer"), of_lifecycle("/runtime.v1.ImageService/ListImages")
     (True, False)
     """
     method = known(path)
-    return method is not None and method.name in POD_CALLS | CONTAINER_CALLS
+    return method is not None and method.name in POD_CALLS | CONTAINER_CALLS | {"Version"}
 
 
 def of_events(path: str) -> bool:

@@ -43,6 +43,8 @@ def lines(
             identity = getattr(asked, "container_id", "") or getattr(asked, "pod_sandbox_id", "")
             if identity:
                 line["id"] = identity
+    if op == "Version" and found is not None:
+        line["version"] = found.runtime_version
     line |= {"start": start, "end": end, "code": code, "detail": detail}
     if op == "PodSandboxStatus" and found is not None:
         line["state"] = named(PodSandboxState, found.status.state)

@@ -8,10 +8,10 @@ sixth, the files that containerd keeps of containers, by their names.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from typing import Final, Protocol
 
 import msgspec
@@ -172,6 +172,7 @@ def open_recording(
                 machines=("cri-container", "cri-pod"),
                 shown=cri_calls.SHOWN,
                 batches=_batches(calls.observations, rest, calls, calls.rest),
+                version=lambda: calls.version,
             )
         case RecordingKind.EVENTS:
             events = nri_events.NriEventReader(notes=notes)
@@ -180,8 +181,13 @@ def open_recording(
                 machines=("nri-plugin-contract",),
                 shown=nri_events.SHOWN,
                 outputs=True,
-                batches=_batches(lambda line, number: zip(repeat(number), events.observations(line)), rest, events),
+                batches=_batches(
+                    lambda line, number: zip(repeat(number), events.observations(line)),
+                    _at_starts(rest, b'"Configure"'),
+                    events,
+                ),
                 pods=events.pods,
+                version=lambda: events.version,
             )
         case RecordingKind.TRACE:
             title = json_lines.header(head.lines[0]) or json_lines.TraceHeader(trace=1)
@@ -198,7 +204,11 @@ def open_recording(
                 kind=kind,
                 machines=("container-status", "pod-sandbox"),
                 shown=containerd_log.SHOWN,
-                batches=_batches(lambda line, number: zip(repeat(number), log.observations(line)), rest, log),
+                batches=_batches(
+                    lambda line, number: zip(repeat(number), log.observations(line)),
+                    _at_starts(rest, b"starting containerd"),
+                    log,
+                ),
                 version=lambda: log.version,
                 names=log.names,
             )
@@ -236,6 +246,15 @@ def _begun(pieces: Iterator[Piece]) -> list[Piece]:
         if size > PIECE or any(kind_of(line) is not RecordingKind.NOTHING for line in piece.lines):
             break
     return [each for each in begun if each.lines or each.gap]
+
+
+def _at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
+    """*pieces*, cut before each line with the *mark* of a start: what follows may be of another version."""
+    for piece in pieces:
+        starts = [at for at, line in enumerate(piece.lines) if at and mark in line]
+        for start, end in pairwise([0, *starts, len(piece.lines)]):
+            lines = piece.lines[start:end]
+            yield replace(piece, first=piece.first + start, lines=lines, gap=piece.gap and not start)
 
 
 def _batches(

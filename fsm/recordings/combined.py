@@ -80,7 +80,7 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
         batches=_batches(name, reader, points, recorded),
         notes=notes,
         pods=events.pods,
-        version=recorded.version,
+        version=lambda: recorded.version() or events.version,
     )
 
 

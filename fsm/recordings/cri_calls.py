@@ -55,6 +55,7 @@ class CriCallLine(
     end: int | None = None
     code: str = ""
     detail: str = ""
+    version: str = ""
     state: str = ""
     created: int | str | None = None
     started: int | str | None = None
@@ -99,6 +100,7 @@ class CriCallReader:
     restarts: Restarts = field(default_factory=Restarts)
     as_called: bool = False
     settle: int | None = None
+    version: str = ""
     _joiner: Joiner = field(default_factory=Joiner)
     _stretches: Stretches[_Point] = field(init=False)
     _points: Ordering[_Point] = field(default_factory=Ordering)
@@ -129,6 +131,8 @@ class CriCallReader:
             call.op, call.code = "ContainerStatus", "OK"
             if read:
                 call.start, call.end = read.start, read.end
+        elif call.op == "Version" and call.version:
+            self.version, call.op = call.version, ""
         elif call.op not in POD_CALLS and call.op not in CONTAINER_CALLS:
             if call.op:
                 self.notes["calls without a lifecycle"] += 1

@@ -86,6 +86,7 @@ class NriEvent(msgspec.Struct, gc=False):
 
     event: str
     ts: int | None = None
+    version: str = ""
     pod: str = ""
     container: str = ""
     pods: list[Any] = []
@@ -105,6 +106,7 @@ class NriEventReader:
 
     notes: Counter[str] = field(default_factory=Counter)
     pods: dict[str, str] = field(default_factory=dict)
+    version: str = ""
     _begun: bool = False
     _over: dict[str, None] = field(default_factory=dict)
     _new: dict[str, set[str]] = field(default_factory=dict)
@@ -140,6 +142,7 @@ class NriEventReader:
         if event is None:
             self.notes[FOREIGN] += 1
         elif event.connects:
+            self.version = event.version or self.version
             self._new.clear()
         return event
 

@@ -95,6 +95,7 @@ def _recording(report: Report, judged: Judged) -> Json:
         "file": judged.name,
         "kind": judged.kind.value,
         "containerd": judged.version or None,
+        "detected": judged.detected or None,
         "verdict": report.of(judged).name.lower(),
         "notes": dict(judged.notes),
         "machines": [_judgement(report, each) for each in judged.judgements],

@@ -141,6 +141,7 @@ class _Writer:
         lines = words.plural(judged.notes.get("lines", 0), "line")
         yield from self.layout.wrapped(", ".join([f"{lines} read", *notes]))
         yield from self.layout.wrapped(self._advice(judged))
+        yield from self.layout.wrapped(visible(judged.detected))
         if judged.kind is RecordingKind.NOTHING:
             kinds = words.either(kind.value for kind in RecordingKind if kind is not RecordingKind.NOTHING)
             yield from self.layout.wrapped(f"no line fits a form that is known: {kinds}; plain or gzip")
