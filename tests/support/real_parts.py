@@ -21,6 +21,7 @@ PROGRAMS: Final = {
     "setpriv": "util-linux",
     "spin": "spin",
     "strace": "strace",
+    "systemd-analyze": "systemd",
 }
 """Each program, and the package of Debian that brings it."""
 
