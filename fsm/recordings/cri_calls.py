@@ -120,6 +120,7 @@ class CriCallReader:
         if call is None:
             self.notes[FOREIGN] += 1
             return
+        self.version = call.version or self.version
         if unresolved(call.detail):
             self.notes["calls that reached no container or pod"] += 1
             call.op = ""
@@ -131,8 +132,6 @@ class CriCallReader:
             call.op, call.code = "ContainerStatus", "OK"
             if read:
                 call.start, call.end = read.start, read.end
-        elif call.op == "Version" and call.version:
-            self.version, call.op = call.version, ""
         elif call.op not in POD_CALLS and call.op not in CONTAINER_CALLS:
             if call.op:
                 self.notes["calls without a lifecycle"] += 1
