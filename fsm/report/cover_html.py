@@ -77,13 +77,13 @@ def _shown_lines(lines: list[str] | tuple[str, ...]) -> str:
 
 
 def _recordings(cover: CoverReport) -> Iterator[str]:
-    yield "<table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>"
+    yield '<div class="wide"><table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>'
     for number, judged, verdict in cover.listed():
         side = "" if not cover.against else " first set" if int(number) <= len(cover.recordings) else " second set"
         kind = f"{judged.kind.value}{f' of containerd {judged.version}' if judged.version else ''}"
         name = _shown(words.file(judged.name))
         yield f'<tr><td class="number">{number}{side}<td>{name}<td>{_shown(kind)}<td>{verdict}</tr>'
-    yield "</tbody></table>"
+    yield "</tbody></table></div>"
 
 
 def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:

@@ -114,13 +114,16 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
 
 
 def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
-    yield from ("| event | covered | by calls | beyond |", "|---|---|---|---|")
+    yield from ("| event | covered | by calls | open | beyond |", "|---|---|---|---|---|")
     for event, grouped in groupby(machine.rows, key=lambda row: row.cell[0]):
         rows = tuple(grouped)
         met = [_met(row, numbers) for row in rows if row.standing is Standing.COVERED]
-        open_ = [row.cell[1] for row in rows if row.standing in {Standing.CALLS, Standing.OPEN}]
-        rest = [row.cell[1] for row in rows if row.standing in {Standing.BEYOND, Standing.CANNOT}]
-        yield f"| {' | '.join(_escaped('; '.join(those)) for those in ([event], met, open_, rest))} |"
+        calls, open_ = (
+            [row.cell[1] for row in rows if row.standing is standing] for standing in (Standing.CALLS, Standing.OPEN)
+        )
+        rest = sum(row.standing in {Standing.BEYOND, Standing.CANNOT} for row in rows)
+        cells = ([event], met, calls, open_, [f"{rest}"] if rest else [])
+        yield f"| {' | '.join(_escaped('; '.join(those)) for those in cells)} |"
 
 
 def _proposed(machine: CoveredMachine) -> Iterator[str]:
