@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -179,7 +180,12 @@ class _Recorder:
         outboxes = _live("outbox")
         self._lines = _live("call_lines").recorded
         self._unread = 0
-        self._judge: Outbox[list[dict[str, int | str]]] | None = outboxes.Outbox(judge.take) if judge else None
+        # Each falls behind, and fails, by itself.
+        self._outboxes: dict[str, Outbox[list[dict[str, int | str]]]] = {
+            what: outboxes.Outbox(take, failed=partial(_say_lost, what))
+            for what, take in (("recorded", self._file and self._file.write), ("judged", judge and judge.take))
+            if take
+        }
         self._calls: Outbox[PassedCall] = outboxes.Outbox(self._take)
 
     def __enter__(self) -> Self:
@@ -199,20 +205,18 @@ class _Recorder:
         except DecodeError:
             self._unread += 1
             return
-        if lines and self._judge is not None:
-            self._judge.put(lines)
-        if lines and self._file is not None:
-            self._file.write(lines)
+        for each in self._outboxes.values() if lines else ():
+            each.put(lines)
 
     def close(self) -> str:
         """Complete the file; gives what is not in it, or was not judged, or nothing."""
         found = []
-        for what, outbox in (("recorded", self._calls), ("judged", self._judge)):
-            if outbox is not None:
-                outbox.close(_LAST)
-                if outbox.dropped:
-                    found.append(f"{words.plural(outbox.dropped, 'call')} not {what}")
-                    found += [outbox.failure] if outbox.failure else []
+        self._calls.close(_LAST)
+        for what, outbox in self._outboxes.items():
+            outbox.close(_LAST)
+            if lost := self._calls.dropped + outbox.dropped:
+                found.append(f"{words.plural(lost, 'call')} not {what}")
+                found += [outbox.failure] if outbox.failure else []
         if self._file is not None:
             try:
                 self._file.close()
@@ -232,6 +236,10 @@ def _summary(proxy: Proxy, lost: str) -> str:
         *([f"incomplete, so the verdict is unknown: {lost}"] if lost else []),
     ]
     return "; ".join(parts)
+
+
+def _say_lost(what: str, why: str) -> None:
+    _say(f"calls pass, and are no longer {what}: {why}")
 
 
 def _say(what: str) -> None:

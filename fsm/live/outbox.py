@@ -17,13 +17,20 @@ class Outbox(Generic[T]):
     """Calls ``take`` with each thing, in order, in a thread of its own, and ``idle`` whenever none is left.
 
     What comes while *most* wait is dropped, and so is everything after ``take`` has failed: ``dropped`` counts it, and
-    ``failure`` says why.
+    ``failure`` says why.  ``failed`` is told when it fails.
     """
 
-    def __init__(self, take: Callable[[T], None], *, idle: Callable[[], None] = lambda: None, most: int = MOST) -> None:
+    def __init__(
+        self,
+        take: Callable[[T], None],
+        *,
+        idle: Callable[[], None] = lambda: None,
+        failed: Callable[[str], None] = lambda _: None,
+        most: int = MOST,
+    ) -> None:
         self.dropped = 0
         self.failure = ""
-        self._take, self._idle, self._most = take, idle, most
+        self._take, self._idle, self._failed, self._most = take, idle, failed, most
         self._waiting: SimpleQueue[T | None] = SimpleQueue()
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -54,3 +61,4 @@ class Outbox(Generic[T]):
             except (OSError, ValueError) as error:
                 self.failure = (getattr(error, "strerror", None) or str(error)).lower()
                 self.dropped += 1
+                self._failed(self.failure)

@@ -48,12 +48,14 @@ def test_nothing_is_taken_after_a_failure() -> None:
     def fail(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    outbox: Outbox[int] = Outbox(fail)
+    said: list[str] = []
+    outbox: Outbox[int] = Outbox(fail, failed=said.append)
     for number in range(5):
         outbox.put(number)
     outbox.close(5)
 
     assert (5, "no space left on device") == (outbox.dropped, outbox.failure)
+    assert ["no space left on device"] == said
 
 
 def test_what_takes_too_long_is_not_waited_for() -> None:

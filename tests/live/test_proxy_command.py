@@ -84,7 +84,7 @@ def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refus
 
 
 def test_a_recording_that_cannot_be_written_makes_the_verdict_unknown(tmp_path: Path) -> None:
-    """What passes is not held up by it."""
+    """What passes is not held up by it, and is judged; it is said at once."""
     with (
         serving(tmp_path / "to", _stop(0)),
         proxying(tmp_path, "--record", "/dev/full", "--judge") as process,
@@ -92,10 +92,13 @@ def test_a_recording_that_cannot_be_written_makes_the_verdict_unknown(tmp_path: 
     ):
         for _ in range(2):
             assert client.call("StopContainer", StopContainerRequest(container_id="c" * 64)).code == "OK"
+        assert process.stderr is not None
+        assert "calls pass, and are no longer recorded: no space left on device" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        printed, said = process.communicate(timeout=20)
 
     assert process.returncode == 3
+    assert "2 lines read" in printed
     assert "incomplete, so the verdict is unknown: 2 calls not recorded, no space left on device" in said
 
 
