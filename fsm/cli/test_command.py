@@ -93,6 +93,9 @@ _DELAY: Final = 0.05
     help="The socket at which the runtime takes plugins: one of ours is told what happens. For node, which is tested with "
     "one pod and one container, and for nri-container, nri-pod, plugin-container, plugin-pod and nri-plugin-contract.",
 )
+@click.option(
+    "--answers", default="", metavar="python:MODULE:CLASS", help="What the answers of an NRI plugin are held to."
+)
 @click.option("--image", default="", help="What containers of a runtime are made of; it has sh.")
 @click.option(
     "--restart-command", default="", metavar="COMMAND", help="Restarts the runtime; without it restarts are not tested."
@@ -136,6 +139,7 @@ def command(
     again: str | None,
     parts: dict[str, int],
     nri: str,
+    answers: str,
     image: str,
     restart_command: str,
     kill_command: str,
@@ -176,6 +180,8 @@ def command(
         raise click.UsageError(
             "--image, --nri, --restart-command, --kill-command, --record and --script are for real runtimes: --against cri:…"
         )
+    if answers and not sut.startswith("nri-plugin:"):
+        raise click.UsageError("--answers is for plugins: --against nri-plugin:…")
     _refuse(nri, threads=threads, kill=kill_command, script=script, record=record, properties=properties or bool(only))
     machine, tolerated = _relayed(model, profile, parts) if nri else _tested(model, profile, parts)
     runtime = RuntimeOptions(
@@ -187,7 +193,7 @@ def command(
         profile=profile,
     )
     pace = Pace(delay=_DELAY, seconds=race_seconds)
-    factory = find(sut, machine, profile=profile, timeout=timeout, runtime=runtime, counts=parts)
+    factory = find(sut, machine, profile=profile, timeout=timeout, runtime=runtime, counts=parts, answers=answers)
     if properties or only:
         if again is not None or threads > 1:
             raise click.UsageError("--replay and --threads are for the test of the machine, not of its properties")
@@ -197,7 +203,7 @@ def command(
         click.echo(report.json() if form == "json" else report.text(layout()), nl=False)
         return report.answer().value
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
-    options = {"--nri": nri, "--parts": counts, "--profile": profile}
+    options = {"--answers": answers, "--nri": nri, "--parts": counts, "--profile": profile}
     given = [word for option, value in options.items() if value for word in (option, value)]
     command = shlex.join(["fsm", "test", model, "--against", sut, *given])
     if again is not None:

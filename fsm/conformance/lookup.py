@@ -89,11 +89,13 @@ def find(
     timeout: float | None = None,
     runtime: RuntimeOptions | None = None,
     counts: Mapping[str, int] | None = None,
+    answers: str = "",
 ) -> Callable[[], SUT]:
     """A factory of the SUT called *name*, in one of the forms of :data:`KINDS`, to be tested against *machine*.
 
     A reference or a model is taken under *profile*, a system with as many copies of its parts as *counts* says.  A process, or a method of a SUT in Python that the main thread calls,
-    has *timeout* seconds for each answer; so has a runtime, for which there are the options *runtime*.  Raises :class:`InputError` if *name* is none of these.
+    has *timeout* seconds for each answer; so has a runtime, for which there are the options *runtime*.  A plugin's answers are held to what *answers*, as ``python:MODULE:FACTORY``, makes.
+    Raises :class:`InputError` if *name* is none of these.
 
     >>> from fsm.library import load
     >>> pod = load("cri-pod")
@@ -117,7 +119,9 @@ def find(
                 rest, machine, runtime or RuntimeOptions(), timeout=timeout
             )
         case "nri-plugin" if rest.strip():
-            factory = partial(of_extra("fsm.live.plugin_test", name).PluginSUT, machine, rest, timeout)
+            factory = partial(
+                of_extra("fsm.live.plugin_test", name).PluginSUT, machine, rest, timeout, _answers(answers)
+            )
         case "model" if rest:
             factory = partial(Simulated, _model(rest, profile, counts))
         case _:
@@ -171,6 +175,16 @@ def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
         raise _wrong("reference", f"there is no reference implementation of {machine.name}", hint)
     module, kind = REFERENCES[machine.name]
     return partial(getattr(of_extra(module, "reference", extra="service"), kind), profile)
+
+
+def _answers(name: str) -> Callable[..., object] | None:
+    """What makes the property of a plugin's answers that is called *name*; ``None`` if there is none."""
+    if not name:
+        return None
+    kind, _, rest = name.partition(":")
+    if kind != "python" or not rest:
+        raise _wrong(name, "does not name a property of answers", "use python:MODULE:CLASS, see docs/nri.md")
+    return _python(name, rest)
 
 
 def _python(name: str, rest: str) -> Callable[[], SUT]:

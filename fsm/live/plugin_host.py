@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
@@ -20,8 +20,9 @@ from typing import Final, TypeVar
 from fsm.conformance.exec.transport import EndedError, Process, TalkError
 from fsm.live import sockets
 from fsm.live.listening import bound
-from fsm.live.nri_link import REGISTRATION, RelayedEvent
+from fsm.live.nri_link import REGISTRATION, PluginChanges, RelayedEvent
 from fsm.live.nri_runtime import NriRuntime, PluginRefusedError
+from fsm.live.plugin_answers import AnswerCheck
 from fsm.live.plugin_inventory import Inventory
 from fsm.sut import BrokenError
 
@@ -46,10 +47,14 @@ Found = TypeVar("Found")
 
 
 class PluginHost:
-    """The plugin at *where*, a command or the address of a socket; it has *request* seconds for each answer."""
+    """The plugin at *where*, a command or the address of a socket; it has *request* seconds for each answer.
 
-    def __init__(self, where: str, *, request: float) -> None:
+    What *answers* makes holds its answers to a property of the user's (:mod:`fsm.live.plugin_answers`).
+    """
+
+    def __init__(self, where: str, *, request: float, answers: Callable[..., object] | None = None) -> None:
         self.inventory = Inventory()
+        self._check = AnswerCheck(answers) if answers is not None else None
         self._path = sockets.path(where) if where.startswith("unix:") else ""
         self._command = () if self._path else tuple(shlex.split(where))
         self._request = request
@@ -66,6 +71,7 @@ class PluginHost:
         """Let the runtime be a new one: whoever was connected is no more, and the plugin is synchronised anew."""
         self.disconnect()
         self.inventory.wrong = ""
+        self.inventory.asked = []
         joined = self._done(self._connected())
         if joined is None:
             return
@@ -132,7 +138,9 @@ class PluginHost:
             self._serving = asyncio.create_task(runtime.serve(stream, AS))
         if await runtime.joined(1, seconds):
             self._met, self._failed = True, False
-            return self.inventory.wrong or None
+            there = self.inventory
+            wrong = self._check.connected(*there.listed(), there.asked) if self._check is not None else ""
+            return there.wrong or wrong or None
         self._failed = True
         lost = [each.why or "has closed its connection" for each in runtime.lost]
         again = " again after the runtime was restarted" if self._met else ""
@@ -148,14 +156,16 @@ class PluginHost:
             answers = await runtime.relay(event)
         except PluginRefusedError as error:
             return f"has answered {event.name} with an error: {error.message}"
-        for _, changes in answers:
-            self.inventory.refused(changes.updates, creating=creating)
+        changes = answers[0][1] if answers else PluginChanges()
+        self.inventory.refused(changes.updates, creating=creating)
         # Now, lest what the plugin asks for next is taken for what it has asked for before.
         if event.container is not None and event.name == "RemoveContainer":
             self.inventory.remove(event.container)
         elif event.container is not None and event.name == "CreateContainer":
             self.inventory.add(event.container)
-        return self._left(runtime) if not runtime.plugins else self.inventory.wrong
+        if not runtime.plugins:
+            return self._left(runtime)
+        return self.inventory.wrong or (self._check.told(event, changes) if self._check is not None else "")
 
     def _left(self, runtime: NriRuntime | None) -> str:
         why = next((each.why for each in runtime.lost if each.why), "") if runtime else ""

@@ -21,6 +21,8 @@ class Inventory:
         self.stopped: set[str] = set()
         self.gone: dict[str, str] = {}
         self.wrong = ""
+        self.asked: list[nri.ContainerUpdate] = []
+        """What the plugin has asked for otherwise than as an answer to an event."""
 
     def copy(self) -> Inventory:
         """The same again, to be restored."""
@@ -50,6 +52,7 @@ class Inventory:
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
         del plugin  # there is one
+        self.asked += updates
         return self.refused(updates)
 
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -46,10 +46,16 @@ class PluginSUT:
     It is told of nothing before the next event that it is told of: connections are made when something follows them.
     """
 
-    def __init__(self, machine: Machine, where: str, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        where: str,
+        timeout: float | None = None,
+        answers: Callable[..., object] | None = None,
+    ) -> None:
         self._check(machine, where)
         self._model = Simulated(machine)
-        self._host = PluginHost(where, request=timeout or REQUEST)
+        self._host = PluginHost(where, request=timeout or REQUEST, answers=answers)
         self._name = f"nri-plugin:{where}"
         self._count = 0
         self._out: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -122,6 +123,67 @@ def test_each_bug_is_found(contract: Machine, bug: str, text: str, found: str) -
     assert 0 < count < len(steps(text))
 
 
+ANSWERS = ("--answers", "python:tests.suts.gives_back:GivesBack")
+AGAIN = "run-pod-sandbox; create-container.1; stop-container.1; remove-container.1; create-container.2"
+
+
+@pytest.mark.parametrize(
+    ("bug", "found"),
+    [
+        ("", ""),
+        ("leaks", "has answered CreateContainer wrongly: container.2 got no CPU, though one is free"),
+        ("shares", "has answered CreateContainer wrongly: CPU 0 is another container's"),
+    ],
+)
+def test_answers_are_held_to_a_property(bug: str, found: str) -> None:
+    both = AGAIN.replace("stop-container.1; remove-container.1; ", "")
+    replay = both if bug == "shares" else AGAIN
+    where = f"{LAUNCHED} {bug}"
+    tested = fsm("test", "nri-plugin-contract", "--against", where, *ANSWERS, "--replay", replay, cwd=ROOT)
+
+    assert tested.returncode == (1 if found else 0), tested.stdout + tested.stderr
+    assert found in re.sub(r"\s+", " ", tested.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("listening", ["leaks"], indirect=True)
+def test_a_leak_is_shrunk_to_a_container_created_again_in_the_same_pod(listening: str) -> None:
+    tested = fsm("test", "nri-plugin-contract", "--against", listening, *ANSWERS, "--examples", "0", cwd=ROOT)
+
+    assert tested.returncode == 1, tested.stderr
+    (shown,) = re.findall(r"--replay '([^']*)'", tested.stdout)
+    assert shown == AGAIN
+    assert shlex.join(ANSWERS) in tested.stdout
+
+
+class Wrong:
+    """A property that does not go together with what it is told."""
+
+    def __init__(self, pods: list[object], containers: list[object]) -> None:
+        """Nothing is kept."""
+
+    def on(self, event: str, *_: object) -> str | None:
+        assert event != "StopContainer", "no stops, please"
+        return {"RunPodSandbox": "", "CreateContainer": None, "Synchronize": None}[event]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "run-pod-sandbox; create-container.1; stop-container.1",
+            "has answered StopContainer wrongly: no stops, please",
+        ),
+        ("run-pod-sandbox; update-pod-sandbox", "has answered UpdatePodSandbox wrongly: KeyError: 'UpdatePodSandbox'"),
+    ],
+)
+def test_a_property_may_raise(contract: Machine, text: str, found: str) -> None:
+    where = f"{sys.executable} {PLUGIN}"
+    tested = replay(contract, lambda: PluginSUT(contract, where, answers=Wrong), steps(text))
+
+    assert [f"the plugin {found}"] == [each.broken for each in tested.failures]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("listening", ["asks-for-the-gone"], indirect=True)
 def test_a_bug_is_shrunk_to_the_events_that_it_needs(listening: str, small: str) -> None:
@@ -154,10 +216,14 @@ def test_a_command_that_ends_at_once() -> None:
         ("cri-pod", LAUNCHED, "cannot be tested against cri-pod, in which no plugin connects"),
         ("nri-plugin-contract", "nri-plugin:/no/such/plugin", "there is no such command"),
         ("nri-plugin-contract", "nri-plugin:", "does not name what to test"),
+        ("nri-plugin-contract", f"{LAUNCHED} --answers door", "does not name a property of answers"),
+        ("nri-plugin-contract", f"{LAUNCHED} --answers python:no.such:Thing", "cannot be imported"),
+        ("cri-pod", "reference --answers python:door:Door", "--answers is for plugins"),
     ],
 )
 def test_what_cannot_be_tested(model: str, against: str, found: str) -> None:
-    tested = fsm("test", model, "--against", against)
+    sut, _, answers = against.partition(" --answers ")
+    tested = fsm("test", model, "--against", sut, *(["--answers", answers] if answers else []))
 
     assert tested.returncode == 2
     assert found in tested.stderr
@@ -168,6 +234,22 @@ def test_several_threads_are_refused() -> None:
 
     assert tested.returncode == 2, tested.stdout
     assert "nri-plugin:" in tested.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "run-pod-sandbox; stop-container.1; remove-container.1; stop-pod-sandbox; remove-pod-sandbox",
+        "run-pod-sandbox; create-container.1; remove-container.1; create-container.2; stop-container.2; remove-container.2",
+        "stop-pod-sandbox; remove-pod-sandbox",
+    ],
+)
+def test_what_follows_a_refusal_by_a_plugin_that_is_asked_before(text: str) -> None:
+    """Its end, of what was never relayed; and a removal whose stop was refused."""
+    as_it_is = flatten(load_system("nri-plugin-contract").under("containerd-2.1"))
+
+    assert (len(steps(text)), "") == taken(as_it_is, text)
+    assert "has answered" in taken(as_it_is, text, "minds")[1]
 
 
 def test_what_may_be_updated() -> None:

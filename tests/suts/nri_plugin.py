@@ -1,9 +1,10 @@
-"""An NRI plugin that gives each container a CPU of its own, and takes it back: ``nri_plugin.py [BUG]``.
+"""An NRI plugin that gives its one CPU to a container, and takes it back: ``nri_plugin.py [BUG]``.
 
 It is started by a runtime, or connects to the socket in ``NRI_SOCKET``, and again when that has gone.  ``slow`` answers a
 stop too late; ``crashes`` when a container is created in a pod in which one was removed; ``leaves`` after a pod's removal;
 ``refuses`` updates; ``asks-for-the-gone`` counts what was removed when the next container is created; ``asks-late`` asks
-for it unasked; ``forgets`` what it was synchronised with, and crashes at its end.
+for it unasked; ``forgets`` what it was synchronised with, and crashes at its end; ``leaks`` the CPU of what is removed; ``shares`` it;
+``minds`` ends of what it does not know, and removals without a stop.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from fsm.live.nri_link import RelayedEvent
 
+CPUS = 1
 BUG = sys.argv[1] if len(sys.argv) > 1 else ""
 
 
@@ -31,6 +33,7 @@ class Pinning:
     def __init__(self) -> None:
         self.cpus: dict[str, int] = {}
         self.reused: set[str] = set()
+        self.known: set[str] = set()
         self.plugin = NriPlugin("pinning", "10", self)
 
     def update(self, identity: str) -> nri.ContainerUpdate:
@@ -39,7 +42,9 @@ class Pinning:
         return nri.ContainerUpdate(container_id=identity, linux=nri.LinuxContainerUpdate(resources=resources))
 
     def pin(self, identity: str) -> None:
-        self.cpus[identity] = min(set(range(len(self.cpus) + 1)) - set(self.cpus.values()))
+        free = set(range(CPUS)) - (set() if BUG == "shares" else set(self.cpus.values()))
+        if free:
+            self.cpus[identity] = min(free)
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
         return offered(request)
@@ -56,14 +61,11 @@ class Pinning:
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
         identity = event.container.id if event.container is not None else ""
+        if BUG == "minds":
+            self.mind(event.name, identity or event.pod.id)
         match event.name:
             case "CreateContainer":
-                if BUG == "crashes" and event.pod.id in self.reused:
-                    sys.stderr.write("panic: this pod had one already\n")
-                    os._exit(2)
-                others = tuple(self.update(each) for each in self.cpus)
-                self.pin(identity)
-                return PluginChanges(updates=others)
+                return self.create(event.pod.id, identity)
             case "StopContainer" if BUG == "slow":
                 await asyncio.sleep(1)
             case "StopContainer" if BUG == "forgets":
@@ -71,7 +73,7 @@ class Pinning:
                 return None
             case "UpdateContainer" if BUG == "refuses":
                 raise ValueError("no")
-            case "RemoveContainer":
+            case "RemoveContainer" if BUG != "leaks":
                 self.reused.add(event.pod.id)
                 if BUG == "asks-late":
                     self.later = asyncio.create_task(self.ask(identity))
@@ -80,6 +82,24 @@ class Pinning:
             case "RemovePodSandbox" if BUG == "leaves":
                 sys.exit()
         return None
+
+    def mind(self, event: str, identity: str) -> None:
+        if event in {"RunPodSandbox", "CreateContainer"}:
+            self.known.add(identity)
+        elif event.startswith("Stop"):
+            self.known.remove(identity)
+        elif event.startswith("Remove") and identity in self.known:
+            raise ValueError("it has not stopped")
+
+    def create(self, pod: str, identity: str) -> PluginChanges:
+        if BUG == "crashes" and pod in self.reused:
+            sys.stderr.write("panic: this pod had one already\n")
+            os._exit(2)
+        others = () if BUG == "leaks" else tuple(self.update(each) for each in self.cpus)
+        self.pin(identity)
+        mine = nri.LinuxCPU(cpus=str(self.cpus.get(identity, "")))
+        linux = nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=mine))
+        return PluginChanges(adjustment=nri.ContainerAdjustment(linux=linux), updates=others)
 
     async def ask(self, identity: str) -> None:
         await self.plugin.update_containers([self.update(identity)])
