@@ -1,0 +1,90 @@
+"""NRI plugins that do not keep to the protocol, or do not end: ``nri_hostile.py WAY``.
+
+``garbage``, ``nonsense``, ``huge``, ``twice`` and ``deaf`` are how an event is answered; ``asks`` sends requests of its own without an
+end; ``registers-twice``; ``forks`` leaves a child; ``babbles`` on its standard output and error; ``stays`` whatever it is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from fsm.live import nri_pb2 as nri
+from fsm.live.frames import Multiplexer
+from fsm.live.nri_link import CONNECTIONS, PLUGIN, RUNTIME, inherited
+from fsm.live.ttrpc import Client, RpcError
+from fsm.live.ttrpc_messages import MessageDecoder, MessageKind, encoded
+from fsm.live.ttrpc_pb2 import Request, Response, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+WAY = sys.argv[1]
+
+
+async def answer(send: Callable[[bytes], Awaitable[None]], stream: int, data: bytes) -> None:
+    """As a plugin answers a request, but for an event."""
+    asked = Request.FromString(data).method
+    payload = nri.ConfigureResponse().SerializeToString() if asked == "Configure" else b""
+    reply = encoded(stream, MessageKind.RESPONSE, Response(status=Status(), payload=payload).SerializeToString())
+    if asked in {"Configure", "Synchronize"}:
+        await send(reply)
+    elif WAY == "garbage":
+        await send(b"\xff" * 64)
+    elif WAY == "nonsense":
+        await send(encoded(stream, MessageKind.RESPONSE, b"\xff" * 64))
+    elif WAY == "huge":
+        await send(struct.pack(">IIBB", 5 << 20, stream, MessageKind.RESPONSE, 0))
+        await send(b"x" * (5 << 20))
+    elif WAY == "deaf":
+        time.sleep(1000)  # noqa: ASYNC251  (nothing is read meanwhile)
+    else:
+        await send(reply)
+        if WAY == "twice":
+            await send(reply)
+
+
+async def main() -> None:
+    mux = Multiplexer(*await inherited(3))
+    decoder = MessageDecoder()
+
+    async def asked(data: bytes) -> None:
+        for message in decoder.messages(data):
+            await answer(send, message.stream, message.data or b"")
+
+    async def answered(data: bytes) -> None:
+        await client.received(data)
+
+    send = mux.open(CONNECTIONS[PLUGIN], asked)
+    client = Client(mux.open(CONNECTIONS[RUNTIME], answered))
+    running = asyncio.create_task(mux.run())
+    request = nri.RegisterPluginRequest(plugin_name="hostile", plugin_idx="10")
+    await client.call(RUNTIME, "RegisterPlugin", request, nri.Empty, 5)
+    if WAY == "registers-twice":
+        with suppress(RpcError):
+            await client.call(RUNTIME, "RegisterPlugin", request, nri.Empty, 5)
+    while WAY == "asks" and not running.done():
+        update = nri.UpdateContainersRequest(update=[nri.ContainerUpdate(container_id="nobody's")])
+        await client.call(RUNTIME, "UpdateContainers", update, nri.UpdateContainersResponse, 5)
+    await running
+
+
+if WAY == "forks":
+    subprocess.Popen(["sleep", "1234"], start_new_session=True)  # noqa: S607
+if WAY == "babbles" and not os.fork():
+    while True:
+        os.write(1, b"babble " * 1000)
+        os.write(2, b"babble\n" * 1000)
+if WAY == "stays":
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+asyncio.run(main())
+while WAY == "stays":
+    time.sleep(1)
