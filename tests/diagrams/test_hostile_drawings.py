@@ -185,7 +185,9 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
 @pytest.mark.parametrize(
     "text",
     [
-        ("+---+ " * 100 + "\n" + "| A | " * 100 + "\n" + "+---+ " * 100 + "\n\n") * 56,
+        pytest.param(
+            ("+---+ " * 100 + "\n" + "| A | " * 100 + "\n" + "+---+ " * 100 + "\n\n") * 56, marks=pytest.mark.slow
+        ),
         "+---+\n| A |\n+-+-+\n" + "  |\n" * 30_000 + "  +-->B\n" * 40,
         OFFENDERS["choices-of-labels"],
     ],

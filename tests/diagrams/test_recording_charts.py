@@ -103,6 +103,7 @@ def test_every_recording_is_drawn_as_mermaid(windows: dict[str, SequenceChart]) 
         assert len(mermaid(chart).splitlines()) > len(chart.rows) + len(chart.participants)
 
 
+@pytest.mark.slow
 def test_every_recording_is_drawn_as_svg(windows: dict[str, SequenceChart]) -> None:
     """With a title for each row, nothing from outside, and no text beyond the edges."""
     for name, chart in windows.items():

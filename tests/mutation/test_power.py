@@ -59,7 +59,7 @@ def test_blanks_between_keys_and_values_do_not_matter(name: str, tmp_path: Path)
     """JSON may be written without any."""
     file = tmp_path / "compact"
     file.write_bytes(b"".join(msgspec.json.format(line, indent=-1) + b"\n" for line in content(name).splitlines()))
-    written, compact = (power_over(str(each), limit=120) for each in (RECORDINGS / name, file))
+    written, compact = (power_over(str(each), limit=40) for each in (RECORDINGS / name, file))
 
     assert [each.edit for each in compact.planted] == [each.edit for each in written.planted]
     assert compact.counts() == written.counts()

@@ -14,6 +14,7 @@ from judged import CALLS, EVENTS, LOGS, Found, content, every_violation, judged,
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 __all__ = ["every_violation"]
@@ -50,16 +51,26 @@ STARTED_AFTER_STOP = {
 """Containers that a plugin was told to have stopped, and then to start."""
 
 
+CROWDED = re.compile(r"^1\..*-contexts\.")
+"""Recordings of many at once, which take longest; those of the newest version are judged for every change."""
+
+
+def recordings(*names: str, installed: Collection[str] = ()) -> list[object]:
+    """Parameters of a test of each of *names*, with the marks of those that have any."""
+    marks = {
+        name: [
+            *([pytest.mark.installed] if name in installed else []),
+            *([pytest.mark.slow] if CROWDED.search(name) else []),
+        ]
+        for name in names
+    }
+    return [pytest.param(name, marks=found) for name, found in marks.items()]
+
+
 EACH_FORM = ("containerd-2.1.9.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jsonl")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.installed) if name in EACH_FORM else name
-        for name in (*LOGS, *CALLS, *EVENTS)
-    ],
-)
+@pytest.mark.parametrize("name", recordings(*LOGS, *CALLS, *EVENTS, installed=EACH_FORM))
 def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
     """Only 1.6 breaks a MUST, and only in that stopping what is gone fails; plugins hear of starts after a stop."""
     found = judged(content(name), tmp_path)
@@ -74,7 +85,7 @@ def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
     assert [] == undecided(found)
 
 
-@pytest.mark.parametrize("name", [*LOGS, *CALLS, *EVENTS])
+@pytest.mark.parametrize("name", recordings(*LOGS, *CALLS, *EVENTS))
 def test_holds_with_the_profile_of_its_version(name: str, tmp_path: Path) -> None:
     """Whatever a version is known for is tolerated and reported; nothing else is found."""
     found = judged(content(name), tmp_path, profile=profile(name))
