@@ -108,6 +108,7 @@ class NriEventReader:
     pods: dict[str, str] = field(default_factory=dict)
     version: str = ""
     _begun: bool = False
+    _there: dict[str, None] = field(default_factory=dict)
     _over: dict[str, None] = field(default_factory=dict)
     _new: dict[str, set[str]] = field(default_factory=dict)
     """The containers of each pod whose run the plugin received on this connection: all of them are new."""
@@ -174,7 +175,7 @@ class NriEventReader:
             identity = each.get("id") if isinstance(each, dict) else each
             if isinstance(identity, str) and identity:
                 yield Observation(entity=identity, of=POD, event="listed", at=event.ts)
-        self._are_over(tuple(self.pods))
+        self._are_over(tuple(self._there))
         for each in event.containers:
             if isinstance(each, dict) and isinstance(identity := each.get("id"), str):
                 if isinstance(pod := each.get("pod"), str) and pod:
@@ -184,11 +185,14 @@ class NriEventReader:
 
     def _belongs(self, container: str, pod: str) -> None:
         self.pods[container] = pod
+        self._there[container] = None
         self._over.pop(container, None)
 
     def _are_over(self, containers: Iterable[str]) -> None:
         """Forget the pods of *containers*, once many others are over."""
-        self._over.update(dict.fromkeys(containers))
+        for each in containers:
+            self._there.pop(each, None)
+            self._over[each] = None
         while len(self._over) > REMEMBERED:
             oldest = next(iter(self._over))
             del self._over[oldest]

@@ -1,6 +1,6 @@
 """Memory of ``fsm judge --follow``, by the number of events: ``python tests/bench/follow.py``.
 
-A recording again and again, with fresh ids each turn, so that entities come and go without an end.
+A recording again and again, with fresh ids and a day later each turn, so that entities come and go without an end.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections import Counter
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,23 +23,36 @@ if TYPE_CHECKING:
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
 ID = re.compile(rb"\b[0-9a-f]{64}\b")
+TIME = re.compile(rb"\b2026-11-\d\d(?=T)|\b\d{19}\b")
 
 
 class Turns:
-    """The lines of the *recording*, until there were as many as were asked for."""
+    """The lines of the *recording*, again and again, until there were so many *lines*, or *turns*."""
 
-    def __init__(self, recording: str, lines: int) -> None:
-        self._recording, self._lines = RECORDINGS / recording, lines
+    def __init__(self, recording: str, lines: int, *, turns: int = 0) -> None:
+        self._recorded = (RECORDINGS / recording).read_bytes()
+        self._turns = turns or lines // self._recorded.count(b"\n") + 1
+        self.turn = 0
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
         """One piece a turn."""
         del advanced
-        recorded = self._recording.read_bytes()
-        for turn in range(self._lines // recorded.count(b"\n") + 1):
+        for turn in range(self._turns):
+            self.turn = turn
             salt = b"%08x" % turn
-            lines = ID.sub(lambda found, salt=salt: salt + found[0][8:], recorded).splitlines()  # type: ignore[misc]
+            renamed = ID.sub(lambda found, salt=salt: salt + found[0][8:], self._recorded)  # type: ignore[misc]
+            lines = TIME.sub(lambda found, turn=turn: later(found[0], turn), renamed).splitlines()  # type: ignore[misc]
+            if turn:  # a plugin stays connected
+                lines = [each for each in lines if b'"Configure"' not in each and b'"Synchronize"' not in each]
             notes["lines"] += len(lines)
             yield Piece(first=turn * len(lines) + 1, lines=lines)
+
+
+def later(written: bytes, days: int) -> bytes:
+    """The day, or the nanoseconds since the epoch, that are so many days later."""
+    if written.isdigit():
+        return b"%d" % (int(written) + days * 86_400_000_000_000)
+    return (date.fromisoformat(written.decode()) + timedelta(days=days)).isoformat().encode()
 
 
 def resident() -> int:

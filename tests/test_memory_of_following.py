@@ -1,0 +1,78 @@
+"""What is remembered while following does not grow once as much is remembered as may be."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+import pytest
+
+from fsm import judgement, monitor
+from fsm.judgement import joint
+from fsm.monitor import field_clauses, fresh_ids, grouping
+from fsm.recordings import container_events, containerd_log, nri_events, open_recording, pod_calls
+
+BENCH = Path(__file__).resolve().parent / "bench" / "follow.py"
+APART = (ModuleType, type, FunctionType, BuiltinFunctionType, CodeType, FrameType)
+LIMITS = {
+    monitor: "REMEMBERED",
+    joint: "REMEMBERED",
+    fresh_ids: "REMEMBERED",
+    nri_events: "REMEMBERED",
+    field_clauses: "ENTITIES",
+    grouping: "NAMED",
+    containerd_log: "_NAMED",
+    pod_calls: "UNRECORDED",
+    container_events: "_MOST",
+}
+"""Where it is written how much is remembered."""
+TURNS = 48
+
+
+def _bench() -> Any:  # noqa: ANN401  (a script)
+    spec = importlib.util.spec_from_file_location("bench_follow", BENCH)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _reached(root: object) -> int:
+    """How many objects are held by *root*."""
+    seen, todo = {id(root)}, [root]
+    for each in todo:
+        for other in gc.get_referents(each):
+            if id(other) not in seen and not isinstance(other, APART):
+                seen.add(id(other))
+                todo.append(other)
+    return len(seen)
+
+
+def _sizes(name: str) -> tuple[int, int]:
+    """What is held after half of the turns of a recording, and after all, each turn with ids of its own."""
+    turns = _bench().Turns(name, 0, turns=TURNS)
+    judging = judgement.begin(open_recording(name, source=turns, settle=10**12))
+    judging.tell(lambda _: None)
+    held: list[int] = []
+    for batch in judging.recording.batches:
+        judging.take(batch)
+        judging.shed()
+        if turns.turn >= TURNS // 2 * (len(held) + 1):
+            held.append(_reached(judging))
+    held.append(_reached(judging))
+    return held[0], held[-1]
+
+
+@pytest.mark.parametrize("name", ["containerd-2.1.9.log", "nri-events-2.1.9.jsonl"])
+def test_nothing_grows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers and pods come and go; without the limits more is held each turn."""
+    free = _sizes(name)
+    for module, limit in LIMITS.items():
+        monkeypatch.setattr(module, limit, 32)
+    bounded = _sizes(name)
+
+    assert 4 * (bounded[1] - bounded[0]) < free[1] - free[0]
