@@ -4,6 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from os import W_OK, access
 from pathlib import Path
+from random import Random
 
 import click
 
@@ -31,12 +32,28 @@ MEMORY = "/dev/shm"  # noqa: S108  (names in it are random)
 @profile_option("Deviate as this profile says; a client has to cope with that.")
 @click.option("--processes", is_flag=True, help="Run the commands of containers as processes of this machine, as you.")
 @click.option(
+    "--deviate",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    metavar="CHANCE",
+    help="With this chance refuse what the profile allows to refuse, as if its records were lost.  [default: 0]",
+)
+@click.option("--seed", type=int, default=0, help="Which calls --deviate refuses.")
+@click.option(
     "--state",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
     help="Keep pods, containers and images there, and take up those that an earlier server has left.",
 )
-def command(address: str, nri: str | None, profile: str | None, processes: bool, state: Path | None) -> int:  # noqa: FBT001  (click passes it by name)
+def command(
+    address: str,
+    nri: str | None,
+    profile: str | None,
+    processes: bool,  # noqa: FBT001  (click passes it by name)
+    deviate: float,
+    seed: int,
+    state: Path | None,
+) -> int:
     """Serve the reference implementation as a CRI runtime, for crictl, the kubelet or your own client.
 
     Its containers are simulated: 'sleep 5' ends after five seconds, 'exit 3' at once with code 3, and what is not among
@@ -48,6 +65,8 @@ def command(address: str, nri: str | None, profile: str | None, processes: bool,
     crictl -r unix:///tmp/fsm.sock ps -a
     fsm serve --cri unix:///tmp/fsm.sock --nri unix:///tmp/nri.sock --profile containerd-2.1
     """
+    if deviate and not profile:
+        raise click.UsageError("--deviate needs a profile that allows it: --profile")
     profiles = [each for each in (profile or "").split("+") if each]
     of_one(profiles, [load(each).profiles for each in MACHINES])
     of_extra("fsm.live.cri_server", "fsm serve")
@@ -62,8 +81,14 @@ def command(address: str, nri: str | None, profile: str | None, processes: bool,
             state_folder(state) if state else ScratchFolder(MEMORY if access(MEMORY, W_OK) else None) as folder,
         ):
             plugins = NodePlugins(older=bool(applicable(profile or "", "nri-container"))) if nri else None
+            chance = Random(seed)  # noqa: S311  (nothing is secret)
             node = ServedNode(
-                Path(folder), profile=profile or "", processes=processes, kept=bool(state), plugins=plugins
+                Path(folder),
+                profile=profile or "",
+                processes=processes,
+                kept=bool(state),
+                deviates=lambda: chance.random() < deviate,
+                plugins=plugins,
             )
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(serving(address, node))

@@ -124,10 +124,10 @@ class CriServer:
 
     async def _status(self, request: cri.StatusRequest) -> cri.StatusResponse:
         ready = [cri.RuntimeCondition(type=each, status=True) for each in ("RuntimeReady", "NetworkReady")]
-        told = {"profile": self.node.profile, "processes": self.node.processes}
+        told = json.dumps({"profile": self.node.profile, "processes": self.node.processes})
         return cri.StatusResponse(
             status=cri.RuntimeStatus(conditions=ready),
-            info={"config": json.dumps(told)} if request.verbose else {},
+            info={"config": told} if request.verbose else {},
             runtime_handlers=[cri.RuntimeHandler(name=each) for each in sorted(HANDLERS)],
         )
 
@@ -327,10 +327,8 @@ class CriServer:
 
     async def _image_status(self, request: cri.ImageStatusRequest) -> cri.ImageStatusResponse:
         found = self.node.images.find(request.image.image)
-        if found is None:
-            return cri.ImageStatusResponse()
-        info = {"info": json.dumps({"simulated": True})} if request.verbose else {}
-        return cri.ImageStatusResponse(image=node_messages.image(found), info=info)
+        info = {"info": json.dumps({"simulated": True})} if request.verbose and found else {}
+        return cri.ImageStatusResponse(image=node_messages.image(found) if found else None, info=info)
 
     async def _pull_image(self, request: cri.PullImageRequest) -> cri.PullImageResponse:
         if not request.image.image:

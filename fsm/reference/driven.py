@@ -71,6 +71,21 @@ def choices(position: Position, event: str, *, ends: bool = False) -> tuple[Outc
     return tuple(way for way in ways if bool(way.deviation) == deviating)
 
 
+def refusal(position: Position, event: str) -> Outcome | None:
+    """The deviation by which *event* is refused at *position*, where it is no matter of course; ``None`` if there is none.
+
+    >>> found = refusal(driver("container-status", "containerd-1.6").position("exited"), "stop")
+    >>> found and found.reply
+    ('NOT_FOUND',)
+    >>> refusal(driver("container-status", "containerd-1.6").position(), "stop")
+    """
+    ways = () if position.shows == ABSENT else position.outcomes(event)
+    refusing = (
+        way for way in ways if way.deviation and way.reply and not way.replies("ok") and way.to == position.state
+    )
+    return next(refusing, None)
+
+
 def offered(position: Position, event: str) -> set[str]:
     """The names of the outcomes that *event* may have at *position*.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import stat
 import subprocess
@@ -311,6 +312,30 @@ def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
             assert {"stop-is-idempotent"} == {found.first[0].clause.name for found in each.verdict.findings}
 
 
+@pytest.mark.parametrize("profile", ["containerd-2.1", ""])
+def test_what_a_profile_allows_may_happen(profile: str, tmp_path: Path) -> None:
+    """Calls are refused at times as if records were lost, which only that profile tolerates; without it nothing is."""
+    chance = random.Random(5)
+    with (
+        served(tmp_path, profile=profile, deviates=lambda: chance.random() < 0.5) as address,
+        ServedClient(address, tmp_path / "calls.jsonl") as client,
+    ):
+        pod = client.pod()
+        over = client.container(pod, "true", started=True)
+        while client.state(over) == "CONTAINER_RUNNING":
+            pass
+        codes = client.codes(*[("StopContainer", {"container_id": over})] * 20)
+        client.wander(150, 3, [NOWHERE], [NOWHERE])
+    names = ("cri-container", "cri-pod", "container-status", "pod-sandbox")
+
+    under = judge(tmp_path / "calls.jsonl", models=names, profile=profile or None)
+    without = judge(tmp_path / "calls.jsonl", models=("cri-container",))
+
+    assert ({"OK", "NOT_FOUND"} if profile else {"OK"}) == {*codes}
+    assert [Holds] * 4 == [type(each.verdict) for each in under.judgements]
+    assert [Illegal if profile else Holds] == [type(each.verdict) for each in without.judgements]
+
+
 @pytest.mark.parametrize(
     ("profile", "code"),
     [
@@ -470,6 +495,7 @@ def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
         ),
         (["--cri", "tcp://localhost:1"], "is not the address of a Unix socket"),
         (["--cri", f"unix://{tmp_path}/it.sock", "--profile", "containerd-1.66"], "containerd-1.6"),
+        (["--cri", f"unix://{tmp_path}/it.sock", "--deviate", "0.5"], "--deviate needs a profile"),
         ([], "--cri"),
     ):
         ran = fsm("serve", *arguments)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from served import ServedClient, served
@@ -156,6 +158,31 @@ async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> N
 
     assert [Holds] * 4 == [type(each.verdict) for each in (*told.judgements, *called.judgements)]
     assert [Illegal if profile else Holds] == [type(each.verdict) for each in bare.judgements]
+
+
+@pytest.mark.parametrize(("profile", "forgets"), [("", []), ("containerd-2.1", ["pod", "over"])])
+async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], tmp_path: Path) -> None:
+    """Of what was there before it; containerd has forgotten pods, and containers that had exited."""
+    listener, told = Listener(), list[str]()
+    with served(tmp_path, profile=profile, kept=True) as address, ServedClient(address) as client:
+        pod = client.pod()
+        over, running = (client.container(pod, *each, started=True) for each in (("true",), ("sleep", "60")))
+        client.exited(over)
+    with (
+        served(tmp_path, profile=profile, kept=True, plugins=NodePlugins()) as address,
+        ServedClient(address) as client,
+    ):
+        async with joined(tmp_path, listener):
+            calls: tuple[tuple[str, str, dict[str, Any]], ...] = (
+                ("over", "RemoveContainer", {"container_id": over}),
+                ("running", "StopContainer", {"container_id": running}),
+                ("pod", "StopPodSandbox", {"pod_sandbox_id": pod}),
+            )
+            for what, op, fields in calls:
+                await asyncio.to_thread(partial(client.call, op, **fields))
+                told += [what] if op in listener.heard() else []
+
+    assert [each for each in ("over", "running", "pod") if each not in forgets] == told
 
 
 async def test_plugins_may_refuse(tmp_path: Path) -> None:

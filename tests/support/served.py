@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -43,6 +43,7 @@ def served(
     processes: bool = False,
     plugins: NodePlugins | None = None,
     kept: bool = False,
+    deviates: Callable[[], bool] = bool,
 ) -> Iterator[str]:
     """The address of a server below *folder*, while it is used; it has a thread of its own.  *plugins* are at ``nri.sock``.
 
@@ -52,7 +53,9 @@ def served(
     up, ends = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
 
     async def serve() -> None:
-        node = ServedNode(folder / "node", profile=profile, processes=processes, kept=kept, plugins=plugins)
+        node = ServedNode(
+            folder / "node", profile=profile, processes=processes, kept=kept, deviates=deviates, plugins=plugins
+        )
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(serving(address, node))
             if plugins is not None:

@@ -6,6 +6,7 @@ from typing import Final
 from fsm.reference.driven import ABSENT
 
 NO_CONTAINER: Final = "an error occurred when try to find container {id!r}: not found"
+NO_RECORD: Final = 'failed to get container info: container "{id}" in namespace "k8s.io": not found'
 NOT_RUNNING: Final = "container is in {shows} state"
 
 ABSENT_CONTAINER: Final[Mapping[str, str]] = {

@@ -12,10 +12,10 @@ from typing import Final, TypeVar
 from fsm.machine.driver import CannotHappenError
 from fsm.reference.container.container import Container
 from fsm.reference.container.record import LinuxResources, Resources, Status
-from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, is_noop
+from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, is_noop, raise_reply, refusal
 from fsm.reference.node.command import Command
-from fsm.reference.node.error_words import of_container
-from fsm.reference.node.plans import ContainerPlan, ContainerRecord, Limits
+from fsm.reference.node.error_words import NO_RECORD, of_container
+from fsm.reference.node.plans import ContainerPlan, ContainerRecord, Limits, adjusted
 from fsm.reference.node.records import Records
 from fsm.reference.node.relays import Relays
 from fsm.reference.node.short_ids import AmbiguousIdError, full_id
@@ -81,7 +81,7 @@ class NodeContainers(Containers):
 
     *launch* starts the workload of a container, or raises :class:`~fsm.reference.driven.WorldError`; *ready* says
     whether a pod is ready; *notice* is called with an id and ``created``, ``started``, ``stopped`` or ``deleted``.
-    They are *kept*, and after a restart *resume* gives what still runs; without it nothing does.
+    Where the profile allows to refuse a call, *deviates* says whether it is.  They are *kept*, and after a restart *resume* gives what still runs; without it nothing does.
 
     A call goes on when its caller gives up, but for a stop in its grace period.
     """
@@ -97,6 +97,7 @@ class NodeContainers(Containers):
         kept: Records[ContainerRecord],
         resume: Callable[[ContainerRecord], Workload] | None = None,
         profile: str = "",
+        deviates: Callable[[], bool] = bool,
     ) -> None:
         super().__init__()
         self.store: dict[str, NodeContainer] = {}
@@ -108,6 +109,7 @@ class NodeContainers(Containers):
         self._relays = relays
         self._kept, self._resume = kept, resume
         self._profile = profile
+        self._deviates = deviates
 
     async def close(self) -> None:
         """End what runs; nothing is recorded any more."""
@@ -146,7 +148,7 @@ class NodeContainers(Containers):
         told = replace(made.told(), state=messages.ContainerState.CREATED)
         try:
             wanted = await self._relays.tell("create-container", pod, told, plan.limits)
-            made.plan = plan = _adjusted(plan, wanted)
+            made.plan = plan = adjusted(plan, wanted)
             self._do(made, "create", made.id, lambda: made.reference.call("create", _resources(plan.limits)))
         except (WorldError, CallError):
             del self.names[reserved]
@@ -327,6 +329,9 @@ class NodeContainers(Containers):
 
     def _do(self, found: NodeContainer, event: str, given: str, act: Callable[[], T]) -> T:
         """What *act* returns, which lets *event* happen; its error in containerd's words."""
+        if self._deviates() and (way := refusal(found.reference.position, event)):
+            found.reference.position.take(event, way.name)
+            raise_reply(event, way, NO_RECORD.format(id=found.id))
         state, shows = found.reference.state, found.shows
         refused = is_noop(found.reference.position, event)
         try:
@@ -383,16 +388,3 @@ class NodeContainers(Containers):
 def _resources(limits: Limits) -> Resources:
     known = {name: value for name, value in limits.items() if name in LinuxResources.model_fields}
     return Resources(linux=LinuxResources.model_validate(known))
-
-
-def _adjusted(plan: ContainerPlan, wanted: messages.Fields) -> ContainerPlan:
-    """*plan* with the limits, annotations and variables that plugins want, by the names of such fields."""
-    numbers = {name: each for name, each in wanted.items() if isinstance(each, int)}
-    texts = {name.partition(".")[::2]: str(each) for name, each in wanted.items()}
-    environment = dict(plan.command.environment) | {key: text for (kind, key), text in texts.items() if kind == "env"}
-    return replace(
-        plan,
-        limits={**plan.limits, **numbers},
-        annotations={**plan.annotations, **{key: text for (kind, key), text in texts.items() if kind == "annotation"}},
-        command=replace(plan.command, environment=tuple(environment.items())),
-    )

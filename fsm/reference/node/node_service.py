@@ -3,19 +3,19 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from itertools import count
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.reference.clock import Clock
 from fsm.reference.container.container import MACHINE as CONTAINERS
 from fsm.reference.container.record import Status
-from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, is_noop
+from fsm.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, is_noop, raise_reply, refusal
 from fsm.reference.events.queue import EventQueue
 from fsm.reference.node.child_processes import ChildProcess
 from fsm.reference.node.error_words import of_pod
@@ -63,7 +63,7 @@ class NodeEvent:
 class ServedNode(PodObserver):
     """A node with its state in *folder*, under *profile* if one is named; its containers are simulated, or *processes*.
 
-    With *kept* it takes up the pods and containers that an earlier one has left in the folder, and leaves its own; simulated
+    Where the profile allows to refuse a call, *deviates* says whether it is.  With *kept* it takes up the pods and containers that an earlier one has left in the folder, and leaves its own; simulated
     ones have gone on running meanwhile, processes have ended.  For one event loop.
 
     >>> import tempfile
@@ -91,6 +91,7 @@ class ServedNode(PodObserver):
         profile: str = "",
         processes: bool = False,
         kept: bool = False,
+        deviates: Callable[[], bool] = bool,
         plugins: PluginSender | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -99,6 +100,7 @@ class ServedNode(PodObserver):
         self.clock = clock or Clock()
         records = folder / "records" if kept else None
         self.kept = kept
+        self._deviates = deviates
         self.images = Images(kept=Records(records and records / "images", list[str]))
         self._kept_pods = Records(records and records / "pods", PodPlan)
         self.events: EventQueue[NodeEvent] = EventQueue(bool, clock=self.clock)
@@ -115,6 +117,7 @@ class ServedNode(PodObserver):
             notice=self._container_notice,
             relays=self.relays,
             profile=applicable(profile, CONTAINERS),
+            deviates=deviates,
         )
         pause = Processes if processes else SimulatedPause
         controller = UpstreamController if applicable(profile, CONTROLLER) else Controller
@@ -140,6 +143,8 @@ class ServedNode(PodObserver):
             for each in self.plans.keys() - self.pods().keys():
                 await self.removed(each)
             self.containers.recover(self._told)
+            if not self.relays.release:
+                self._remember()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -152,6 +157,14 @@ class ServedNode(PodObserver):
         await self._pods.close()
         await self._controller.close()
         await self.relays.close()
+
+    def _remember(self) -> None:
+        """Let plugins be told of the ends of what is there, which containerd forgets to do after a restart."""
+        for pod, shows in self.pods().items():
+            self.relays.pods.take(pod, "run-pod-sandbox", "ok")
+            if shows != READY:
+                self.relays.pods.take(pod, "stop-pod-sandbox", "ok")
+        self.relays.synchronise(each.told() for each in self.containers.store.values())
 
     def pods(self) -> dict[str, str]:
         """The state that each pod shows, by id."""
@@ -292,26 +305,35 @@ class ServedNode(PodObserver):
         while self._unsent:
             await self.events.send(self._unsent.popleft())
 
-    async def _call(self, event: str, given: str, call: Awaitable[T]) -> T:
+    async def _call(self, event: str, given: str, call: Coroutine[Any, Any, T]) -> T:
         """What *call*, which lets *event* happen to a pod, returns; it goes on when its caller gives up."""
-
-        async def waited() -> T:
-            return await call
-
         pod = self.find_pod(given, event) if given else ""
+        try:
+            self._deviate(pod, event)
+        except CallError:
+            call.close()
+            raise
         shows, refused = self._shows(pod), self._refuses(pod, event)
         try:
-            return await asyncio.shield(self.containers.tasks.start(waited()))
+            return await asyncio.shield(self.containers.tasks.start(call))
         except CallError as error:
             raise self._worded(error, event, given, shows, refused=refused) from None
 
     def _checked(self, event: str, given: str, act: Callable[[], T]) -> T:
         pod = self.find_pod(given, event)
+        self._deviate(pod, event)
         shows, refused = self._shows(pod), self._refuses(pod, event)
         try:
             return act()
         except CallError as error:
             raise self._worded(error, event, given, shows, refused=refused) from None
+
+    def _deviate(self, pod: str, event: str) -> None:
+        """Refuse *event* of a pod where its profile allows that, and chance has it."""
+        position = self._pods.position(pod)
+        if self._deviates() and (way := refusal(position, event)):
+            position.take(event, way.name)
+            raise_reply(event, way, f"failed to destroy network for sandbox {pod!r}: not released")
 
     def _worded(self, error: CallError, event: str, given: str, shows: str, *, refused: bool) -> CallError:
         return CallError(event, error.code, of_pod(event, given, shows) if refused else error.why)

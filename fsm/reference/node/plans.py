@@ -1,10 +1,11 @@
 """What clients want of pods and containers, and what is kept of it from one run of the server to the next."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from fsm.reference.node.command import Command
+from fsm.reference.nri.messages import Fields
 
 Limits: TypeAlias = Mapping[str, int | str]
 """Limits that are set, by the names of their fields in CRI."""
@@ -62,3 +63,16 @@ class ContainerRecord:
     plan: ContainerPlan
     pid: int = 0
     started_at: int = 0
+
+
+def adjusted(plan: ContainerPlan, wanted: Fields) -> ContainerPlan:
+    """*plan* with the limits, annotations and variables that plugins want, by the names of such fields."""
+    numbers = {name: each for name, each in wanted.items() if isinstance(each, int)}
+    texts = {name.partition(".")[::2]: str(each) for name, each in wanted.items()}
+    environment = dict(plan.command.environment) | {key: text for (kind, key), text in texts.items() if kind == "env"}
+    return replace(
+        plan,
+        limits={**plan.limits, **numbers},
+        annotations={**plan.annotations, **{key: text for (kind, key), text in texts.items() if kind == "annotation"}},
+        command=replace(plan.command, environment=tuple(environment.items())),
+    )
