@@ -13,13 +13,13 @@ from google.protobuf.message import Message
 
 from fsm.live.nri_link import PluginChanges, RelayedEvent
 
-Data: TypeAlias = Mapping[str, Any]
+Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
     """What :option:`--answers` names makes one of these for each connection, of the pods and containers that are there."""
 
-    def on(self, event: str, pod: Data, container: Data | None, answer: Data) -> str | None:
+    def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
         """What is wrong with *answer*, with ``adjust`` and ``update`` as the plugin gave them; or an exception is raised."""
 
 
@@ -46,7 +46,7 @@ class AnswerCheck:
         container = _plain(event.container) if event.container is not None else None
         return self._said(event.name, _plain(event.pod), container, answer)
 
-    def _said(self, event: str, pod: Data, container: Data | None, answer: Data) -> str:
+    def _said(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str:
         if self._answers is None:
             return ""
         try:
