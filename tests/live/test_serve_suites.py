@@ -140,8 +140,8 @@ def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
     """Of containers and of pods, one by one and in lists with filters; absent ones are not found."""
     labels = {"foo": client.pod()}
     pod = client.pod("pod-with-stats" + labels["foo"], labels=labels)
-    running = client.container(pod, "top", started=True, labels=labels)
-    created = client.container(pod, "top", labels=labels)
+    running = client.container(pod, "sleep", "60", started=True, labels=labels)
+    created = client.container(pod, "sleep", "60", labels=labels)
 
     one = client.call("ContainerStats", container_id=running).message.stats
     whole = client.call("PodSandboxStats", pod_sandbox_id=pod[:20]).message.stats
@@ -176,7 +176,7 @@ def test_attributes_are_kept(client: ServedClient) -> None:
     other = client.pod()
     limits = cri.LinuxContainerResources(cpu_shares=512, cpuset_cpus="0-1")
     given = cri.LinuxContainerConfig(resources=limits)
-    container = client.container(pod, "top", linux=given, **kept)
+    container = client.container(pod, "sleep", "60", linux=given, **kept)
     update = cri.LinuxContainerResources(cpu_quota=2_000, cpuset_cpus="0")
     client.call("UpdateContainerResources", container_id=container, linux=update)
 
@@ -202,7 +202,7 @@ def test_attributes_are_kept(client: ServedClient) -> None:
 def test_verbose_answers_tell_more(client: ServedClient) -> None:
     """As JSON objects, by which crictl takes them apart; others tell nothing."""
     pod = client.pod()
-    container = client.container(pod, "top", started=True)
+    container = client.container(pod, "sleep", "60", started=True)
     image = cri.ImageSpec(image="busybox")
     for op, fields in (
         ("Status", {}),
@@ -245,7 +245,7 @@ def test_a_pod_gives_its_files(tmp_path: Path) -> None:
     dns = cri.DNSConfig(servers=["10.10.10.10"], searches=["example.org"], options=["ndots:8"])
     with served(tmp_path) as address, ServedClient(address) as client:
         pod = client.pod(hostname="web", linux=linux, dns_config=dns)
-        container = client.container(pod, "top", started=True)
+        container = client.container(pod, "sleep", "60", started=True)
 
         def said(*command: str) -> str:
             return str(client.call("ExecSync", container_id=container, cmd=command).message.stdout.decode())
