@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
-from conformance_matrix import MACHINES, PAGE
+from conformance_matrix import MACHINES, PAGE, machine_of
 from matrix_cells import clauses
+from matrix_relays import RELAYING, TOLD
 from packages_of_debian import VERSIONS
 
+from fsm.conformance.lookup import NODE
 from fsm.library import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_every_clause_has_a_row(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "versions"),
+    [*((each, VERSIONS) for each in MACHINES), *((each, RELAYING) for each in (NODE, *TOLD))],
+)
+def test_every_clause_has_a_row(name: str, versions: Iterable[str]) -> None:
     """Otherwise ``python tests/support/conformance_matrix.py --write`` writes the page again."""
-    _, _, section = TEXT.partition(f"## {load(name).title}\n")
+    machine = machine_of(name)
+    _, _, section = TEXT.partition(f"## {machine.title}\n")
     table = section.partition("\n## ")[0]
 
-    assert f"| clause | level | {' | '.join(VERSIONS)} |" in table
-    assert list(clauses(load(name))) == re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    assert f"| clause | level | {' | '.join(versions)} |" in table
+    assert list(clauses(machine)) == re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
 
 
 def test_every_trace_that_is_linked_is_there() -> None:
@@ -37,7 +47,7 @@ def test_what_is_tolerated_is_a_deviation_of_its_version() -> None:
     tolerated = re.findall(r"\| tolerated: `([^`]+)`", TEXT)
     known = {
         override.name
-        for name in MACHINES
+        for name in (*MACHINES, *TOLD)
         for profile in load(name).profiles.values()
         for override in profile.overrides
         if override.deviation

@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from commands import RECORDINGS
 from conformance_matrix import AT_TIMES, differences, failed_again, failing_at_times, page
 from matrix_cells import Cell, Column, Holds, NotCovered, Violated, changed, column, meets
+from matrix_relays import told
 
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform
+from fsm.judgement import judge
 from fsm.library import load
 from fsm.sut import UnsupportedError
 
@@ -135,7 +138,34 @@ def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool
     assert found == [by_chance for _, by_chance in differences(new, kept)]
 
 
-class Seldom(Playing):
+def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
+    """Of a section about that; in one about calls it is a difference for good."""
+    title = load("nri-pod").title
+    new = f"## {title}\n\n| `a` | MUST | holds |\n\n## A pod\n\n| `a` | MUST | holds |\n"
+
+    found = differences(new, new.replace("holds", "not covered"))
+
+    assert [(title, True), ("A pod", False)] == [(line.partition(":")[0], by_chance) for line, by_chance in found]
+
+
+@pytest.mark.parametrize("profile", ["containerd-2.1.9", None])
+def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: str | None) -> None:
+    """A start after a stop is tolerated under the profile of its version; what is not, is a difference."""
+    recording, machine = str(RECORDINGS / "2.1.9-nri.nri.jsonl.gz"), load("plugin-container")
+    plain = judge(recording, models=[machine.name]).judgements
+    profiled = judge(recording, models=[machine.name], profile=profile).judgements
+
+    found = told(machine, "2.1.9", plain, profiled)
+
+    broken = cell(found, "no-start-after-stop")
+    assert isinstance(broken, Violated)
+    tolerated = ("started-after-stop",) if profile else ()
+    assert (tolerated, bool(profile)) == (broken.tolerated, broken.known)
+    assert bool(profile) == (not found.differences)
+    assert isinstance(cell(found, "stopped-once"), Holds)
+
+
+class SeldomGone(Playing):
     """Stops of what is gone are answered NOT_FOUND once in seven tests."""
 
     _tests = 0
@@ -152,7 +182,7 @@ def test_what_a_page_has_at_times_is_looked_for_again() -> None:
     machine = load("cri-pod")
     steps = read_steps("run=ready; stop=stopped; remove; stop")
 
-    failure = failed_again(machine, Seldom, steps)
+    failure = failed_again(machine, SeldomGone, steps)
 
     assert failure
     assert failure.repeated
@@ -162,5 +192,7 @@ def test_what_a_page_has_at_times_is_looked_for_again() -> None:
     found = column(machine, VERSION, replace(tested, failures=(failure,)), tested, fields=False)
     text = page([found])
     assert f"| `stop-is-idempotent` | MUST | {AT_TIMES} ([trace]" in text
-    assert {("cri-pod", VERSION): [failure.steps]} == failing_at_times(text)
+    ((where, (kept,)),) = failing_at_times(text).items()
+    assert (("cri-pod", VERSION), "stop-is-idempotent", failure.steps) == (where, kept.clause, kept.steps)
+    assert f"```text\n{kept.trace}\n```" in text
     assert {} == failing_at_times(page([measured(lambda: Playing("NOT_FOUND"))]))

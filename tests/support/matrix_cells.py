@@ -70,7 +70,7 @@ class Column:
     cells: dict[str, Cell]
     differences: tuple[str, ...]
     steps: int
-    seconds: float
+    seconds: float = 0.0
 
 
 def clauses(machine: Machine) -> dict[str, Clause]:
@@ -82,7 +82,7 @@ def clauses(machine: Machine) -> dict[str, Clause]:
 
 def changed(machine: Machine, profile: str) -> frozenset[Place]:
     """The cells that *profile* has otherwise than *machine*: only there can be legal under it what is not without it."""
-    ours, theirs = _cells(machine), _cells(machine.under(profile))
+    ours, theirs = cells_of(machine), cells_of(machine.under(profile))
     return frozenset(place for place in ours | theirs if ours.get(place) != theirs.get(place))
 
 
@@ -99,7 +99,7 @@ def column(
 
     *fields* is whether fields of the status were seen.
     """
-    places = {place: cell.clause.name for place, cell in _cells(machine).items()}
+    places = {place: cell.clause.name for place, cell in cells_of(machine).items()}
     met = _met(plain) | _met(profiled)
     reasons = dict.fromkeys(_impossible(machine), UNASKED)
     reasons |= {place: why for tested in (plain, profiled) for place, why in _reasons(tested).items()}
@@ -112,7 +112,7 @@ def column(
         failed = [each for each in (*plain.failures, *profiled.failures) if _clause(each) == name]
         tolerated = tuple(sorted(each for each, against in deviations.items() if against == name))
         if failed or tolerated:
-            texts = dict.fromkeys(map(_text, sorted(failed, key=lambda each: len(each.trace))))
+            texts = dict.fromkeys(map(text_of, sorted(failed, key=lambda each: len(each.trace))))
             cells[name] = Violated(
                 traces=tuple(texts),
                 tolerated=tolerated,
@@ -125,8 +125,8 @@ def column(
             cells[name] = Holds(met=sum(each in met for each in own), cells=len(own), missed=missed)
         else:
             cells[name] = NotCovered(missed=missed)
-    differences = [_text(each) for each in profiled.failures if not _at_times(each)]
-    differences += [_text(each) for each in plain.failures if not _clause(each)]
+    differences = [text_of(each) for each in profiled.failures if not _at_times(each)]
+    differences += [text_of(each) for each in plain.failures if not _clause(each)]
     return Column(
         machine=machine.name,
         version=version,
@@ -147,7 +147,7 @@ def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> C
     return Holds(met=len(been), cells=len(states), missed=missed) if been else NotCovered(missed=missed)
 
 
-def _cells(machine: Machine) -> dict[Place, MachineCell]:
+def cells_of(machine: Machine) -> dict[Place, MachineCell]:
     """Every cell; the ends of a call are a row of their own, as in the table."""
     events = machine.events.values()
     begun = {(each.name, state): cell for each in events for state, cell in each.cells.items()}
@@ -220,7 +220,7 @@ def _clause(failure: Failure) -> str:
     return found.name if found else ""
 
 
-def _text(failure: Failure) -> str:
+def text_of(failure: Failure) -> str:
     return "\n".join(_short(failures.lines(failure, PLAIN, "violation")))
 
 

@@ -1,0 +1,153 @@
+"""What plugins are told by one version of containerd, as columns of the matrix.
+
+The steps of the system ``node`` are taken once, with calls and with what a plugin of ours was told recorded.  Each machine
+of what is told judges that recording, without a profile and under that of the version.  What fails without one is tested
+for again, with that machine as the judge, until it has come as often, so that each has its shortest test.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from containerds import Containerd
+from matrix_cells import Cell, Column, Holds, NotCovered, Violated, cells_of, clauses, column, text_of
+from packages_of_debian import VERSIONS
+
+from fsm.conformance.lookup import RuntimeOptions, node
+from fsm.conformance.suite import conform
+from fsm.judgement import judge
+from fsm.library import load
+from fsm.live.call_recording import encoded
+from fsm.live.node_sut import RuntimeNodeSUT
+from fsm.live.runtime_sut import factory
+from fsm.live.workload import WORKLOAD
+from fsm.scratch import ScratchFolder
+from fsm.verdict import Illegal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fsm.conformance.executor import Failure
+    from fsm.machine import Machine
+    from fsm.sut import SUT
+    from fsm.verdict import Judgement, Violation
+
+TOLD: Final = {"nri-container": False, "nri-pod": False, "plugin-container": True, "plugin-pod": True}
+"""The machines of what plugins are told, and whether they need the calls too."""
+
+RELAYING: Final = tuple(each for each in VERSIONS if not each.startswith("1.6."))
+"""The versions that take plugins."""
+
+UNMET: Final = "what a plugin is told in the steps of `node` does not show that one of them was there"
+UNTRIED: Final = (
+    "the steps that a client can bring about without a fault and without a restart did not come to the others"
+)
+
+
+def relayed(version: str) -> list[Column]:
+    """What tests of *version* find, by the system ``node`` and by each machine of what plugins are told."""
+    began = time.monotonic()
+    profile = f"containerd-{version}"
+    with ScratchFolder() as folder:
+        daemon = Containerd(version=version, folder=Path(folder))
+        daemon.open()
+        try:
+            address = f"unix://{daemon.endpoint}"
+            options = partial(RuntimeOptions, image=WORKLOAD, nri=f"unix://{daemon.nri}")
+            calls: list[bytes] = []
+            suts: list[SUT] = []
+            make = factory(address, node(profile), options(), seen=lambda answer: calls.append(encoded(answer)))
+
+            def kept() -> SUT:
+                suts.append(make())
+                return suts[-1]
+
+            tested = conform(node(profile), kept, examples=0)
+            events = [line for sut in suts if isinstance(sut, RuntimeNodeSUT) for line in sut.plugin.recording]
+            (daemon.folder / "events.jsonl").write_bytes(b"".join(line + b"\n" for line in events))
+            (daemon.folder / "calls.jsonl").write_bytes(b"".join(calls))
+            seconds = time.monotonic() - began
+            found = column(node(profile), version, tested, tested, fields=False, seconds=seconds)
+            # Joint states are hundreds: why each was not met would be more than all else on the page.
+            cells: dict[str, Cell] = {
+                name: replace(cell, missed=(UNTRIED,)) if isinstance(cell, Holds | NotCovered) else cell
+                for name, cell in found.cells.items()
+            }
+            columns = [replace(found, cells=cells)]
+            for name, with_calls in TOLD.items():
+                began = time.monotonic()
+                judged = partial(
+                    judge,
+                    str(daemon.folder / "events.jsonl"),
+                    calls=str(daemon.folder / "calls.jsonl") if with_calls else "",
+                    models=[name],
+                )
+                plain = judged().judgements
+                failures: Sequence[Failure] = ()
+                if broken := _broken(plain):
+                    sut = factory(address, node(profile), options(judge=name))
+                    events_of = {_step(each.observation.event) for each in broken}
+                    failures = conform(
+                        node(profile),
+                        sut,
+                        examples=0,
+                        most=len({each.clause.name for each in broken}),
+                        aimed=lambda edge, events_of=events_of: edge.step.event in events_of,  # type: ignore[misc]
+                    ).failures
+                found = told(load(name), version, plain, judged(profile=profile).judgements, failures)
+                columns.append(replace(found, seconds=time.monotonic() - began))
+        finally:
+            daemon.close()
+    return columns
+
+
+def told(
+    machine: Machine,
+    version: str,
+    plain: Sequence[Judgement],
+    profiled: Sequence[Judgement],
+    failures: Sequence[Failure] = (),
+) -> Column:
+    """What the judgements of a recording say of each clause of *machine*; *failures* are the shortest tests of what is not legal."""
+    places = {place: cell.clause.name for place, cell in cells_of(machine).items()}
+    mine = [each for each in (*plain, *profiled) if each.machine.name == machine.name]
+    met = {place for each in mine for place, count in each.covered.cells.items() if count}
+    broken, remain = ({each.clause.name for each in _broken(judgements)} for judgements in (plain, profiled))
+    deviations = [found.first.deviation for judgement in profiled for found in judgement.tolerated]
+    cells: dict[str, Cell] = {}
+    for name in clauses(machine):
+        own = [place for place, clause in places.items() if clause == name]
+        missed = (UNMET,) if any(each not in met for each in own) else ()
+        tolerated = tuple(sorted({each.name for each in deviations if each.clause.name == name}))
+        if name in broken or name in remain or tolerated:
+            traces = [
+                text_of(each) for each in failures if each.violation is not None and each.violation.clause.name == name
+            ]
+            cells[name] = Violated(traces=tuple(dict.fromkeys(traces)), tolerated=tolerated, known=name not in remain)
+        elif any(each in met for each in own):
+            cells[name] = Holds(met=sum(each in met for each in own), cells=len(own), missed=missed)
+        else:
+            cells[name] = NotCovered(missed=missed)
+    differences = tuple(f"{each.clause.name}: {each.observation}" for each in _broken(profiled))
+    steps = sum(each.observations for each in plain)
+    return Column(machine=machine.name, version=version, cells=cells, differences=differences, steps=steps)
+
+
+def _broken(judgements: Sequence[Judgement]) -> list[Violation]:
+    """What *judgements* find that is not legal, one of each cause."""
+    illegal = [each.verdict for each in judgements if isinstance(each.verdict, Illegal)]
+    return [finding.first[0] for verdict in illegal for finding in verdict.findings]
+
+
+def _step(event: str) -> str:
+    """The step of ``node`` in which a plugin is told of *event*.
+
+    >>> _step("StartContainer"), _step("RunPodSandbox")
+    ('start-container', 'run-pod')
+    """
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", event).lower().removesuffix("-sandbox")
