@@ -89,8 +89,9 @@ class RuntimeNodeSUT:
     def __init__(self, session: RuntimeSession, nri: str, restart: Callable[[], None] | None = None) -> None:
         self._session = session
         self._restart = restart
+        self._names: set[str] = set()
         try:
-            self.plugin = ToldPlugin(nri, lambda name: name == self._pod.place[0].metadata.name)
+            self.plugin = ToldPlugin(nri, lambda name: name in self._names)
         except BaseException:
             session.close()
             raise
@@ -112,6 +113,7 @@ class RuntimeNodeSUT:
         self._container.reset()
         self._pod.reset()
         self.plugin.forget()
+        self._names.clear()
         self._late, self._taken = False, 0
 
     def never(self, event: str, outcome: str) -> bool:
@@ -143,6 +145,8 @@ class RuntimeNodeSUT:
         return reply
 
     def _done(self, event: str) -> str:
+        if event == "run-pod":
+            self._names.add(self._pod.renew())
         if event in _EVENTS:
             part, name = _EVENTS[event]
             return self._entities[part].do(name)

@@ -73,6 +73,11 @@ class RuntimePodSUT(EntitySUT):
         """Where containers are made: the pod's configuration, and its id."""
         return self._pod, self._id
 
+    def renew(self) -> str:
+        """The name of the next pod: another, since one whose run has failed may be in the way of its own."""
+        self._pod = self._session.pod()
+        return self._pod.metadata.name
+
     def _run(self) -> CallAnswer:
         answer = self._session.run(self._pod, handler=_NO_HANDLER if "undone" in self._wanted else "")
         return self._new(answer, answer.message.pod_sandbox_id if answer.message else "")

@@ -39,9 +39,9 @@ STOPPED_FIRST = "plugin-joins; run-pod=ready; create-container=created; stop-con
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Where the reference takes calls, and where plugins."""
+    """Where the reference, which is as containerd 2.1, takes calls, and where plugins."""
     folder = tmp_path_factory.mktemp("node")
-    with served(folder, plugins=NodePlugins()) as address:
+    with served(folder, plugins=NodePlugins(), profile="containerd-2.1") as address:
         yield address, f"unix://{folder / 'nri.sock'}"
 
 

@@ -1,0 +1,84 @@
+"""Real daemons, a pod, a container and a plugin of ours: what calls do, and what the plugin is told, judged together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fsm.conformance import suite
+from fsm.conformance.lookup import RuntimeOptions, find, node
+from fsm.conformance.plan import steps
+from fsm.verdict import Holds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from containerds import Containerd
+
+    from fsm.sut import SUT
+
+pytestmark = pytest.mark.live
+
+FORGOTTEN = {
+    "plugin-pod": "run-pod=ready; restart; plugin-joins; remove-pod",
+    "plugin-container": "plugin-joins; run-pod=ready; create-container=created; start-container=started; exit-container; "
+    "relay-exit; restart; plugin-joins; remove-container",
+}
+"""What a plugin is not told any more after a restart, by the model that says so."""
+
+
+def made(
+    daemon: Containerd, judge: str = "", profile: str | None = None, *, restarts: bool = True
+) -> Callable[[], SUT]:
+    """What makes the system under test, whose tests are those of ``node``; *judge* judges them, as *profile* has it."""
+    if daemon.nri is None:
+        pytest.skip("containerd 1.6 has no NRI of this kind")
+    restart = daemon.restart_command if restarts else ""
+    options = RuntimeOptions(nri=f"unix://{daemon.nri}", judge=judge, profile=profile, restart_command=restart)
+    return find(f"cri:unix://{daemon.endpoint}", node(None), runtime=options)
+
+
+def profile_of(daemon: Containerd) -> str:
+    return f"containerd-{daemon.version}"
+
+
+def clauses(found: suite.Tested) -> list[str]:
+    return [each.violation.clause.name for each in found.failures if each.violation]
+
+
+def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) -> None:
+    """As the shortest test of what plugins may rely on; the profile of the version has it."""
+    machine = node(None)
+    found = suite.conform(machine, made(containerd, "plugin-container", restarts=False), examples=0, most=1)
+
+    [failure] = found.failures
+    assert clauses(found) == ["no-start-after-stop"]
+    assert sorted(step.event for step in failure.steps) == [
+        "create-container",
+        "plugin-joins",
+        "run-pod",
+        "start-container",
+        "stop-container",
+    ]
+    tolerating = made(containerd, "nri-plugin-contract", profile_of(containerd))
+    assert isinstance(suite.replay(machine, tolerating, failure.steps).verdict, Holds)
+
+
+@pytest.mark.parametrize("judge", FORGOTTEN)
+def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) -> None:
+    """That it is removed; the profile of the version has it."""
+    life = steps(FORGOTTEN[judge])
+    found = suite.replay(node(None), made(containerd, judge), life)
+    tolerated = suite.replay(node(None), made(containerd, judge, profile_of(containerd)), life)
+
+    assert clauses(found) == ["removal-is-relayed"]
+    assert isinstance(tolerated.verdict, Holds)
+
+
+def test_the_system_holds(containerd: Containerd) -> None:
+    """Wherever calls and a plugin lead to."""
+    found = suite.conform(node(None), made(containerd, restarts=False), examples=0)
+
+    assert isinstance(found.verdict, Holds), found.failures
+    assert set(found.missed) == set(found.closed)
