@@ -112,7 +112,7 @@ class _Entity:
 
 @dataclass(slots=True, kw_only=True)
 class EventJudge:
-    """Takes events, and both ends of calls, in the order of time."""
+    """Takes events, and both ends of calls, in the order of time, from the first event on."""
 
     _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)
     _within: dict[str, list[str]] = field(default_factory=dict)
@@ -148,6 +148,7 @@ class EventJudge:
         """What is missing if *event* came, and whether anything will be known to be from now on."""
         if not event.entity:
             self._open.pop(event.stream, None)
+            self._settled.pop(event.stream, None)
             self._ends += 1
         elif len(self._open | {event.stream: 0}) == 1:
             due = [each for each in self._lacking if each[0] < event.at]
@@ -281,7 +282,9 @@ class EventJudge:
 
     def _created(self, call: EventCall) -> None:
         for pod in self._meant(call.pod):
-            self._creating[pod] -= 1
+            self._creating[pod] = max(0, self._creating[pod] - 1)  # it may have begun before the first event
+            if not self._creating[pod]:
+                del self._creating[pod]
             if call.answer is None:
                 self._leaking.add(pod)
         if call.answer:
@@ -304,7 +307,8 @@ class EventJudge:
             if entity.pod and not others:
                 self._within.setdefault(entity.pod, []).append(call.id)
             reached = any(op == "RemovePodSandbox" and entity.pod in those for (op, *_), those in self._reached.items())
-            if reached or self._removed.get(entity.pod, -1) >= call.start:
+            pod = self._entities.get(entity.pod)
+            if reached or pod is None or not pod.known or self._removed.get(entity.pod, -1) >= call.start:
                 entity.calls[DELETED].lost = True
         self._sent(entity, call)
         early, entity.early = entity.early, []

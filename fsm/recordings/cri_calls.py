@@ -209,7 +209,7 @@ class CriCallReader:
             down = unanswered(code, call.detail)
             answered = not down and code not in LOST
             change = (1 if point.asks else -1) if answered else 0
-            if call.op in SENDERS and not self.as_called:
+            if self._told and call.op in SENDERS and not self.as_called:
                 sent = EventCall(
                     op=call.op,
                     id=call.id,
