@@ -5,7 +5,7 @@ event must be possible in the states that the monitors take the entities to be i
 and there may be containers that the recording does not show, so what is reported is certain, and some is missed.
 """
 
-from collections import defaultdict
+from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ class JointWatch:
         self._file = file
         self._own = {*meant(profile, system.profiles).values()}
         self._pods = pods
-        self._within: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._within: OrderedDict[str, dict[str, None]] = OrderedDict()
         self._monitors = {each.machine.entity: each for each in monitors}
         self._events: dict[tuple[str, str], JointEvent] = {}
         signals = [each for each in system.events.values() if each.kind == "signal" and each.when is not None]
@@ -65,9 +65,9 @@ class JointWatch:
         for index, (seen, line) in enumerate(zip(*batch, strict=True)):
             pod = seen.entity if seen.of == POD else self._pods.get(seen.entity, "")
             if seen.of == CONTAINER and pod:
-                self._within[pod][seen.entity] = None
+                self._within.setdefault(pod, {})[seen.entity] = None
                 if len(self._within) > REMEMBERED:  # of a pod whose containers are not known, more may be
-                    del self._within[next(iter(self._within))]
+                    self._within.popitem(last=False)
             joint = self._events.get((seen.of, seen.event or seen.output))
             if joint is None or joint.of is None or seen.phase or not pod:
                 continue

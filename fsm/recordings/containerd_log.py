@@ -6,7 +6,7 @@ phase *answered*, without a request.  Exits are logged when they are noticed, be
 """
 
 import re
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -84,7 +84,7 @@ class Log:
 
     notes: Counter[str] = field(default_factory=Counter)
     version: str = ""
-    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    names: OrderedDict[str, tuple[str, ...]] = field(default_factory=OrderedDict)
     as_called: bool = False
     _joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -225,7 +225,7 @@ class Log:
             before = (found[2],) if found[2] else pods
             self.names[identity] = (found[1], *(f"{each}/{found[1]}" for each in before))
             if len(self.names) > _NAMED:
-                del self.names[next(iter(self.names))]
+                self.names.popitem(last=False)
 
     def _exited(self, exit_event: re.Match[str], found: Entry) -> Sequence[Observation]:
         entity, process = exit_event["entity"], exit_event["process"]

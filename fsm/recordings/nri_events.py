@@ -5,7 +5,7 @@ The keys are ``event`` (the name of the RPC, or that of the enum for events sent
 lists what exists.
 """
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -109,7 +109,7 @@ class NriEventReader:
     version: str = ""
     _begun: bool = False
     _there: dict[str, None] = field(default_factory=dict)
-    _over: dict[str, None] = field(default_factory=dict)
+    _over: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _new: dict[str, set[str]] = field(default_factory=dict)
     """The containers of each pod whose run the plugin received on this connection: all of them are new."""
 
@@ -194,6 +194,5 @@ class NriEventReader:
             self._there.pop(each, None)
             self._over[each] = None
         while len(self._over) > REMEMBERED:
-            oldest = next(iter(self._over))
-            del self._over[oldest]
+            oldest, _ = self._over.popitem(last=False)
             self.pods.pop(oldest, None)
