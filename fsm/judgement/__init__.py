@@ -12,8 +12,8 @@ from pathlib import Path
 from msgspec import structs
 
 from fsm.errors import InputError, Problem, nearest, refused
-from fsm.judgement.container_events import EventFindings
 from fsm.judgement.detection import AUTO, detected, name_of, read_ahead
+from fsm.judgement.event_findings import EventFindings
 from fsm.judgement.histories import judge_history
 from fsm.judgement.joint import JointWatch
 from fsm.judgement.part import WHOLE, Chosen, Part, Story, Teller, check_one
