@@ -170,7 +170,7 @@ class RuntimeContainerSUT(EntitySUT):
         )
         pod, identity = self._place()
         request = CreateContainerRequest(pod_sandbox_id=identity, config=config, sandbox_config=pod)
-        answer = self._session.made("CreateContainer", request)
+        answer = self._called("CreateContainer", request)
         return self._new(answer, answer.message.container_id if answer.message else "")
 
     def _start(self) -> CallAnswer:

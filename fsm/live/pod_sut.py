@@ -101,7 +101,7 @@ class RuntimePodSUT(EntitySUT):
             linux=LinuxContainerConfig(security_context=LinuxContainerSecurityContext(namespace_options=HOST)),
         )
         request = CreateContainerRequest(pod_sandbox_id=self._id, config=config, sandbox_config=self._pod)
-        return self._session.made("CreateContainer", request)
+        return self._called("CreateContainer", request)
 
     def _update(self) -> CallAnswer:
         request = UpdatePodSandboxResourcesRequest(

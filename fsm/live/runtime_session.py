@@ -14,10 +14,9 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, Final
 
-from google.protobuf.message import Message
-
 from fsm.errors import InputError, refused
 from fsm.live import run_label
+from fsm.live.call_keeper import CallKeeper
 from fsm.live.cri_client import TIMEOUT, CallAnswer, CriClient, connected
 from fsm.live.cri_pb2 import (
     CONTAINER,
@@ -53,7 +52,7 @@ _ROUNDS: Final = 5
 """How often it is tried to remove what is left."""
 
 _SETTLING: Final = 0.2
-"""Seconds in which a call that was given up has taken effect, or was undone."""
+"""Seconds until it is looked again for what was left."""
 
 _NUMBERS: Final = count()
 """Numbers of what this process makes: names in a runtime are taken only once."""
@@ -107,19 +106,18 @@ class RuntimeSession:
         self.timeout = timeout or TIMEOUT
         self._seen = seen
         self._label = str(run_label.own())
-        self._open: set[object] = set()
         self.calls = 0
-        self.client, version = connected(address, timeout=self.timeout, seen=self._called)
+        client, version = connected(address, timeout=self.timeout, seen=self._called)
         self.runtime = version.runtime_name
         self.version = version.runtime_version
-        try:
-            _clear(self.client, _dead)
-            self.image = image or self._usual_image()
-            self._scratch = ScratchFolder()
-            atexit.register(self.close)  # where nobody closes it any more
-        except BaseException:
-            self.client.close()
-            raise
+        with client:
+            _clear(client, _dead)
+            self.image = image or self._usual_image(client)
+        self._scratch = ScratchFolder()
+        kept = self.folder / "cri.sock"
+        self._keeper = CallKeeper(kept, Path(path(address)))
+        self.client = CriClient(f"unix://{kept}", timeout=self.timeout, seen=self._called)
+        atexit.register(self.close)  # where nobody closes it any more
 
     def _called(self, answer: CallAnswer) -> None:
         self.calls += 1
@@ -157,15 +155,7 @@ class RuntimeSession:
 
     def run(self, pod: PodSandboxConfig, *, handler: str = "") -> CallAnswer:
         """What comes of running *pod*."""
-        return self.made("RunPodSandbox", RunPodSandboxRequest(config=pod, runtime_handler=handler))
-
-    def made(self, op: str, request: Message) -> CallAnswer:
-        """What comes of a call that makes something."""
-        self._open.add(call := object())
-        answer = self.client.call(op, request)
-        if answer.code not in {"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"}:
-            self._open.remove(call)
-        return answer
+        return self.client.call("RunPodSandbox", RunPodSandboxRequest(config=pod, runtime_handler=handler))
 
     def ready(self) -> tuple[PodSandboxConfig, str]:
         """A pod that runs, and its id; raises :class:`InputError` if the runtime runs none."""
@@ -187,19 +177,18 @@ class RuntimeSession:
 
     def close(self) -> None:
         """Remove all that was made, and give back the connection; may be called again."""
-        self.client.close()  # what is in progress is given up
+        self.client.close()
+        self._keeper.close()
         try:
             with CriClient(self.address, timeout=self.timeout) as client:
-                if self._open:
-                    time.sleep(_SETTLING)
                 _clear(client, lambda label: label == self._label or _dead(label))
         finally:
             atexit.unregister(self.close)
             self._scratch.close()
 
-    def _usual_image(self) -> str:
+    def _usual_image(self, client: CriClient) -> str:
         """An image of busybox, if there is one; else one that is imported, and removed at the end."""
-        known = next((name for name in _images(self.client) if "busybox" in name), "")
+        known = next((name for name in _images(client) if "busybox" in name), "")
         if known:
             return known
         name = f"{_IMAGES}{self._label}"

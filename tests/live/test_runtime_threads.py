@@ -35,7 +35,7 @@ async def _started_twice(server: CriServer, request: Any) -> cri.StartContainerR
         return int(found.status.state)
 
     created = await state() == cri.CONTAINER_CREATED
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0.12)
     if created and await state() == cri.CONTAINER_RUNNING:
         return cri.StartContainerResponse()
     return await _START(server, request)
@@ -63,6 +63,7 @@ def test_a_search_ends_when_its_time_is_over(tmp_path: Path) -> None:
     assert search.runs < 20
 
 
+@pytest.mark.slow
 def test_a_race_is_found_repeated_recorded_and_judged_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two starts of one container succeed."""
     recording = tmp_path / "race.jsonl"

@@ -1,0 +1,160 @@
+"""A process between a test and a runtime that lets the calls in progress end when the test is killed or interrupted.
+
+containerd leaves a process behind that nobody can see through CRI, if the caller of RunPodSandbox goes away while it is
+started.  So connections end here: bytes pass as they are, but for the frame by which a client gives up a call, whose
+deadline the runtime knows anyway; and the connection to the runtime stays until the calls on it have been answered.
+
+It is run by itself, as ``python PATH RUNTIME SECONDS``, and imports no other module of fsm.  Its standard input is the
+socket at which it listens; it ends when nobody holds the other end of its standard output any more.
+"""
+
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_HEAD: Final = struct.Struct(">HBBBI")
+_DATA: Final = 0
+_HEADERS: Final = 1
+_RESET: Final = 3
+"""Kinds of frames of HTTP/2, after whose header of nine bytes the payload comes."""
+
+_LAST: Final = 1
+"""The flag of a frame that is the last of its stream."""
+
+_PREFACE: Final = 24
+"""Bytes that a client sends before its first frame."""
+
+_SECONDS: Final = 30.0
+"""How long calls in progress may take to end."""
+
+
+class CallKeeper:
+    """The process, which listens at *path* for clients of the runtime at the socket *runtime*."""
+
+    def __init__(self, path: Path, runtime: Path) -> None:
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
+            path.chmod(0o600)
+            listening.listen()
+            self._process = subprocess.Popen(  # noqa: S603  (this file)
+                [sys.executable, "-I", "-S", __file__, str(runtime), str(_SECONDS)],
+                stdin=listening.fileno(),
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+
+    def close(self) -> None:
+        """Wait until the calls in progress have ended; others are not taken any more.  May be called again."""
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_SECONDS)
+
+
+class _Connection:
+    """One connection of a client, passed on to the *runtime*."""
+
+    def __init__(self, client: socket.socket, runtime: str) -> None:
+        self._client = client
+        self._runtime = socket.socket(socket.AF_UNIX)
+        self._calls: set[int] = set()
+        self._changed = threading.Condition()
+        self._runtime.connect(runtime)
+
+    def passed(self, seconds: float) -> None:
+        """Pass on what comes from both, until one of them is gone and no call is in progress any more."""
+        back = threading.Thread(target=self._back, daemon=True)
+        back.start()
+        with suppress(OSError):
+            self._runtime.sendall(_received(self._client, _PREFACE))
+            while True:
+                kind, _, stream, whole = _frame(self._client)
+                if kind == _RESET:
+                    continue
+                if kind == _HEADERS:
+                    with self._changed:
+                        self._calls.add(stream)
+                self._runtime.sendall(whole)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._calls, seconds)
+        with suppress(OSError):
+            self._runtime.shutdown(socket.SHUT_RDWR)
+        back.join()
+        self._runtime.close()
+        self._client.close()
+
+    def hang_up(self) -> None:
+        """Take nothing more from the client."""
+        with suppress(OSError):
+            self._client.shutdown(socket.SHUT_RD)
+
+    def _back(self) -> None:
+        gone = False
+        with suppress(OSError):
+            while True:
+                kind, flags, stream, whole = _frame(self._runtime)
+                if kind == _RESET or (kind in {_DATA, _HEADERS} and flags & _LAST):
+                    with self._changed:
+                        self._calls.discard(stream)
+                        self._changed.notify_all()
+                if not gone:
+                    try:
+                        self._client.sendall(whole)
+                    except OSError:  # it was killed
+                        gone = True
+        with self._changed:
+            self._calls.clear()
+            self._changed.notify_all()
+        with suppress(OSError):
+            self._client.shutdown(socket.SHUT_RDWR)
+
+
+def _frame(source: socket.socket) -> tuple[int, int, int, bytes]:
+    """The next frame from *source*: kind, flags, stream, and all of its bytes."""
+    head = _received(source, _HEAD.size)
+    high, low, kind, flags, stream = _HEAD.unpack(head)
+    return kind, flags, stream & 0x7FFFFFFF, head + _received(source, high << 8 | low)
+
+
+def _received(source: socket.socket, count: int) -> bytes:
+    """So many bytes from *source*; raises ``OSError`` if there are no more."""
+    parts = bytearray()
+    while len(parts) < count:
+        part = source.recv(count - len(parts))
+        if not part:
+            raise ConnectionError
+        parts += part
+    return bytes(parts)
+
+
+def main(runtime: str, seconds: str) -> None:
+    """Take connections until the test is gone, and end when their calls have."""
+    listening = socket.socket(fileno=os.dup(0))
+    running: list[tuple[_Connection, threading.Thread]] = []
+    gone = select.poll()
+    gone.register(1, 0)  # an error is always told
+    gone.register(listening, select.POLLIN)
+    while all(number != 1 for number, _ in gone.poll()):
+        client, _ = listening.accept()
+        try:
+            connection = _Connection(client, runtime)
+        except OSError:
+            client.close()
+            continue
+        thread = threading.Thread(target=connection.passed, args=(float(seconds),), daemon=True)
+        thread.start()
+        running.append((connection, thread))
+    for connection, thread in running:
+        connection.hang_up()
+        thread.join()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
