@@ -29,7 +29,10 @@ KINDS: Final = (
     "model:MODEL",
 )
 
-METHODS = ("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash")
+METHODS: Final = (
+    *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
+    *("never", "unasked", "costly"),
+)
 """The methods of a SUT, and of the protocols that are optional, that may take too long."""
 
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
