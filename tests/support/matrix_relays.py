@@ -43,7 +43,7 @@ TOLD: Final = {"nri-container": False, "nri-pod": False, "plugin-container": Tru
 RELAYING: Final = tuple(each for each in VERSIONS if not each.startswith("1.6."))
 """The versions that take plugins."""
 
-UNMET: Final = "what a plugin is told in the steps of `node` does not show that one of them was there"
+UNMET: Final = "no test of `node` has certainly met one of its cells, by what the plugin was told"
 UNTRIED: Final = (
     "the steps that a client can bring about without a fault and without a restart did not come to the others"
 )
