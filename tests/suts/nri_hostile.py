@@ -26,7 +26,7 @@ from fsm.live.ttrpc_pb2 import Request, Response, Status
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-WAY = sys.argv[1]
+WAY = sys.argv[-1]
 
 
 async def answer(send: Callable[[bytes], Awaitable[None]], stream: int, data: bytes) -> None:
@@ -76,15 +76,16 @@ async def main() -> None:
     await running
 
 
-if WAY == "forks":
-    subprocess.Popen(["sleep", "1234"], start_new_session=True)  # noqa: S607
-if WAY == "babbles" and not os.fork():
-    while True:
-        os.write(1, b"babble " * 1000)
-        os.write(2, b"babble\n" * 1000)
-if WAY == "stays":
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
-asyncio.run(main())
-while WAY == "stays":
-    time.sleep(1)
+if __name__ == "__main__":
+    if WAY == "forks":
+        subprocess.Popen(["sleep", "1234"], start_new_session=True)  # noqa: S607
+    if WAY == "babbles" and not os.fork():
+        while True:
+            os.write(1, b"babble " * 1000)
+            os.write(2, b"babble\n" * 1000)
+    if WAY == "stays":
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN)
+    asyncio.run(main())
+    while WAY == "stays":
+        time.sleep(1)
