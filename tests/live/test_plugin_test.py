@@ -147,12 +147,12 @@ def test_answers_are_held_to_a_property(bug: str, found: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("listening", ["leaks"], indirect=True)
-def test_a_leak_is_shrunk_to_a_container_created_again_in_the_same_pod(listening: str) -> None:
+def test_a_leak_is_found_by_generation(listening: str) -> None:
+    """In some test, not always in one that leaks enough by itself: a plugin goes on from test to test."""
     tested = fsm("test", "nri-plugin-contract", "--against", listening, *ANSWERS, "--examples", "0", cwd=ROOT)
 
     assert tested.returncode == 1, tested.stderr
-    (shown,) = re.findall(r"--replay '([^']*)'", tested.stdout)
-    assert shown == AGAIN
+    assert "got no CPU, though one is free" in re.sub(r"\s+", " ", tested.stdout)
     assert shlex.join(ANSWERS) in tested.stdout
 
 
