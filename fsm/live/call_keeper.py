@@ -36,9 +36,15 @@ _SECONDS: Final = 30.0
 
 
 class CallKeeper:
-    """The process, which listens at *path* for clients of the runtime at the socket *runtime*."""
+    """The process, which listens in *folder* for clients of the runtime at the socket *runtime*.
 
-    def __init__(self, path: Path, runtime: Path) -> None:
+    Its ``address`` is one for this process only: the path of the folder may be too long for that of a socket.
+    """
+
+    def __init__(self, folder: Path, runtime: Path) -> None:
+        self._folder = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        path = Path(f"/proc/self/fd/{self._folder}/cri.sock")
+        self.address = f"unix://{path}"
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(path))
             path.chmod(0o600)
@@ -52,8 +58,9 @@ class CallKeeper:
 
     def close(self) -> None:
         """Wait until the calls in progress have ended; others are not taken any more.  May be called again."""
-        if self._process.stdout is not None:
+        if self._process.stdout is not None and not self._process.stdout.closed:
             self._process.stdout.close()
+            os.close(self._folder)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_SECONDS)
 

@@ -114,9 +114,8 @@ class RuntimeSession:
             _clear(client, _dead)
             self.image = image or self._usual_image(client)
         self._scratch = ScratchFolder()
-        kept = self.folder / "cri.sock"
-        self._keeper = CallKeeper(kept, Path(path(address)))
-        self.client = CriClient(f"unix://{kept}", timeout=self.timeout, seen=self._called)
+        self._keeper = CallKeeper(self.folder, Path(path(address)))
+        self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._called)
         atexit.register(self.close)  # where nobody closes it any more
 
     def _called(self, answer: CallAnswer) -> None:

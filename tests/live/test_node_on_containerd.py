@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
     from fsm.sut import SUT
 
-pytestmark = pytest.mark.live
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.parametrize(
+        "containerd",
+        [pytest.param(each, marks=pytest.mark.xdist_group(each)) for each in ("1.7.24", "2.1.9")],
+        indirect=True,
+    ),
+]
+"""containerd 1.6 has no NRI of this kind."""
 
 FORGOTTEN = {
     "plugin-pod": "run-pod=ready; restart; plugin-joins; remove-pod",
@@ -32,8 +40,6 @@ def made(
     daemon: Containerd, judge: str = "", profile: str | None = None, *, restarts: bool = True
 ) -> Callable[[], SUT]:
     """What makes the system under test, whose tests are those of ``node``; *judge* judges them, as *profile* has it."""
-    if daemon.nri is None:
-        pytest.skip("containerd 1.6 has no NRI of this kind")
     restart = daemon.restart_command if restarts else ""
     options = RuntimeOptions(nri=f"unix://{daemon.nri}", judge=judge, profile=profile, restart_command=restart)
     return find(f"cri:unix://{daemon.endpoint}", node(None), runtime=options)
