@@ -62,8 +62,10 @@ class PluginSUT:
         self._begin()
         try:
             self._host.connect()
-        except BrokenError as error:
+        except BaseException as error:  # an interrupt too
             self._host.close()
+            if not isinstance(error, BrokenError):
+                raise
             hint = (
                 "start a plugin that connects to this socket" if where.startswith("unix:") else "is it an NRI plugin?"
             )

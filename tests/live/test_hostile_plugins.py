@@ -97,6 +97,18 @@ def test_what_does_not_connect(contract: Machine, command: str, found: str, monk
     assert nothing_left("unconnected")
 
 
+def test_an_interruption_leaves_no_socket_to_which_nothing_has_connected(tmp_path: Path) -> None:
+    fsm = Path(sys.executable).with_name("fsm")
+    socket = tmp_path / "nri.sock"
+    command = [str(fsm), "test", "nri-plugin-contract", "--against", f"nri-plugin:unix://{socket}"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as tested:
+        while not socket.exists() and tested.poll() is None:
+            time.sleep(0.01)
+        tested.send_signal(signal.SIGINT)
+
+    assert (tested.returncode, socket.exists()) == (130, False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["command", "socket"])
 def test_an_interruption_leaves_nothing(kind: str, tmp_path: Path) -> None:
