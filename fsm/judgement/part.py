@@ -151,18 +151,19 @@ class Teller:
 
     def _tell(self, seen: Observation, line: int | Line, told: tuple[str, ...]) -> None:
         before = {entity: self._states(entity) for entity in told}
-        counts = {each.first.deviation.name: each.count for each in self._monitor.folder.tolerated()}
+        counted = self._tolerated()
         self._monitor.feed([seen], [line])
-        more = (each for each in self._monitor.folder.tolerated())
-        tolerated = [
-            each.first.deviation.name for each in more if each.count > counts.get(each.first.deviation.name, 0)
-        ]
+        tolerated = [name for name, count in self._tolerated().items() if count > counted.get(name, 0)]
         place = line if isinstance(line, Line) else Line(self._file, line)
         for entity in told:
             mine = tuple(each for each in self._found if each.observation.entity == entity)
             step = Step(seen, place, before[entity], self._states(entity), mine, tuple(tolerated))
             self.stories.setdefault(entity, []).append(step)
         self._found.clear()
+
+    def _tolerated(self) -> dict[str, int]:
+        """How often each deviation was tolerated."""
+        return {each.first.deviation.name: each.count for each in self._monitor.folder.tolerated()}
 
     def _states(self, entity: str) -> tuple[str, ...]:
         possible = self._monitor.states(entity)

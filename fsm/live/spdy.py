@@ -158,15 +158,14 @@ class Spdy:
         if len(body) < offset:
             raise SpdyError(f"a control frame of type {kind} with {len(body)} bytes")
         number = _NUMBER.unpack_from(body)[0] & ~CONTROL if offset else 0
-        match kind:
-            case _ if kind in {SYN_STREAM, SYN_REPLY}:
-                yield Opened(stream=number, headers=self._unpacked(body[offset:]), over=over)
-            case _ if kind == RST_STREAM:
-                yield StreamData(stream=number, data=b"", over=True)
-            case _ if kind == PING:
-                yield Pinged(number=number)
-            case _ if kind == GOAWAY:
-                yield Left()
+        if kind in {SYN_STREAM, SYN_REPLY}:
+            yield Opened(stream=number, headers=self._unpacked(body[offset:]), over=over)
+        elif kind == RST_STREAM:
+            yield StreamData(stream=number, data=b"", over=True)
+        elif kind == PING:
+            yield Pinged(number=number)
+        elif kind == GOAWAY:
+            yield Left()
 
     def _frame(self, kind: int, body: bytes) -> bytes:
         return _HEAD.pack(CONTROL | VERSION << 16 | kind, len(body)) + body

@@ -1,7 +1,7 @@
 """The channels of one command over a link: standard input, output and errors, and how it ended."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from typing import Final, Protocol, TypeAlias
 
 from fsm.live.spdy import Opened, Pinged, Spdy, StreamData
@@ -66,23 +66,13 @@ class SpdyChannels:
         self._streams: dict[str, int] = {}
 
     async def read(self) -> None:
-        async for data in self._link.received():
-            for event in self._spdy.receive(data):
-                match event:
-                    case Opened(stream=stream, headers=headers):
-                        self._streams[headers.get("streamtype", "")] = stream
-                        self._link.send(self._spdy.reply(stream))
-                        if self._wanted <= self._streams.keys():
-                            self.ready.set()
-                    case StreamData(stream=stream, data=sent, over=over) if stream == self._streams.get(INPUT):
-                        if sent:
-                            _feed(self.given, sent)
-                        if over:
-                            _feed(self.given, b"")
-                    case Pinged(number=number):
-                        self._link.send(self._spdy.ping(number))
-                    case _:
-                        pass
+        async for event in _events(self._link, self._spdy):
+            if isinstance(event, Opened):
+                self._streams[event.headers.get("streamtype", "")] = event.stream
+                if self._wanted <= self._streams.keys():
+                    self.ready.set()
+            elif event.stream == self._streams.get(INPUT):
+                _pass(event, self.given)
         _feed(self.given, b"")
 
     def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001
@@ -108,34 +98,23 @@ class ForwardedPorts:
     async def serve(self) -> None:
         """Forward until the client goes away."""
         try:
-            async for data in self._link.received():
-                for event in self._spdy.receive(data):
-                    match event:
-                        case Opened(stream=stream, headers=headers):
-                            self._link.send(self._spdy.reply(stream))
-                            self._open(
-                                stream, headers.get("streamtype"), headers.get("requestid", ""), headers.get("port", "")
-                            )
-                        case StreamData(stream=stream, data=sent, over=over) if stream in self._given:
-                            if sent:
-                                _feed(self._given[stream], sent)
-                            if over:
-                                _feed(self._given[stream], b"")
-                        case Pinged(number=number):
-                            self._link.send(self._spdy.ping(number))
-                        case _:
-                            pass
+            async for event in _events(self._link, self._spdy):
+                if isinstance(event, Opened):
+                    self._open(event.stream, event.headers)
+                elif event.stream in self._given:
+                    _pass(event, self._given[event.stream])
         finally:
             for each in self._forwarding:
                 each.cancel()
             await asyncio.gather(*self._forwarding, return_exceptions=True)
 
-    def _open(self, stream: int, kind: str | None, request: str, port: str) -> None:
-        if kind == RESULT:
+    def _open(self, stream: int, headers: Mapping[str, str]) -> None:
+        request = headers.get("requestid", "")
+        if headers.get("streamtype") == RESULT:
             self._errors[request] = stream
             return
         self._given[stream] = asyncio.StreamReader()
-        task = asyncio.create_task(self._forward(stream, request, port))
+        task = asyncio.create_task(self._forward(stream, request, headers.get("port", "")))
         self._forwarding.add(task)
         task.add_done_callback(self._forwarding.discard)
 
@@ -151,6 +130,26 @@ class ForwardedPorts:
         if request in self._errors:
             self._link.send(self._spdy.data(self._errors.pop(request), why, over=True))
         del self._given[stream]
+
+
+async def _events(link: Link, spdy: Spdy) -> AsyncIterator[Opened | StreamData]:
+    """What a client opens and sends, until it goes away; that it opens a stream, and its pings, are replied to."""
+    async for data in link.received():
+        for event in spdy.receive(data):
+            if isinstance(event, Opened):
+                link.send(spdy.reply(event.stream))
+                yield event
+            elif isinstance(event, StreamData):
+                yield event
+            elif isinstance(event, Pinged):
+                link.send(spdy.ping(event.number))
+
+
+def _pass(sent: StreamData, to: asyncio.StreamReader) -> None:
+    if sent.data:
+        _feed(to, sent.data)
+    if sent.over:
+        _feed(to, b"")
 
 
 def _feed(to: asyncio.StreamReader, data: bytes) -> None:

@@ -196,7 +196,7 @@ async def _stream(offered: OfferedCommand | OfferedPorts, link: Link, make: Call
 
 
 async def _result(offered: OfferedCommand, channels: Channels) -> bytes:
-    """CommandRun what is *offered*; how it has ended, as Kubernetes says it."""
+    """Run what is *offered*; how it has ended, as Kubernetes says it."""
     write: Write = channels.write
     given = channels.given if offered.input else None
     terminal = Tasks()

@@ -350,8 +350,9 @@ class EventJudge:
     def _passed(self, now: int) -> Iterator[tuple[int | Line, Observation]]:
         """The events without a cause of which no call can be recorded any more that has sent them."""
         if self._doubted and self._doubted[0][0] + 2 * self._longest < now:
-            due = [each for each in self._doubted if each[0] + 2 * self._longest < now]
-            self._doubted = [each for each in self._doubted if each not in due]
+            since = now - 2 * self._longest
+            due = [each for each in self._doubted if each[0] < since]
+            self._doubted = [each for each in self._doubted if each[0] >= since]
             yield from ((line, seen) for _, seen, line in due)
 
     def rest(self) -> Iterator[tuple[int | Line, Observation]]:

@@ -173,14 +173,14 @@ def _kills_first(words: Sequence[str]) -> bool:
 
 def _runnable(command: Command) -> list[str]:
     name = command.here(command.words[0]) if command.words else "sleep"
-    path = which(name, path=dict(command.environment).get("PATH", os.environ.get("PATH")))
+    path = which(name, path=command.variables.get("PATH", os.environ.get("PATH")))
     if path is None:
         raise WorldError(f'exec: "{name}": no such file or directory')
     return [path, *map(command.here, command.words[1:])] if command.words else [path, "infinity"]
 
 
 def _environment(command: Command) -> Mapping[str, str]:
-    return {"PATH": os.environ.get("PATH", os.defpath), **dict(command.environment)}
+    return {"PATH": os.environ.get("PATH", os.defpath), **command.variables}
 
 
 def _child(pid: int) -> int:

@@ -69,10 +69,10 @@ def adjusted(plan: ContainerPlan, wanted: Fields) -> ContainerPlan:
     """*plan* with the limits, annotations and variables that plugins want, by the names of such fields."""
     numbers = {name: each for name, each in wanted.items() if isinstance(each, int)}
     texts = {name.partition(".")[::2]: str(each) for name, each in wanted.items()}
-    environment = dict(plan.command.environment) | {key: text for (kind, key), text in texts.items() if kind == "env"}
+    variables = {**plan.command.variables, **{key: text for (kind, key), text in texts.items() if kind == "env"}}
     return replace(
         plan,
         limits={**plan.limits, **numbers},
         annotations={**plan.annotations, **{key: text for (kind, key), text in texts.items() if kind == "annotation"}},
-        command=replace(plan.command, environment=tuple(environment.items())),
+        command=replace(plan.command, environment=tuple(variables.items())),
     )
