@@ -256,6 +256,7 @@ def _written(
                 title=words.what(each.violation) if each.violation else each.broken, plan=plan, steps=each.steps
             )
             for each in tested.failures
+            if each.trace
         ]
         with click.open_file(script, "w", encoding="utf-8", lazy=False) as file:
             file.write(crictl.script(runs))

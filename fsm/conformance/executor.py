@@ -86,6 +86,22 @@ class SelfJudging(Protocol):
         """What all tests have met of the machines of that model."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldEvents:
+    """How many events a SUT has sent to those that listen, and what of them was not legal."""
+
+    count: int
+    violations: Sequence[Violation]
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A SUT that sends events about what it does, which are held to what the tests have done."""
+
+    def events(self) -> ToldEvents:
+        """What it told in all tests; called once, after the last one."""
+
+
 class FailedError(Exception):
     """A step was not legal; ``failure`` has all that is known."""
 

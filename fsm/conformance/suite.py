@@ -10,7 +10,7 @@ from fsm.conformance.concurrency import concurrently, refuse_serial
 from fsm.conformance.cover import Cover
 from fsm.conformance.crash import crashes
 from fsm.conformance.distinguishing import DistinguishingSequences
-from fsm.conformance.executor import Execution, FailedError, Failure, SelfJudging
+from fsm.conformance.executor import Execution, FailedError, Failure, SelfJudging, Telling
 from fsm.conformance.frugal import FrugalTour
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle
@@ -59,7 +59,7 @@ class Tested:
     ``reachable`` are the cells, by (row, state), that a test of this SUT could meet at all; ``beyond`` those that need
     what the SUT has not: to be met while a call is in progress.  ``races`` is what several threads at once found.  A test
     ``stopped`` when it had found as many failures as are looked for, and has not tested the rest.  If another model was the
-    ``judge``, there is what tests have ``covered`` of it.
+    ``judge``, there is what tests have ``covered`` of it.  ``told`` counts the events that were sent, where they were followed.
     """
 
     sut: str
@@ -72,6 +72,7 @@ class Tested:
     stopped: bool = False
     judge: str = ""
     covered: tuple[Covered, ...] = ()
+    told: int | None = None
 
     @property
     def race(self) -> Race | None:
@@ -180,6 +181,8 @@ def conform(
         every = reachable if overlaps and not isinstance(tested, Limited) else _cells(oracle_of(machine, profile))
         beyond = tuple(cell for cell in every if cell not in set(reachable))
         judging = _judging(tested)
+        told = tested.events() if isinstance(tested, Telling) else None
+        failures += [Failure(trace=(), violation=each) for each in told.violations] if told else []
     finally:
         tested.close()
     races = None
@@ -205,6 +208,7 @@ def conform(
         stopped=len(failures) >= most,
         judge=judging[0],
         covered=judging[1],
+        told=told.count if told else None,
     )
 
 

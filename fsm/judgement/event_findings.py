@@ -1,6 +1,6 @@
 """What is wrong with the events of GetContainerEvents, as violations by the containers and the pods that they are about."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from msgspec import structs
@@ -8,7 +8,7 @@ from msgspec import structs
 from fsm.machine import Clause
 from fsm.monitor import Monitor
 from fsm.recordings.container_events import DISORDERED, KINDS, MISSING, UNCAUSED
-from fsm.trace import Batch, Line
+from fsm.trace import Batch, Line, Observation
 from fsm.verdict import Cause, Violation
 
 _SOURCE: Final = (
@@ -37,17 +37,20 @@ class EventFindings:
         """*batch*, whose findings are folded."""
         yield batch
         for seen, line in zip(*batch, strict=True):
-            if (of := KINDS.get(seen.of)) and (monitor := self._monitors.get(of)):
+            if monitor := self._monitors.get(KINDS.get(seen.of, "")):
                 place = line if isinstance(line, Line) else Line(self._file, line)
-                monitor.folder.fold(
-                    Violation(
-                        machine=monitor.machine.name,
-                        cause=Cause.EVENT,
-                        observation=structs.replace(seen, of=of),
-                        file=place.file,
-                        line=place.number,
-                        before=tuple(sorted(monitor.states(seen.entity))),
-                        clause=CLAUSES[seen.event],
-                        illegal=seen.output,
-                    )
-                )
+                monitor.folder.fold(broken_by(seen, monitor.machine.name, place, monitor.states(seen.entity)))
+
+
+def broken_by(seen: Observation, machine: str, place: Line, before: Collection[str] = ()) -> Violation:
+    """What was *seen* of an event at *place*, as a violation found by *machine*."""
+    return Violation(
+        machine=machine,
+        cause=Cause.EVENT,
+        observation=structs.replace(seen, of=KINDS[seen.of]),
+        file=place.file,
+        line=place.number,
+        before=tuple(sorted(before)),
+        clause=CLAUSES[seen.event],
+        illegal=seen.output,
+    )

@@ -84,14 +84,24 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
 
 
 def _event(call: PassedCall) -> dict[str, int | str]:
-    """An event of a container or a pod as it came, or the end of its stream, which has no id."""
-    line: dict[str, int | str] = {"op": EVENT, "stream": call.start, "start": call.end}
     if call.code:
-        return line | {"code": call.code, "detail": call.detail}
+        return end_of_events(call.start, call.end, call.code, call.detail)
     if call.reply is None:
         raise DecodeError
-    event: Any = ContainerEventResponse.FromString(call.reply)
-    return line | {
+    return event_line(call.start, call.end, ContainerEventResponse.FromString(call.reply))
+
+
+def end_of_events(stream: int, end: int, code: str, detail: str) -> dict[str, int | str]:
+    """The end of the stream of events that began at *stream*."""
+    return {"op": EVENT, "stream": stream, "start": end, "code": code, "detail": detail}
+
+
+def event_line(stream: int, came: int, event: Any) -> dict[str, int | str]:  # noqa: ANN401  (a message of protobuf)
+    """An *event* of a container or a pod that *came* on the stream that began at *stream*."""
+    return {
+        "op": EVENT,
+        "stream": stream,
+        "start": came,
         "id": event.container_id,
         "pod": event.pod_sandbox_status.id,
         "type": named(ContainerEventType, event.container_event_type),

@@ -76,10 +76,11 @@ def encoded(answer: CallAnswer) -> bytes:
         code=answer.code,
         detail=answer.detail,
     )
-    return _joined(found)
+    return joined(found)
 
 
-def _joined(found: Iterable[Mapping[str, int | str]]) -> bytes:
+def joined(found: Iterable[Mapping[str, int | str]]) -> bytes:
+    """The lines *found* as they are written, each with its newline."""
     return b"".join(_ENCODER.encode(line) + b"\n" for line in found)
 
 
@@ -129,7 +130,7 @@ class CallRecording:
 
     def write(self, found: Iterable[Mapping[str, int | str]]) -> None:
         """Write the lines of one call."""
-        self._put(_joined(found))
+        self._put(joined(found))
 
     def _put(self, data: bytes) -> None:
         with self._lock:

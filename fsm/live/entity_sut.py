@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 from google.protobuf.message import Message
 
+from fsm.conformance.executor import ToldEvents
 from fsm.live.cri_client import CallAnswer
 from fsm.live.runtime_session import RuntimeSession, state_name, wait
 from fsm.machine import Machine
@@ -28,6 +29,7 @@ class EntitySUT(ABC):
     certain: ClassVar[Mapping[tuple[str, str], str]]
 
     def __init__(self, machine: Machine, session: RuntimeSession, restart: Callable[[], None] | None = None) -> None:
+        self._machine = machine.name
         self._rpc = {name: event.rpc for name, event in machine.events.items()}
         self._session = session
         self._restart = restart
@@ -55,6 +57,9 @@ class EntitySUT(ABC):
     @abstractmethod
     def _exit(self) -> None:
         """Let the process end, and wait until the runtime shows that."""
+
+    def events(self) -> ToldEvents:
+        return self._session.events.told(self._machine)
 
     def close(self) -> None:
         self._session.close()

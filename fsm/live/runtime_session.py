@@ -34,6 +34,7 @@ from fsm.live.cri_pb2 import (
     RunPodSandboxRequest,
     StopPodSandboxRequest,
 )
+from fsm.live.event_watch import EventWatch
 from fsm.live.sockets import path
 from fsm.live.workload import archive, import_images
 from fsm.scratch import ScratchFolder
@@ -115,13 +116,23 @@ class RuntimeSession:
             self.image = image or self._usual_image(client)
         self._scratch = ScratchFolder()
         self._keeper = CallKeeper(self.folder, Path(path(address)))
-        self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._called)
+        self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._tested)
+        self.events = EventWatch(address, timeout=self.timeout, shared=self._shares_events)
         atexit.register(self.close)  # where nobody closes it any more
 
     def _called(self, answer: CallAnswer) -> None:
         self.calls += 1
         if self._seen is not None:
             self._seen(answer)
+
+    def _tested(self, answer: CallAnswer) -> None:
+        self.events.take(answer)
+        self._called(answer)
+
+    @property
+    def _shares_events(self) -> bool:
+        """Whether each event goes to one client only."""
+        return self.runtime == "containerd" and self.version.removeprefix("v").startswith("1.")
 
     def record(self, seen: Callable[[CallAnswer], object] | None) -> None:
         """Call *seen* with each answer from now on."""
@@ -176,6 +187,7 @@ class RuntimeSession:
 
     def close(self) -> None:
         """Remove all that was made, and give back the connection; may be called again."""
+        self.events.close()
         self.client.close()
         self._keeper.close()
         try:

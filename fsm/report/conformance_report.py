@@ -69,6 +69,8 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
         ran = f"{words.plural(races.programmes, 'programme')} of threads ran {words.plural(races.runs, 'time')}"
         late = "; there was no time for more" if races.cut else ""
         yield from layout.wrapped(f"{ran}, with {words.plural(races.events, 'event')}{late}")
+    if tested.told:
+        yield from layout.wrapped(f"{words.plural(tested.told, 'container event')} held to the calls")
     yield from _cells(
         tested,
         layout,
@@ -149,6 +151,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
             "sut": tested.sut,
             "verdict": answer(tested, least).name.lower(),
             "steps": tested.cover.steps,
+            "events": tested.told,
             "stopped": tested.stopped,
             "unspecified": tested.cover.unspecified,
             "failures": [_failure_data(each, again, least) for each in tested.failures],
