@@ -2,13 +2,14 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from fsm.conformance.cover import Cover
 from fsm.conformance.crash import crashed, crashed_edge
 from fsm.conformance.oracle import Oracle, point
+from fsm.conformance.other_judges import SelfJudging
 from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.conformance.record_laws import RecordSnapshot
 from fsm.machine import Clause
@@ -27,7 +28,7 @@ from fsm.sut import (
     UnsupportedError,
     arranger,
 )
-from fsm.verdict import Covered, Violation
+from fsm.verdict import Violation
 
 LISTED: Final = 20
 """How many of the things that states show are listed, if one is shown that none does."""
@@ -71,35 +72,6 @@ class Failure:
         if (found := self.violation) is None:
             return (*where, "broken")
         return (*where, found.cause, found.clause.name, found.before)
-
-
-@runtime_checkable
-class SelfJudging(Protocol):
-    """A SUT whose tests the machine that plans them does not judge, but the *model*."""
-
-    model: str
-
-    def violation(self) -> Violation | None:
-        """What is not legal of the test since its reset; called after each step."""
-
-    def covered(self) -> Sequence[Covered]:
-        """What all tests have met of the machines of that model."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldEvents:
-    """How many events a SUT has sent to those that listen, and what of them was not legal."""
-
-    count: int
-    violations: Sequence[Violation]
-
-
-@runtime_checkable
-class Telling(Protocol):
-    """A SUT that sends events about what it does, which are held to what the tests have done."""
-
-    def events(self) -> ToldEvents:
-        """What it told in all tests; called once, after the last one."""
 
 
 class FailedError(Exception):

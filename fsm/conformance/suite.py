@@ -10,11 +10,12 @@ from fsm.conformance.concurrency import concurrently, refuse_serial
 from fsm.conformance.cover import Cover
 from fsm.conformance.crash import crashes
 from fsm.conformance.distinguishing import DistinguishingSequences
-from fsm.conformance.executor import Execution, FailedError, Failure, SelfJudging, Telling
+from fsm.conformance.executor import Execution, FailedError, Failure
 from fsm.conformance.frugal import FrugalTour
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
+from fsm.conformance.other_judges import SelfJudging, Telling
 from fsm.conformance.plan import IDLE, Edge, Plan, Point
 from fsm.conformance.race_runs import Pace, Race, RaceSearch
 from fsm.conformance.shrinking import shrink

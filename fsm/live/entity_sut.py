@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from google.protobuf.message import Message
 
-from fsm.conformance.executor import ToldEvents
+from fsm.conformance.other_judges import ToldEvents
 from fsm.live.cri_client import CallAnswer
 from fsm.live.runtime_session import RuntimeSession, state_name, wait
 from fsm.machine import Machine

@@ -5,7 +5,7 @@ from threading import Event, Lock, Thread
 from time import time_ns
 from typing import Final
 
-from fsm.conformance.executor import ToldEvents
+from fsm.conformance.other_judges import ToldEvents
 from fsm.judgement.event_findings import broken_by
 from fsm.live.call_lines import end_of_events, event_line
 from fsm.live.call_recording import encoded, joined

@@ -8,8 +8,8 @@ anything else: so it is taken as the last of what a step has put out, and only w
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from fsm.conformance.executor import ToldEvents
 from fsm.conformance.lookup import NODE
+from fsm.conformance.other_judges import ToldEvents
 from fsm.library import load
 from fsm.live.container_sut import RuntimeContainerSUT
 from fsm.live.entity_sut import EntitySUT
