@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli.options import layout, listening, model_option, moment, profile_option, progress, property_option
+from fsm.cli.options import (
+    fail_on_option,
+    layout,
+    listening,
+    model_option,
+    moment,
+    profile_option,
+    progress,
+    property_option,
+)
 from fsm.errors import InputError, is_file
 from fsm.judgement import judge
 from fsm.judgement.part import Part
-from fsm.machine import LEVELS
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
 from fsm.report import Report
@@ -48,12 +56,7 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
     "Tolerate the declared deviations of a real version, such as containerd-1.6 or containerd-1.6.20, and report them; "
     "auto is the version that the recording shows."
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(LEVELS[::-1]),
-    default="MUST",
-    help="The weakest level of a clause whose breach is a violation. Weaker ones are surprises.",
-)
+@fail_on_option
 @click.option(
     "--format", "form", type=click.Choice(["text", *FORMATS]), default="text", help="How to write the report."
 )

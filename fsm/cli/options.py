@@ -18,7 +18,7 @@ from click.decorators import FC
 
 from fsm.cli import completion
 from fsm.errors import nearest
-from fsm.machine import Machine
+from fsm.machine import LEVELS, Machine
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.product.system import System
 from fsm.report.layout import Layout, plain
@@ -34,6 +34,13 @@ _Model = TypeVar("_Model", Machine, System)
 
 format_option = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to write it."
+)
+
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(LEVELS[::-1]),
+    default="MUST",
+    help="The weakest level of a clause whose breach is a violation. Weaker ones are surprises.",
 )
 
 

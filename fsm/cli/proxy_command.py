@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 import click
 import msgspec
 
-from fsm.cli.options import profile_option
+from fsm.cli.options import fail_on_option, profile_option
 from fsm.errors import WRONG_INPUT, of_extra, refused, visible
 from fsm.interruption import INTERRUPTION
 from fsm.report import ExitCode, words
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fsm.live.outbox import Outbox
     from fsm.live.passing_calls import PassedCall
     from fsm.live.proxy import Proxy
+    from fsm.machine import Level
 
 _WAITING: Final = 128
 """Connections that may wait to be accepted."""
@@ -53,6 +54,7 @@ _LAST: Final = 30.0
 @click.option(
     "--judge", is_flag=True, help="Judge what passes, as fsm judge --follow does; SIGUSR1 asks for a summary."
 )
+@fail_on_option
 @profile_option("With --judge, tolerate the declared deviations of a real version, and report them.")
 @click.option(
     "--rules",
@@ -79,6 +81,7 @@ def command(
     listen: str,
     to: str,
     record: Path | None,
+    fail_on: Level,
     profile: str | None,
     rules: str | None,
     grace: float,
@@ -112,7 +115,7 @@ def command(
 
         stack.enter_context(_live("listening").listening(listen, bind))
         stack.callback(signal.signal, signal.SIGPIPE, signal.signal(signal.SIGPIPE, signal.SIG_IGN))
-        judging = stack.enter_context(_Judge(profile, settle)) if judge else None
+        judging = stack.enter_context(_Judge(profile, settle, fail_on)) if judge else None
         recorder = stack.enter_context(_Recorder(record, judging)) if record or judge else None
         proxy: Proxy = proxying.Proxy(
             listener, other, ended=recorder.take if recorder else lambda _: None, rules=faults, say=_say
@@ -138,9 +141,9 @@ async def _until_ended(proxy: Proxy, *, grace: float, duration: float | None) ->
 class _Judge:
     """``fsm judge --follow`` in a process of its own, so that what it computes takes nothing from the proxy."""
 
-    def __init__(self, profile: str | None, settle: float) -> None:
-        options = ["--profile", profile] if profile else []
-        command = [sys.executable, "-m", "fsm", "judge", "--follow", "--settle", f"{settle:g}", *options, "-"]
+    def __init__(self, profile: str | None, settle: float, fail_on: Level) -> None:
+        options = ["--settle", f"{settle:g}", "--fail-on", fail_on, *(["--profile", profile] if profile else [])]
+        command = [sys.executable, "-m", "fsm", "judge", "--follow", *options, "-"]
         # What a terminal sends to all of its processes at Ctrl-C must not end it before the proxy has ended.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
 

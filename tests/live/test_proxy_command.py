@@ -20,7 +20,12 @@ from commands import fsm
 from cri_server import serving
 
 from fsm.live.cri_client import CriClient
-from fsm.live.cri_pb2 import StopContainerRequest, StopContainerResponse
+from fsm.live.cri_pb2 import (
+    CreateContainerRequest,
+    CreateContainerResponse,
+    StopContainerRequest,
+    StopContainerResponse,
+)
 from fsm.live.fault_rules import read_rules
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -81,6 +86,24 @@ def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refus
     assert not (tmp_path / "it").exists()
     lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
     assert ["StopContainer"] * 2 == [each["op"] for each in lines]
+
+
+@pytest.mark.parametrize(("least", "code", "word"), [("MUST", 0, "surprise: "), ("observed", 1, "violation: ")])
+def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int, word: str) -> None:
+    """That no id is given twice is only observed."""
+    answers = {"CreateContainer": lambda _request, _context: CreateContainerResponse(container_id="c" * 64)}
+    with (
+        serving(tmp_path / "to", answers),
+        proxying(tmp_path, "--judge", "--fail-on", least) as process,
+        CriClient(f"unix:{tmp_path / 'it'}") as client,
+    ):
+        for _ in range(2):
+            client.call("CreateContainer", CreateContainerRequest(pod_sandbox_id="p" * 64))
+        process.send_signal(signal.SIGTERM)
+        printed, said = process.communicate(timeout=20)
+
+    assert code == process.returncode, printed + said
+    assert word in printed
 
 
 def test_a_recording_that_cannot_be_written_makes_the_verdict_unknown(tmp_path: Path) -> None:
