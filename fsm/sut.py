@@ -88,8 +88,11 @@ class SUT(Protocol):
 class Emitting(Protocol):
     """A SUT whose outputs can be seen."""
 
-    def outputs(self) -> Sequence[str]:
-        """The outputs since the last call of this method, in order; called after :meth:`SUT.shows`."""
+    def outputs(self) -> Sequence[str] | None:
+        """The outputs since the last call of this method, in order; called after :meth:`SUT.shows`.
+
+        ``None`` if they could not be seen this time.
+        """
 
 
 @runtime_checkable

@@ -321,7 +321,7 @@ class Execution:
         else:
             reply = self._overlapping.end(step.event)
         shows = self.sut.shows()
-        outputs = tuple(self._emitting.outputs()) if self._emitting is not None else None
+        outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
             raise BrokenError(f"it replied {reply!r} to {step.event}: a reply is text")
         kind = self.oracle.plan.table.machine.events[step.event].kind
@@ -330,7 +330,8 @@ class Execution:
         if shows and shows not in self.oracle.plan.table.shows:
             message = f"it shows {shows!r}, which no state shows; the states show {_listed(shows, self.oracle)}"
             raise BrokenError(message)
-        return Response(reply="" if kind != "call" else reply, shows=shows, outputs=outputs)
+        seen = None if outputs is None else tuple(outputs)
+        return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)
 
     def _silent(self, event: str) -> bool:
         """Whether nothing is specified of *event* wherever the SUT may be."""

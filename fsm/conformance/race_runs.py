@@ -190,7 +190,8 @@ class _Run:
         if shows and all(shows != state.shows for state in self.runs.machine.states.values()):
             self.broken.append(f"it shows {shows!r}, which no state shows")
         if isinstance(self.runs.sut, Emitting):
-            self._outputs = tuple(self.runs.sut.outputs())
+            seen = self.runs.sut.outputs()
+            self._outputs = None if seen is None else tuple(seen)
 
     def _at_once(self, chance: random.Random) -> None:
         threads = self.programme.threads

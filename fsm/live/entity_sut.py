@@ -83,6 +83,13 @@ class EntitySUT(ABC):
             self._made.append(identity)
         return answer
 
+    def find(self) -> None:
+        """Go on with what has the name of this entity in the runtime, though no reply has told its id."""
+        for identity in self._there():
+            if identity not in self._made:
+                self._id = identity
+                self._made.append(identity)
+
     def arrange(self, event: str, outcome: str) -> bool:
         self._wanted.add(outcome)
         return self.certain.get((self._rpc[event], outcome)) in {"", self._session.runtime}

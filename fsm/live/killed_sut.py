@@ -41,10 +41,7 @@ class KilledSUT(EntitySUT):
             return False
         self._kill()
         call.join()
-        for identity in self._there():  # the reply that would have told it is lost
-            if identity not in self._made:
-                self._id = identity
-                self._made.append(identity)
+        self.find()  # the reply that would have told its id is lost
         return True
 
     def _attempted(self, event: str) -> None:

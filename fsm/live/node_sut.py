@@ -71,6 +71,9 @@ _FAULTS: Final = frozenset(
 )
 """What only a fault brings about within a way; such steps are in the names of ways that have the same."""
 
+_COSTLY: Final = frozenset({"restart", "run-pod"})
+"""What takes several times as long as anything else."""
+
 _LATE: Final = "relay-exit"
 
 _STOPPED: Final = "StopContainer"
@@ -80,6 +83,10 @@ _RELAYED: Final = 2.0
 
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
 """The calls that relay that a container has stopped themselves; from others it comes by itself."""
+
+
+_ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
+"""After these nothing is relayed of an end that the plugin does not expect."""
 
 
 class RuntimeNodeSUT:
@@ -102,6 +109,7 @@ class RuntimeNodeSUT:
         self._entities: Mapping[str, EntitySUT] = {POD: self._pod, CONTAINER: self._container}
         self._event = ""
         self._late = False
+        self._awaited = True
         self._taken = 0
 
     def events(self) -> ToldEvents:
@@ -119,7 +127,7 @@ class RuntimeNodeSUT:
         self._pod.reset()
         self.plugin.forget()
         self._names.clear()
-        self._late, self._taken = False, 0
+        self._late, self._awaited, self._taken = False, True, 0
 
     def never(self, event: str, outcome: str) -> bool:
         way, _, steps = outcome.partition(": ")
@@ -129,6 +137,9 @@ class RuntimeNodeSUT:
 
     def unasked(self) -> Collection[str]:
         return (_LATE,)
+
+    def costly(self, event: str) -> bool:
+        return event in _COSTLY
 
     def arrange(self, event: str, outcome: str) -> bool:
         if outcome == "refused-by-plugin":
@@ -152,16 +163,20 @@ class RuntimeNodeSUT:
     def _done(self, event: str) -> str:
         if event == "run-pod":
             self._names.add(self._pod.renew())
+        if event in _ANEW:
+            self._awaited = True
         if event in _EVENTS:
             part, name = _EVENTS[event]
             return self._entities[part].do(name)
         if event == "plugin-joins":
             self.plugin.join()
+            self._awaited = self.plugin.running  # what ended before was perhaps relayed before
         elif event == "plugin-leaves":
             self.plugin.leave()
         elif event == "restart" and self._restart is not None:
             self.plugin.leave()
             self._restart()
+            self._pod.find()
         elif event == "restart":
             raise UnsupportedError("--restart-command says how")
         elif event != _LATE:
@@ -174,7 +189,7 @@ class RuntimeNodeSUT:
             wait(lambda: not self.plugin.running, _RELAYED)
         return f"{POD} {pod}, {CONTAINER} {container}" if pod and container else ""
 
-    def outputs(self) -> tuple[str, ...]:
+    def outputs(self) -> tuple[str, ...] | None:
         new = self.plugin.told[self._taken :]
         self._taken += len(new)
         found = [_STOPPED] if self._late else []
@@ -187,7 +202,9 @@ class RuntimeNodeSUT:
                 found.append(_STOPPED)
                 self._late = False
             found.append(name)
-        if self._late and self._event == _LATE:
-            found.append(_STOPPED)
+        if self._event == _LATE:
+            if not self._late and not self._awaited:
+                return None
+            found += [_STOPPED] * self._late
             self._late = False
         return tuple(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from commands import fsm
@@ -14,8 +14,12 @@ from fsm.conformance.executor import Execution
 from fsm.conformance.lookup import RuntimeOptions, find, node
 from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps
+from fsm.live import cri_pb2 as cri
+from fsm.live import node_sut
 from fsm.live.cri_client import CriClient
+from fsm.live.cri_server import CriServer
 from fsm.live.nri_relays import NodePlugins
+from fsm.reference.driven import CallError
 from fsm.reference.nri.plugins import MergedAnswers, Relayed
 from fsm.verdict import Holds
 
@@ -34,6 +38,7 @@ LIFE = (
 LATE = (
     "plugin-joins; run-pod=ready; create-container=created; start-container=started; stop-pod; relay-exit; remove-pod"
 )
+TOO_LATE = "run-pod=ready; create-container=created; start-container=started; exit-container; plugin-joins; relay-exit"
 STOPPED_FIRST = "plugin-joins; run-pod=ready; create-container=created; stop-container; start-container=started"
 
 
@@ -45,10 +50,12 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
         yield address, f"unix://{folder / 'nri.sock'}"
 
 
-def again(runtime: tuple[str, str], text: str, judge: str = "", profile: str | None = None) -> suite.Tested:
+def again(
+    runtime: tuple[str, str], text: str, judge: str = "", profile: str | None = None, *, restart: str = ""
+) -> suite.Tested:
     """What comes of the steps in *text*."""
     machine = node(None)
-    options = RuntimeOptions(nri=runtime[1], judge=judge, profile=profile)
+    options = RuntimeOptions(nri=runtime[1], judge=judge, profile=profile, restart_command=restart)
     return suite.replay(machine, find(f"cri:{runtime[0]}", machine, runtime=options), steps(text))
 
 
@@ -79,6 +86,70 @@ def test_what_is_told_is_attributed(runtime: tuple[str, str]) -> None:
     seen = walk.trace[-1].seen
     assert seen is not None
     assert seen.outputs == ("StopPodSandbox", "StopContainer", "RemoveContainer", "RemovePodSandbox")
+
+
+def test_what_ended_before_the_plugin_joined_may_have_been_told_to_nobody(runtime: tuple[str, str]) -> None:
+    found = again(runtime, TOO_LATE)
+
+    assert isinstance(found.verdict, Holds), found.failures
+    assert len(steps(TOO_LATE)) == found.cover.steps
+
+
+class _Silent(NodePlugins):
+    """Tells plugins of no end."""
+
+    async def send(self, request: Request) -> Relayed:
+        if request.event == "StopContainer":
+            return Relayed(result="ok", merged=MergedAnswers(request))
+        return await super().send(request)
+
+
+def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a plugin that was told that the container runs: when it joined, or when it was started."""
+    monkeypatch.setattr(node_sut, "_RELAYED", 0.05)
+    begun = "run-pod=ready; create-container=created; start-container=started"
+    with served(tmp_path, plugins=_Silent()) as address:
+        runtime = (address, f"unix://{tmp_path / 'nri.sock'}")
+        found = [
+            again(runtime, f"{life}; exit-container; relay-exit")
+            for life in (f"{begun}; plugin-joins", f"plugin-joins; {begun}")
+        ]
+
+    clauses = [[each.violation.clause.name for each in one.failures if each.violation] for one in found]
+    assert clauses == [["exits-are-relayed-later"]] * 2
+
+
+@pytest.mark.parametrize("comes", [False, True])
+def test_a_pod_whose_run_was_refused_does_not_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, comes: bool
+) -> None:
+    """With a restart; if it does, it is found by its name, and removed."""
+    run, listed = CriServer._run_pod, CriServer._list_pods  # noqa: SLF001  (what the twin spoils)
+    refused: list[Any] = []
+
+    async def running(server: CriServer, request: Any) -> cri.RunPodSandboxResponse:  # noqa: ANN401
+        try:
+            return await run(server, request)
+        except CallError:
+            refused.append(request)
+            raise
+
+    async def listing(server: CriServer, request: Any) -> cri.ListPodSandboxResponse:  # noqa: ANN401
+        if comes and refused and (tmp_path / "restarted").exists():
+            await run(server, refused.pop())
+        return await listed(server, request)
+
+    monkeypatch.setattr(CriServer, "_run_pod", running)
+    monkeypatch.setattr(CriServer, "_list_pods", listing)
+    with served(tmp_path, plugins=NodePlugins()) as address:
+        runtime = (address, f"unix://{tmp_path / 'nri.sock'}")
+        life = "plugin-joins; run-pod=refused-by-plugin; restart"
+        found = again(runtime, life, restart=f"touch {tmp_path / 'restarted'}")
+        with CriClient(address) as client:
+            assert not client.call("ListPodSandbox").message.items
+
+    assert ["memory-is-lost"] * comes == [each.violation.clause.name for each in found.failures if each.violation]
+    assert comes is not bool(refused)
 
 
 class _Forgetful(NodePlugins):
