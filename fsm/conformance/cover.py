@@ -14,7 +14,8 @@ class Cover:
     """What tests have met: cells by (row, state), and the ways that they went there.
 
     ``unsupported`` are the events that the SUT does not have or cannot be made to take, and why, by where that was;
-    ``supported`` are those that it takes somewhere, by name and stage; ``unarranged`` the outcomes that it cannot arrange; ``whole`` has what it was after the last event of a test, if it died only then.
+    ``supported`` are those that it takes somewhere, by name and stage; ``unarranged`` the outcomes that it cannot
+    arrange; ``whole`` has what it was after the last event of a test, if it died only then.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)

@@ -23,7 +23,10 @@ MOST: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """From the time ``since`` on and ``until`` a time, in nanoseconds since the epoch; of the ``entity`` whose id begins so, or that is called so."""
+    """From the time ``since`` on and ``until`` a time, in nanoseconds since the epoch.
+
+    It is of the ``entity`` whose id begins so, or that is called so.
+    """
 
     since: int | None = None
     until: int | None = None

@@ -178,7 +178,8 @@ class _Connected:
 class NriRuntime:
     """A runtime called *name*, to which plugins connect; ``plugins`` are those that are told of events, in that order.
 
-    A plugin is synchronised within *joining*.  With *state_changes* it relays as runtimes before NRI v0.11 do: as StateChange, but for what may be answered with changes.
+    A plugin is synchronised within *joining*.  With *state_changes* it relays as runtimes before NRI v0.11 do: as
+    StateChange, but for what may be answered with changes.
     """
 
     def __init__(

@@ -20,9 +20,9 @@ class PassedCall:
     """One call, as the runtime saw it and answered it.
 
     ``method`` is the whole path; the messages are ``None`` where they did not come or are not kept; ``start`` and
-    ``end`` are nanoseconds since the epoch.  A message of a stream whose messages are wanted is a call without a ``code``
-    that has the ``start`` of the stream, and came at its ``end``.  ``injected`` is the code that the client got instead, or what else was
-    done to the call; with ``reached`` false the runtime was never asked.
+    ``end`` are nanoseconds since the epoch.  A message of a stream whose messages are wanted is a call without a
+    ``code`` that has the ``start`` of the stream, and came at its ``end``.  ``injected`` is the code that the client
+    got instead, or what else was done to the call; with ``reached`` false the runtime was never asked.
     """
 
     method: str

@@ -91,8 +91,8 @@ def state_name(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of pr
 class RuntimeSession:
     """A connection to the runtime at *address*, each call of which may take *timeout* seconds.
 
-    Containers are made of *image*; else of one of busybox, which is imported if there is none.  Raises :class:`InputError` if there is no
-    runtime, or no image.
+    Containers are made of *image*; else of one of busybox, which is imported if there is none.  Raises
+    :class:`InputError` if there is no runtime, or no image.
     """
 
     def __init__(

@@ -177,8 +177,9 @@ class Checked:
 class Examined:
     """The conclusions on all properties of a machine, as it is under one profile.
 
-    ``counts`` is the size of its reachable part, if that is within the limit, and ``expected`` the one stated for it.  ``washed_out`` are silent cells
-    of a machine that may be met after hidden events alone: event, state, and what leads there.
+    ``counts`` is the size of its reachable part, if that is within the limit, and ``expected`` the one stated for
+    it.  ``washed_out`` are silent cells of a machine that may be met after hidden events alone: event, state, and
+    what leads there.
     """
 
     machine: Machine | System

@@ -72,7 +72,8 @@ class Breach(NamedTuple):
 class _Step(NamedTuple):
     """Where an observation leads, and whether all runs have broken the claim then.
 
-    ``begins`` and ``changes`` say what becomes of the progress.  It is ``whole`` unless something of it was seen only in part: a reply without its request.
+    ``begins`` and ``changes`` say what becomes of the progress.  It is ``whole`` unless something of it was seen only
+    in part: a reply without its request.
     """
 
     to: Configurations

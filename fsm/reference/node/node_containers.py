@@ -81,7 +81,8 @@ class NodeContainers(Containers):
 
     *launch* starts the workload of a container, or raises :class:`~fsm.reference.driven.WorldError`; *ready* says
     whether a pod is ready; *notice* is called with an id and ``created``, ``started``, ``stopped`` or ``deleted``.
-    Where the profile allows to refuse a call, *deviates* says whether it is.  They are *kept*, and after a restart *resume* gives what still runs; without it nothing does.
+    Where the profile allows to refuse a call, *deviates* says whether it is.  They are *kept*, and after a restart
+    *resume* gives what still runs; without it nothing does.
 
     A call goes on when its caller gives up, but for a stop in its grace period.
     """

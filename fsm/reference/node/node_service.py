@@ -63,8 +63,9 @@ class NodeEvent:
 class ServedNode(PodObserver):
     """A node with its state in *folder*, under *profile* if one is named; its containers are simulated, or *processes*.
 
-    Where the profile allows to refuse a call, *deviates* says whether it is.  With *kept* it takes up the pods and containers that an earlier one has left in the folder, and leaves its own; simulated
-    ones have gone on running meanwhile, processes have ended.  For one event loop.
+    Where the profile allows to refuse a call, *deviates* says whether it is.  With *kept* it takes up the pods and
+    containers that an earlier one has left in the folder, and leaves its own; simulated ones have gone on running
+    meanwhile, processes have ended.  For one event loop.
 
     >>> import tempfile
     >>> from fsm.reference.node.command import Command

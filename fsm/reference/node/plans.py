@@ -15,7 +15,8 @@ Limits: TypeAlias = Mapping[str, int | str]
 class PodPlan:
     """What a client wants of a pod; ``annotations`` and ``labels`` are given back as they are.
 
-    ``namespaces`` are whose network, processes and shared memory it sees, as CRI numbers them; ``files`` are texts that its containers find, by their paths.
+    ``namespaces`` are whose network, processes and shared memory it sees, as CRI numbers them; ``files`` are texts
+    that its containers find, by their paths.
     """
 
     name: str

@@ -14,8 +14,8 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 class Leases:
     """Addresses of *network*, each leased by a file in *root* that holds the pod's id.
 
-    What the files hold is read once, and remembered.  Every method may raise :class:`OSError` and :class:`~fsm.reference.driven.WorldError`, and has a point in
-    *faults*.
+    What the files hold is read once, and remembered.  Every method may raise :class:`OSError` and
+    :class:`~fsm.reference.driven.WorldError`, and has a point in *faults*.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

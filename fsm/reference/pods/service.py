@@ -52,7 +52,8 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
 class Pods:
     """All pods, with their metadata in *root*, as the machine has them under *profile* if one is named.
 
-    *clock* says when a failed write is retried, *observer* is told of what happens.  ``names`` has the id that each name is reserved for.
+    *clock* says when a failed write is retried, *observer* is told of what happens.  ``names`` has the id that each
+    name is reserved for.
 
     For one event loop; calls on one pod are serialised.
 
