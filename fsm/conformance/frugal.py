@@ -102,8 +102,11 @@ class FrugalTour:
         self.look()
 
     def route(self, here: Point | None) -> Route | None:
-        """What to do next at *here*; ``None`` if nothing is left."""
-        starts = tuple(dict.fromkeys(each for each in (here, self.plan.start) if each is not None))
+        """What to do next at *here*; ``None`` if nothing is left.
+
+        It is anew from where only what the plan leaves out leads to.
+        """
+        starts = tuple(dict.fromkeys(each for each in (here, self.plan.start) if each in self._cheap))
         cheap = any(self._is_left(each) for edges in self._cheap.values() for each in edges)
         for find in (
             *((self._cheaply, self._at_some_cost) if cheap else ()),

@@ -83,3 +83,25 @@ def test_a_mistake_is_found(event: str) -> None:
     tested, _ = toured(Slow, mutant)
 
     assert any(each.steps[-1].event == event for each in tested.failures)
+
+
+class Astray(Slow):
+    """A run of it that fails comes to what the plan leaves out."""
+
+    def never(self, event: str, outcome: str) -> bool:
+        return (event, outcome) in {("restart", "unknown"), ("run", "left-over")}
+
+    def unasked(self) -> tuple[str, ...]:
+        return ()
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        wanted = "left-over" if outcome == "undone" else outcome
+        return super().arrange(event, wanted) and wanted == outcome
+
+
+def test_what_leads_out_of_the_plan_ends_no_tour() -> None:
+    """It goes on from the beginning."""
+    tested, _ = toured(Astray)
+
+    assert isinstance(tested.verdict, Holds)
+    assert not tested.missed
