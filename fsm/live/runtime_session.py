@@ -49,6 +49,9 @@ LOOK: Final = 0.002
 _IMAGES: Final = "localhost/container-fsm-run:"
 """What the names of images begin with that runs have imported; their labels follow."""
 
+_LISTED: Final = 20.0
+"""Seconds in which CRI lists an image that was imported."""
+
 _ROUNDS: Final = 5
 """How often it is tried to remove what is left."""
 
@@ -205,6 +208,7 @@ class RuntimeSession:
         name = f"{_IMAGES}{self._label}"
         try:
             import_images(Path(path(self.address)), archive(names=(name,)))
+            wait(lambda: name in _images(client), _LISTED)  # CRI is told of it, and would try to pull it before
         except InputError as error:
             what = f"has no image of busybox, and none could be imported: {error.problems[0].what}"
             raise refused(self.address, "FSM606", what, "name one with --image that has sh") from error

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from called import done, running_pod, started
 from judged import violations
+from passing import wait_for
 
 from fsm.errors import InputError
 from fsm.judgement import judge
@@ -17,6 +18,7 @@ from fsm.live.cri_pb2 import (
     CONTAINER_EXITED,
     ContainerEventResponse,
     ContainerStatusRequest,
+    ExecSyncRequest,
     RemoveContainerRequest,
     StopContainerRequest,
 )
@@ -79,7 +81,7 @@ def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: 
 
 def test_events_are_streamed_since_1_7(client: CriClient, pod: str, containerd: Containerd) -> None:
     """Before, the stream ends at once, and says that there is no such method."""
-    stream = client.events(timeout=20)
+    stream = client.events(timeout=60)
     seen: list[ContainerEventResponse] = []
     reader = threading.Thread(target=lambda: seen.extend(stream))
     reader.start()
@@ -105,6 +107,9 @@ def test_a_daemon_that_is_killed_in_mid_call_is_unavailable(
     """And after it was started again, the container is as it was."""
     number = started(client, pod)
     answers: list[CallAnswer] = []
+    first = ExecSyncRequest(container_id=number, cmd=["cat", "/proc/1/comm"], timeout=30)
+    # What starts a process ends by the signal that the process ignores.
+    wait_for(lambda: done(client.call("ExecSync", first)).message.stdout == b"sleep\n")
     request = StopContainerRequest(container_id=number, timeout=60)
     caller = threading.Thread(target=lambda: answers.append(client.call("StopContainer", request, timeout=30)))
     caller.start()

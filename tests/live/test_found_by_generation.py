@@ -12,7 +12,7 @@ from fsm.library import load
 if TYPE_CHECKING:
     from containerds import Containerd
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]  # the comparison with the conformance matrix finds it too
 
 
 def test_stops_of_the_removed_are_refused_by_1_6_20_only(containerd: Containerd) -> None:

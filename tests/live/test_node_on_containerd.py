@@ -53,6 +53,7 @@ def clauses(found: suite.Tested) -> list[str]:
     return [each.violation.clause.name for each in found.failures if each.violation]
 
 
+@pytest.mark.slow  # the comparison with the conformance matrix finds it too, and shrinks it
 def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) -> None:
     """As the shortest test of what plugins may rely on; the profile of the version has it."""
     machine = node(None)
@@ -82,6 +83,7 @@ def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) 
     assert isinstance(tolerated.verdict, Holds)
 
 
+@pytest.mark.slow  # as the comparison with the conformance matrix
 def test_the_system_holds(containerd: Containerd) -> None:
     """Wherever calls and a plugin lead to."""
     found = suite.conform(node(None), made(containerd, restarts=False), examples=0)

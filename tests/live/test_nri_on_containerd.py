@@ -58,13 +58,13 @@ def recording(containerd: Containerd, path: Path) -> Iterator[Callable[[], list[
             yield written
         finally:
             recorder.send_signal(signal.SIGTERM)
-            _, said = recorder.communicate(timeout=10)
+            _, said = recorder.communicate(timeout=60)
     assert 0 == recorder.returncode
     assert b"the runtime has closed the connection\nrecorded 18 events on 2 connections" in said
 
 
 def until(holds: Callable[[], bool]) -> None:
-    late = time.monotonic() + 15
+    late = time.monotonic() + 60
     while not holds():
         assert time.monotonic() < late
         time.sleep(0.02)

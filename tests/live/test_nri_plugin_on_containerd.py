@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from called import POD, SLEEPS, ended, running_pod, started
+from called import POD, SLEEPS, done, ended, running_pod, started, updated
 
 from fsm.live import nri_pb2 as nri
-from fsm.live.cri_client import connected
+from fsm.live.cri_client import CriClient, connected
 from fsm.live.cri_pb2 import CreateContainerRequest, RemoveContainerRequest
 from fsm.live.nri_link import PluginChanges, RelayedEvent
 from fsm.live.nri_plugin import NriPlugin, RefusedError, offered
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 
+SECONDS = 60
+"""In which a runtime does what it is to do."""
+
 
 class Listening:
-    """Keeps what it is given, and refuses or answers late what it is asked to."""
+    """Keeps what it is given, and refuses what it is asked to, or answers it late the first time."""
 
     def __init__(self, *, refuses: str = "", late: str = "") -> None:
         self.told: list[str] = []
@@ -51,6 +54,7 @@ class Listening:
         if event.name == self._refuses:
             raise PermissionError("not this one")
         if event.name == self._late:
+            self._late = ""
             await asyncio.sleep(3)
         return None
 
@@ -63,17 +67,26 @@ async def plugin(containerd: Containerd, handlers: Listening) -> AsyncIterator[t
     """A plugin that is synchronised, and why it was disconnected each time."""
     made, lost = NriPlugin("fsm-test", "10", handlers), list[object]()
     running = asyncio.create_task(made.run(f"unix://{containerd.nri}", lost=lost.append))
-    await asyncio.wait_for(handlers.ready.wait(), 10)
+    await asyncio.wait_for(handlers.ready.wait(), SECONDS)
     yield made, lost
     await made.leave()
     await running
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    late = time.monotonic() + 15
+    late = time.monotonic() + SECONDS
     while not holds():
         assert time.monotonic() < late
         await asyncio.sleep(0.02)
+
+
+async def told_of_updates(client: CriClient, number: str, handlers: Listening) -> None:
+    """Return when the plugin was told of an update of the container *number*: it is so some time after it was synchronised."""
+    late = time.monotonic() + SECONDS
+    while "UpdateContainer" not in handlers.told:
+        assert time.monotonic() < late
+        await asyncio.to_thread(updated, client, number)
+    handlers.told.clear()
 
 
 def has_nri(containerd: Containerd) -> bool:
@@ -100,6 +113,7 @@ async def test_a_plugin_that_joins_late_is_given_what_is_there(containerd: Conta
             shares = nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=512)))
             update = nri.ContainerUpdate(container_id=running, linux=nri.LinuxContainerUpdate(resources=shares))
             assert () == await joined.update_containers([update])
+            await told_of_updates(client, running, handlers)
             await asyncio.to_thread(ended, client, running)
             await asyncio.to_thread(client.call, "RemoveContainer", RemoveContainerRequest(container_id=created))
             assert {"StopContainer", "RemoveContainer"} == set(handlers.told)
@@ -113,7 +127,10 @@ async def test_what_a_plugin_refuses_fails(containerd: Containerd) -> None:
     with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:
         async with plugin(containerd, handlers) as (_, lost):
             request = CreateContainerRequest(pod_sandbox_id=pod, config=SLEEPS, sandbox_config=POD)
-            answer = await asyncio.to_thread(client.call, "CreateContainer", request)
+            late = time.monotonic() + SECONDS
+            while (answer := await asyncio.to_thread(client.call, "CreateContainer", request)).code == "OK":
+                assert time.monotonic() < late  # it is not told at once
+                done(client.call("RemoveContainer", RemoveContainerRequest(container_id=answer.message.container_id)))
             assert [] == lost
 
     assert "PermissionError: not this one" in answer.detail
@@ -122,12 +139,14 @@ async def test_what_a_plugin_refuses_fails(containerd: Containerd) -> None:
 async def test_a_plugin_that_answers_late_is_disconnected_and_connects_again(containerd: Containerd) -> None:
     if not has_nri(containerd):
         return
-    handlers = Listening(late="StartContainer")
+    handlers = Listening(late="UpdateContainer")
     with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:
         async with plugin(containerd, handlers) as (_, lost):
             number = await asyncio.to_thread(started, client, pod)
+            await told_of_updates(client, number, handlers)
             await until(lambda: {number: nri.CONTAINER_RUNNING} == handlers.containers)
             assert [None] == lost
+            await told_of_updates(client, number, handlers)
             await asyncio.to_thread(ended, client, number)
 
     assert ["StopContainer", "RemoveContainer"] == handlers.told[-2:]

@@ -28,9 +28,12 @@ from fsm.live.workload import PAUSE
 
 pytestmark = pytest.mark.live
 
+_SOON = 3
+"""Seconds after which a call is given up whose reply is lost."""
 
-def _life(client: CriClient, name: str) -> list[CallAnswer]:
-    """A pod with a container, from the beginning to the end and beyond."""
+
+def _life(client: CriClient, name: str, *, lost: int = 0) -> list[CallAnswer]:
+    """A pod with a container, from the beginning to the end and beyond; the call number *lost* gets no reply."""
     found = [client.call("Version")]
     pod = {
         "metadata": {"name": name, "uid": name, "namespace": "proxy", "attempt": 0},
@@ -56,7 +59,7 @@ def _life(client: CriClient, name: str) -> list[CallAnswer]:
         ("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=pod_id)),
         ("PodSandboxStatus", PodSandboxStatusRequest(pod_sandbox_id=pod_id)),
     ):
-        found.append(client.call(op, request))
+        found.append(client.call(op, request, timeout=_SOON if len(found) + 1 == lost else None))
     return found
 
 
@@ -142,10 +145,9 @@ def test_a_connection_outlives_its_faults(containerd: Containerd, tmp_path: Path
         )
         assert (1, 0) == (first.returncode, second.returncode)
         assert "code = Unavailable desc = injected by fsm proxy" in first.stderr
-        with CriClient(f"unix:{tmp_path / 'proxy'}", timeout=3) as near:
-            found = [
-                (each.op, each.code) for each in _life(near, "faults") if each.op in {"StartContainer", "StopContainer"}
-            ]
+        with CriClient(f"unix:{tmp_path / 'proxy'}") as near:
+            life = _life(near, "faults", lost=7)
+            found = [(each.op, each.code) for each in life if each.op in {"StartContainer", "StopContainer"}]
         wait_for(lambda: len(proxy.calls) > len(found))
         injected = dict(proxy.proxy.injected)
         states = [line["state"] for each in proxy.calls for line in recorded(each) if line["op"] == "status"]

@@ -92,15 +92,19 @@ def test_what_one_script_leaves_out_the_next_runs() -> None:
     assert "slow" not in nightly
 
 
-def test_real_containerds_are_tested_at_night() -> None:
-    """And by ``make live``; a place that cannot run them says so by its exit code."""
+def test_real_containerds_are_tested() -> None:
+    """Before a change lands, and by ``make live``; at night with the slow tests.  A place that cannot run them says so by its exit code."""
     live, nightly, make = (
         (ROOT / name).read_text(encoding="utf-8") for name in (".ci/live", ".ci/nightly", "Makefile")
     )
 
-    assert "-m live tests/live" in live
+    assert 'marked="live and not slow"\n' in live
+    assert "--all ]; then\n    marked=live\n" in live
+    assert '-m "$marked" tests/live "$@" || exit 1\n' in live
+    assert "conformance_matrix.py || exit 1\n" in live
+    assert "containerds.py install || exit 3\n" in live
     assert "containerds.py check || exit 3\n" in live
-    assert "\nbash .ci/live || tests=$?\n" in nightly
+    assert "\nbash .ci/live --all || tests=$?\n" in nightly
     assert "\tbash .ci/live\n" in make
 
 

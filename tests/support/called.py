@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.live.cri_client import CallAnswer, CriClient
 from fsm.live.cri_pb2 import (
+    CONTAINER,
     NODE,
     ContainerConfig,
     ContainerMetadata,
     CreateContainerRequest,
     ImageSpec,
+    LinuxContainerConfig,
+    LinuxContainerResources,
+    LinuxContainerSecurityContext,
     LinuxPodSandboxConfig,
     LinuxSandboxSecurityContext,
     NamespaceOption,
@@ -23,6 +27,7 @@ from fsm.live.cri_pb2 import (
     StartContainerRequest,
     StopContainerRequest,
     StopPodSandboxRequest,
+    UpdateContainerResourcesRequest,
 )
 from fsm.live.workload import WORKLOAD
 
@@ -38,13 +43,17 @@ POD: Final = PodSandboxConfig(
 SLEEPS: Final = ContainerConfig(
     metadata=ContainerMetadata(name="sleeps"),
     image=ImageSpec(image=WORKLOAD),
-    command=["sh", "-c", "trap '' TERM; exec sleep 1000"],
+    command=["sleep", "1000"],
+    linux=LinuxContainerConfig(
+        security_context=LinuxContainerSecurityContext(namespace_options=NamespaceOption(network=NODE, pid=CONTAINER))
+    ),
 )
+"""As the first process of its namespace it ignores a request to terminate."""
 
 
 def done(answer: CallAnswer) -> CallAnswer:
     """*answer*, which has to be a success."""
-    assert ("OK", "") == (answer.code, answer.detail), answer.op
+    assert ("OK", "") == (answer.code, answer.detail), f"{answer.op}: {answer.code} {answer.detail}"
     return answer
 
 
@@ -65,6 +74,13 @@ def started(client: CriClient, pod: str) -> str:
     number: str = done(client.call("CreateContainer", request)).message.container_id
     done(client.call("StartContainer", StartContainerRequest(container_id=number)))
     return number
+
+
+def updated(client: CriClient, number: str) -> None:
+    """Update the container *number*, of which plugins are told."""
+    resources = LinuxContainerResources(cpu_shares=512)
+    request = UpdateContainerResourcesRequest(container_id=number, linux=resources)
+    done(client.call("UpdateContainerResources", request))
 
 
 def ended(client: CriClient, number: str) -> None:

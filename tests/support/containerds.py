@@ -29,7 +29,8 @@ import grpc
 from packages_of_debian import CACHE, INSTALL, VERSIONS, PackageError, install, installed, told
 
 from fsm.conformance.exec import reaper
-from fsm.live.workload import NAMESPACE, PAUSE, archive, import_images
+from fsm.live.cri_client import CriClient
+from fsm.live.workload import NAMESPACE, PAUSE, WORKLOAD, archive, import_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -195,6 +196,7 @@ class Containerd:
             self._make_namespace()
             self.start()
             import_images(self.endpoint, archive(CACHE / "bin" / "busybox"))
+            self._until(lambda: {WORKLOAD, PAUSE} <= _images(self.endpoint), "has the images")
         except BaseException:
             self.close()
             raise
@@ -310,6 +312,13 @@ def _answers(endpoint: Path) -> bool:
         except grpc.RpcError:
             return False
     return True
+
+
+def _images(endpoint: Path) -> set[str]:
+    """The names of the images that CRI lists: it comes to know some time later what was imported."""
+    with CriClient(f"unix://{endpoint}") as client:
+        found = client.call("ListImages").message
+    return {name for each in (found.images if found else ()) for name in each.repo_tags}
 
 
 def _children(pid: int) -> list[int]:

@@ -8,6 +8,7 @@ are unpacked for the build only; the program is kept beside the containerds.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -45,9 +46,15 @@ def built() -> Path:
     """The program; built where it is not there yet, or is of another source."""
     digest = hashlib.sha256(_SOURCE.read_bytes() + repr(_PACKAGES).encode()).hexdigest()[:12]
     program = CACHE / "bin" / f"cri-client-{digest}"
-    if program.is_file():
-        return program
     program.parent.mkdir(parents=True, exist_ok=True)
+    with (program.parent / "go.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # it takes a minute of a core, which others wait for
+        if not program.is_file():
+            _build(program)
+    return program
+
+
+def _build(program: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="container-fsm-go-") as name:
         folder = Path(name)
         unpack(_PACKAGES, _SUITE, folder)
@@ -69,7 +76,6 @@ def built() -> Path:
         program.with_suffix(".part").write_bytes(part.read_bytes())
         program.with_suffix(".part").chmod(0o755)
         program.with_suffix(".part").rename(program)
-    return program
 
 
 class GoClient:
@@ -87,9 +93,9 @@ class GoClient:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=60)
 
-    def call(self, op: str, *, seconds: float = 10, **request: object) -> dict[str, Any]:
+    def call(self, op: str, *, seconds: float = 30, **request: object) -> dict[str, Any]:
         """What was answered: ``call``, ``code`` as Go spells it, ``detail``, and ``reply`` if there is one."""
         self._ask({"call": op, "request": request, "seconds": seconds})
         while (answer := self._next())["call"] != op:

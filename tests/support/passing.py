@@ -98,7 +98,7 @@ class Passing:
         return self.calls
 
 
-def wait_for(what: Callable[[], bool], seconds: float = 5) -> None:
+def wait_for(what: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until it is so; raises ``AssertionError`` if it is not within seconds."""
     ends = time.monotonic() + seconds
     while not what():
