@@ -182,7 +182,7 @@ def command(
         )
     if answers and not sut.startswith("nri-plugin:"):
         raise click.UsageError("--answers is for plugins: --against nri-plugin:…")
-    _refuse(nri, threads=threads, kill=kill_command, script=script, record=record, properties=properties or bool(only))
+    _refuse(nri, kill=kill_command, script=script, record=record, properties=properties or bool(only))
     machine, tolerated = _relayed(model, profile, parts) if nri else _tested(model, profile, parts)
     runtime = RuntimeOptions(
         image=image,
@@ -271,14 +271,17 @@ def _written(
 def _raced(
     tested: suite.Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None
 ) -> suite.Tested:
-    """*tested* by *model*, and how often a race comes again, which is written to *record*."""
-    if tested.races is None or tested.races.race is None:
+    """*tested* by *model*, and how often each race comes again; they are written to *record*, or to files beside it."""
+    if tested.races is None or not tested.races.found:
         return tested
     machine = tested.oracle.plan.table.machine
-    race = repeated(machine, factory, tested.races.race, pace)
-    if record is not None:
-        put(written(model, race.history, machine.entity), Path(record))
-    return replace(tested, races=replace(tested.races, race=race))
+    races = tuple(repeated(machine, factory, each, pace) for each in tested.races.found)
+    for number, race in enumerate(races if record is not None else (), 1):
+        if race.witness is None:
+            put(written(model, race.history, machine.entity), Path(str(record)))
+        for end, content in race.witness.files.items() if race.witness else ():
+            put(content, Path(f"{record}.race-{number}{end}"))
+    return replace(tested, races=replace(tested.races, found=races))
 
 
 def _property_tests(
@@ -296,12 +299,10 @@ def _property_tests(
     return tuple(results)
 
 
-def _refuse(nri: str, *, threads: int, kill: str, script: str | None, record: str | None, properties: bool) -> None:
+def _refuse(nri: str, *, kill: str, script: str | None, record: str | None, properties: bool) -> None:
     """Refuse options that mean nothing together."""
-    if nri and (script or properties or threads > 1 or kill):
-        raise click.UsageError(
-            "--nri is for whole calls of one thread: leave out --script, --threads, --kill-command, properties"
-        )
+    if nri and (script or properties or kill):
+        raise click.UsageError("--nri is for whole calls: leave out --script, --kill-command, --properties, --property")
     if (record or script) and properties:
         raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
 

@@ -11,10 +11,11 @@ rest is *seen* to fail, and the history of that failure is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import random
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from itertools import combinations_with_replacement
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations_with_replacement, islice
 from typing import Final, TypeAlias
 
 from hypothesis import Phase, given, seed, settings
@@ -23,19 +24,25 @@ from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 
 from fsm.conformance.plan import Edge, Plan, Point
-from fsm.conformance.race_runs import PATIENCE, Pace, Programme, Race, RaceSearch, Runs
+from fsm.conformance.race_runs import PATIENCE, Pace, Programme, Race, RaceJudging, RaceKind, RaceSearch, Runs
 from fsm.conformance.stateful import SETTINGS
 from fsm.errors import InputError, Problem
 from fsm.machine import Cannot, Machine
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import BreadthFirst
-from fsm.sut import SUT, Serial
+from fsm.sut import SUT, Limited, Serial
 
 Ways: TypeAlias = dict[tuple[str, ...], set[str]]
 """Events by which a state is reached, with those that can move it from there."""
 
 TRIES: Final = 5
 """Factor by which a programme of two events, or one that may be a smaller race, is run more often than others."""
+
+_LONG: Final = 4
+"""Events of a thread at most, where all of a programme is judged by what was recorded of it."""
+
+MOST: Final = 25
+"""Kinds of races that are looked for in a SUT that can tell them apart."""
 
 AGAIN: Final = 20
 """How often the programme of a race is run again."""
@@ -54,16 +61,19 @@ def concurrently(
     chance: int = 0,
     patience: float = PATIENCE,
     pace: Pace | None = None,
+    known: Collection[RaceKind] = (),
+    most: int = MOST,
 ) -> RaceSearch:
-    """The search for a race, shrunk, in the SUT that *factory* makes.
+    """The search for races, each shrunk, in the SUT that *factory* makes.
 
     ``do`` of the SUT is called from two to *threads* threads at once, up to *each* times from each; everything else is
     called by one thread.  A programme first goes to one of the states that can be reached by *events*.  By default these
     are all calls, and the signals that do not interrupt and can happen in every state, since the state that a thread
-    will find is not known.  Events that the SUT does not support are left out.
+    will find is not known.  Events that the SUT does not support are left out.  Of a SUT that judges itself all races are
+    looked for that are not of the kinds that are *known*, up to so many, *most*; else there is one at most.
 
     There are *examples* programmes, each run *repeats* times, from the seed *chance*.  Up to half of these runs are of
-    pairs: two events at once that can both move the entity.  Threads that have not returned after *patience* seconds
+    pairs: two events at once that can both move the entity, or put something out.  Threads that have not returned after *patience* seconds
     are taken to hang.  *pace* is for a SUT that is far away.
 
     >>> from fsm.library import load
@@ -78,50 +88,94 @@ def concurrently(
     >>> concurrently(load("cri-pod"), lambda: Locked(load("cri-pod")), examples=5).race
     """
     machine = machine.under(profile)
-    chosen = tuple(_anywhere(machine) if events is None else events)
+    sut = factory()
+    refuse_serial(sut)
+    judging = isinstance(sut, RaceJudging)
+    chosen = tuple(_anywhere(machine, signals=not judging) if events is None else events)
     unknown = [event for event in chosen if event not in machine.events]
     if unknown or not chosen or threads < 2 or each < 1:  # noqa: PLR2004 - one thread has no race
         message = f"needs two threads, something to do, and events of {machine.name}: {', '.join(machine.events)}"
         raise ValueError(f"{message}; not {', '.join(unknown)}" if unknown else message)
-    sut = factory()
-    refuse_serial(sut)
-    runs = Runs(machine=machine, sut=sut, patience=patience, pace=pace, chance=chance)
-
-    ways = _ways_in(machine, chosen)
-    pairs = [
-        Programme(before=before, threads=((one,), (other,)))
-        for before, moving in ways.items()
-        for one, other in combinations_with_replacement(sorted(moving), 2)
-    ]
-    often = min(repeats * TRIES, examples * repeats // 2 // max(1, len(pairs)))
-
-    @seed(chance)
-    @settings(SETTINGS, max_examples=examples - often * len(pairs) // repeats, phases=(Phase.generate,))
-    @given(programme=_programmes(ways, chosen, threads, each))
-    def test(programme: Programme) -> None:
-        if runs.races(programme, repeats) or runs.late:
-            raise _EnoughError
-
-    tries = ((pair, number) for pair in pairs for number in range(often))
-    if pace is not None:  # none is left out for want of time
-        tries = ((pair, number) for number in range(often) for pair in pairs)
-    runs.allow(0.5)
-    if not any(runs.race_in(pair, number) for pair, number in tries):
-        runs.allow(0.5)
-        with suppress(_EnoughError, Flaky):
-            test()
-    search = runs.search()
-    runs.allow(1)
-    runs.shrink(repeats * TRIES)
+    runs = Runs(machine=machine, sut=sut, patience=patience, pace=pace, chance=chance, known=set(known))
+    search = _Search(runs=runs, most=most if judging else 1)
+    ways = _ways_in(machine, sut, chosen)
+    if isinstance(sut, RaceJudging):
+        drawn = islice(_told_programmes(ways, sut, threads, random.Random(chance)), examples * repeats)  # noqa: S311
+        search.once(drawn)
+    else:
+        left = examples - search.pairs(ways, examples, repeats) // repeats
+        if not search.found:
+            search.draw(_programmes(ways, chosen, threads, each), examples=left, repeats=repeats, chance=chance)
+    done = runs.search()
+    shrunk = []
+    for race in search.found:
+        runs.allow(1)
+        shrunk.append(runs.shrink(race, repeats * TRIES))
     if not runs.stuck:
         sut.close()
-    return replace(search, race=runs.race)
+    return replace(done, found=tuple(shrunk))
+
+
+@dataclass(kw_only=True)
+class _Search:
+    """A search for races, until so many, *most*, are ``found``."""
+
+    runs: Runs
+    most: int
+    found: list[Race] = field(default_factory=list)
+
+    def pairs(self, ways: Ways, examples: int, repeats: int) -> int:
+        """Run two events at once that can both move the entity, or put something out; how many runs of *examples* that takes."""
+        pairs = [
+            Programme(before=before, threads=((one,), (other,)))
+            for before, moving in ways.items()
+            for one, other in combinations_with_replacement(sorted(moving), 2)
+        ]
+        often = min(repeats * TRIES, examples * repeats // 2 // max(1, len(pairs)))
+        tries = ((pair, number) for pair in pairs for number in range(often))
+        if self.runs.pace is not None:  # none is left out for want of time
+            tries = ((pair, number) for number in range(often) for pair in pairs)
+        self.runs.allow(0.5)
+        any(self.runs.race_in(pair, number) and self._enough() for pair, number in tries)
+        return often * len(pairs)
+
+    def once(self, programmes: Iterable[Programme]) -> None:
+        """Run each of *programmes* once, as long as there is time."""
+        self.runs.allow(1)
+        any(
+            self.runs.late or (self.runs.race_in(each, number) and self._enough())
+            for number, each in enumerate(programmes)
+        )
+
+    def draw(self, programmes: SearchStrategy[Programme], *, examples: int, repeats: int, chance: int) -> None:
+        """Run *examples* of *programmes*, each *repeats* times."""
+
+        @seed(chance)
+        @settings(SETTINGS, max_examples=examples, phases=(Phase.generate,))
+        @given(programme=programmes)
+        def test(programme: Programme) -> None:
+            if (self.runs.races(programme, repeats) and self._enough()) or self.runs.late:
+                raise _EnoughError
+
+        self.runs.allow(0.5)
+        with suppress(_EnoughError, Flaky):
+            test()
+
+    def _enough(self) -> bool:
+        """Take the race that was seen, if it is one; whether no more are looked for."""
+        race, self.runs.race = self.runs.race, None
+        if race is None:
+            return False
+        if self.runs.needs_threads(race):
+            self.found.append(race)
+        self.runs.known.add(race.kind)
+        return self.runs.stuck or self.runs.gone or len(self.found) >= self.most
 
 
 def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pace) -> Race:
     """*race*, and how often its programme races when it is run again a few times; *machine* is as its profile has it."""
     sut = factory()
-    runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace)
+    runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace, wanted=race.kind or None)
     raced = sum(runs.race_in(race.programme, number) for number in range(AGAIN))
     if not runs.stuck:
         sut.close()
@@ -137,11 +191,11 @@ def refuse_serial(sut: SUT) -> None:
         raise InputError([Problem(path=sut.serial(), line=0, code="FSM601", what=what, hint=hint)])
 
 
-def _anywhere(machine: Machine) -> Iterator[str]:
-    """The events that a thread may try whatever state the entity is in."""
+def _anywhere(machine: Machine, *, signals: bool) -> Iterator[str]:
+    """The events that a thread may try whatever state the entity is in; *signals* too, or calls alone."""
     for event in machine.events.values():
         everywhere = not any(isinstance(cell, Cannot) for cell in event.cells.values())
-        if event.kind == "call" or (event.kind == "signal" and not event.interrupts and everywhere):
+        if event.kind == "call" or (signals and event.kind == "signal" and not event.interrupts and everywhere):
             yield event.name
 
 
@@ -158,18 +212,50 @@ def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) ->
     )
 
 
-def _ways_in(machine: Machine, events: tuple[str, ...]) -> Ways:
-    """A shortest run of *events* to each state that they can reach with the right outcomes; short runs first."""
-    plan = Plan(table=tabulate(machine), overlaps=False)
+def _told_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.Random) -> Iterator[Programme]:
+    """Programmes for a SUT that judges itself: they are long, since several causes may show in one.
+
+    Half of their events can do something in the state to which the programme goes first, unless others have changed it.
+    """
+    every = sorted({*chain.from_iterable(ways.values()), *sut.beside})
+    while True:
+        before = chance.choice(list(ways))
+        moving = sorted(ways[before]) or every
+        lengths = [chance.randint(_LONG // 2, _LONG) for _ in range(chance.randint(2, threads))]
+        yield Programme(
+            before=before,
+            threads=tuple(
+                tuple(chance.choice(chance.choice((moving, every))) for _ in range(length)) for length in lengths
+            ),
+        )
+
+
+def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
+    """A shortest run of *events* to each state that they can reach with the right outcomes; short runs first.
+
+    Where *sut* judges itself it is not told which outcome is the right one, so all calls are to succeed.
+    """
+    never = {"never": sut.never} if isinstance(sut, Limited) else {}
+    plan = Plan(table=tabulate(machine), overlaps=False, **never)
+    judging = isinstance(sut, RaceJudging)
+
+    def succeeds(edge: Edge) -> bool:
+        return all(not way.reply or way.replies("ok") for way in edge.ways)
 
     def onward(point: Point) -> list[Edge]:
-        return [edge for edge in plan.onward(point) if edge.step.event in events]
+        return [e for e in plan.onward(point) if e.step.event in events and (not judging or succeeds(e))]
 
-    search: BreadthFirst[Point, Edge] = BreadthFirst([plan.start], onward)
+    def moves(edge: Edge) -> bool:
+        return edge.to != edge.source or any(way.emits for way in edge.ways)
+
+    start, before = plan.start, tuple(sut.before) if isinstance(sut, RaceJudging) else ()
+    for event in before:
+        start = next(e.to for e in plan.onward(start) if e.to is not None and e.step.event == event and succeeds(e))
+    search: BreadthFirst[Point, Edge] = BreadthFirst([start], onward)
     ways: Ways = {}
     for point in search.exhausted().depth:
-        path = tuple(edge.step.event for edge in search.path_to(point))
-        ways.setdefault(path, set()).update(edge.step.event for edge in onward(point) if edge.to != point)
+        path = (*before, *(edge.step.event for edge in search.path_to(point)))
+        ways.setdefault(path, set()).update(edge.step.event for edge in onward(point) if moves(edge))
     return ways
 
 

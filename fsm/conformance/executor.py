@@ -39,10 +39,11 @@ PATIENCE: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step that was taken, and what was seen; ``None`` where the SUT gave no answer."""
+    """A step that was taken, what was seen, and the ``point`` at which it was taken; ``None`` where there is none."""
 
     step: Stimulus
     seen: Response | None
+    point: Point | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +168,7 @@ class Execution:
             raise self._unanswered(step, error) from error
         self.cover.steps += 1
         self.cover.supported.add((step.event, step.stage))
-        self.trace.append(Taken(step=step, seen=seen))
+        self.trace.append(Taken(step=step, seen=seen, point=self.point))
         if (failed := self._against(step, seen)) is not None:
             raise failed
         after = self.oracle.legal(self.belief, step, seen)
@@ -213,7 +214,9 @@ class Execution:
             self.cover.unsupported[self.point, step.event, step.stage] = "" if why == step.event else why
 
     def _unanswered(self, step: Stimulus, error: BaseException) -> FailedError:
-        return FailedError(Failure(trace=(*self.trace, Taken(step=step, seen=None)), broken=_described(error)))
+        return FailedError(
+            Failure(trace=(*self.trace, Taken(step=step, seen=None, point=self.point)), broken=_described(error))
+        )
 
     def _note(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
@@ -282,7 +285,7 @@ class Execution:
         except (Exception, SystemExit) as error:
             raise self._unanswered(step, error) from error
         self.cover.steps += 1
-        self.trace.append(Taken(step=step, seen=Response(shows=shows)))
+        self.trace.append(Taken(step=step, seen=Response(shows=shows), point=self.point))
         self.point = None
         if fault:
             raise self._failed(broken=fault)

@@ -1,4 +1,8 @@
-"""Programmes of several threads, as they run: an event of each at once, recorded as a history, which is judged."""
+"""Programmes of several threads, as they run: an event of each at once, recorded as a history, which is judged.
+
+A SUT that judges itself says what is not legal in place of that.  What it finds of the same operations one by one, or was
+found of single steps, needs no threads, and is no race.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,23 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import count, repeat
-from typing import Final
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from fsm.conformance.turns import Turns
 from fsm.linearizability import Linearizability, Linearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Machine
-from fsm.sut import SUT, Emitting, UnsupportedError
+from fsm.sut import SUT, BrokenError, Emitting, UnsupportedError
+from fsm.verdict import Violation
 
 SWITCH: Final = 1e-5
 """The interpreter's switch interval, in seconds, while a programme runs."""
+
+RaceKind: TypeAlias = tuple[object, ...]
 
 PATIENCE: Final = 10.0
 """Seconds after which threads that have not returned are taken to hang."""
@@ -36,7 +43,10 @@ class Programme:
     after: tuple[str, ...] = ()
 
     def smaller(self) -> Iterator[Programme]:
-        """The same with one event left out; a thread with no event left is dropped."""
+        """The same with a thread of several events left out, or one event; a thread with no event left is dropped."""
+        for number, thread in enumerate(self.threads):
+            if len(thread) > 1:
+                yield replace(self, threads=self.threads[:number] + self.threads[number + 1 :])
         parts = [self.before, *self.threads, self.after]
         for number, part in enumerate(parts):
             for at in range(len(part)):
@@ -45,31 +55,83 @@ class Programme:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """What a SUT that judges itself has seen of a programme: what it was ``told``, at instants of the monotonic clock.
+
+    ``files`` are a recording of it, by what their names end in.
+    """
+
+    told: tuple[Operation, ...]
+    files: Mapping[str, bytes]
+
+
+@runtime_checkable
+class RaceJudging(Protocol):
+    """A SUT that says what is not legal in what several threads do with it.
+
+    Each programme begins with the events ``before``; threads may also do those that are ``beside``, all of them calls.
+    """
+
+    before: Sequence[str]
+    beside: Sequence[str]
+
+    def race_violations(self) -> Sequence[Violation]:
+        """What is not legal since the reset, one of each cause."""
+
+    def witness(self) -> Witness:
+        """What was seen since the reset."""
+
+    def mended(self) -> bool:
+        """Whether it can be tested further, after it broke."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
     """A programme, what happened, and why it is not legal: ``verdict``, or ``broken`` if the SUT gave none.
 
-    If it was tried again, ``repeated`` is how often it raced, and of how many times.
+    Of a SUT that judges itself that is the ``violation``, and there is a ``witness``.  If it was tried again, ``repeated``
+    is how often it raced, and of how many times.
     """
 
     programme: Programme
     history: History
     verdict: Linearizability | None
     broken: str = ""
+    violation: Violation | None = None
+    witness: Witness | None = None
     repeated: tuple[int, int] | None = None
+
+    @property
+    def kind(self) -> RaceKind:
+        """What races of one cause have in common; nothing where the SUT does not judge itself."""
+        if self.witness is None:
+            return ()
+        return ("broken",) if self.violation is None else kind_of(self.violation)
+
+
+def kind_of(violation: Violation) -> RaceKind:
+    """What violations of one cause have in common, whatever the state was before."""
+    event = violation.observation.event or violation.observation.output
+    return violation.machine, violation.cause, violation.clause.name, event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSearch:
-    """What a search for a ``race`` has come to, and how much was done: programmes, their runs, events from threads.
+    """What a search for ``found`` races has come to, and how much was done: programmes, their runs, events from threads.
 
     It is ``cut`` if its time was over before all was done.
     """
 
-    race: Race | None
+    found: tuple[Race, ...]
     programmes: int
     runs: int
     events: int
     cut: bool
+
+    @property
+    def race(self) -> Race | None:
+        """The one that was found first."""
+        return self.found[0] if self.found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +147,10 @@ class Pace:
 
 @dataclass(kw_only=True)
 class Runs:
-    """Programmes on one SUT: the last ``race``, whether threads hang in it, and whether it has lines to take turns at."""
+    """Programmes on one SUT: the last ``race``, whether threads hang in it, or it is gone, and whether it has lines to take turns at.
+
+    What is of a kind that is ``known`` is no race, nor is what is of another kind than the one that is ``wanted``.
+    """
 
     machine: Machine
     sut: SUT
@@ -94,7 +159,10 @@ class Runs:
     chance: int = 0
     race: Race | None = None
     stuck: bool = False
+    gone: bool = False
     lines: bool = True
+    known: set[RaceKind] = field(default_factory=set)
+    wanted: RaceKind | None = None
     _until: float = math.inf
     _cut: bool = False
     _done: Counter[Programme] = field(default_factory=Counter)
@@ -109,11 +177,11 @@ class Runs:
         """Whether the time is over for which programmes are run."""
         return time.monotonic() > self._until
 
-    def search(self) -> RaceSearch:
-        """What was done until now."""
+    def search(self, found: Sequence[Race] = ()) -> RaceSearch:
+        """What was done until now, in which these races were *found*."""
         events = sum(count * sum(map(len, each.threads)) for each, count in self._done.items())
         return RaceSearch(
-            race=self.race, programmes=len(self._done), runs=self._done.total(), events=events, cut=self._cut
+            found=tuple(found), programmes=len(self._done), runs=self._done.total(), events=events, cut=self._cut
         )
 
     def races(self, programme: Programme, repeats: int) -> bool:
@@ -124,24 +192,72 @@ class Runs:
         """Whether run *number* of *programme* shows a race; there is none once the time is over."""
         if self.stuck:
             return True
-        if self.late:
+        if self.late or self.gone:
             self._cut = True
             return False
         self._done[programme] += 1
-        run = _Run(runs=self, programme=programme, turns=self.lines and not self.pace and (number + 1) % 3 != 0)
-        run.all(random.Random(f"{self.chance} {number}" if self.pace else number))  # noqa: S311 - no secret
-        answer = None if run.broken else linearize(self.machine, run.history())
-        if isinstance(answer, Linearizable):
+        race = self._ran(programme, number)
+        if race is None:
             return False
-        broken = run.broken[0] if run.broken else ""
-        self.race = Race(programme=programme, history=run.history(), verdict=answer, broken=broken)
+        self.race = race
         return True
 
-    def shrink(self, repeats: int) -> None:
-        """Leave out of the race whatever it does not need; each smaller programme is run up to *repeats* times."""
+    def _ran(self, programme: Programme, number: int) -> Race | None:
+        """The race that run *number* of *programme* shows, if it shows one."""
+        run = _Run(runs=self, programme=programme, turns=self.lines and not self.pace and (number + 1) % 3 != 0)
+        run.all(random.Random(f"{self.chance} {number}" if self.pace else number))  # noqa: S311 - no secret
+        race = Race(programme=programme, history=run.history(), verdict=None, broken="".join(run.broken[:1]))
+        if isinstance(self.sut, RaceJudging):
+            return self._judged(self.sut, race)
+        if run.broken:
+            return race
+        answer = linearize(self.machine, race.history)
+        return None if isinstance(answer, Linearizable) else replace(race, verdict=answer)
+
+    def _judged(self, sut: RaceJudging, race: Race) -> Race | None:
+        """*race* as *sut* judges it, if it is one."""
+        found: Sequence[Violation] = ()
+        try:
+            found = () if race.broken else sut.race_violations()
+        except BrokenError as error:
+            race = replace(race, broken=f"afterwards {error}")
+        race = replace(race, witness=sut.witness())
+        if race.broken:
+            self.gone = not self.stuck and not sut.mended()
+            return race if self._is_new(race.kind) else None
+        races = (replace(race, violation=each) for each in found)
+        return next((each for each in races if self._is_new(each.kind)), None)
+
+    def _is_new(self, kind: RaceKind) -> bool:
+        return kind not in self.known if self.wanted is None else kind == self.wanted
+
+    def needs_threads(self, race: Race) -> bool:
+        """Whether what is not legal in *race* is not found when the same is done one by one, in the order of calls or of replies."""
+        if race.witness is None or self.stuck or self.gone:
+            return True
+        at_once = [each for each in race.history.operations if each.thread]
+        orders = (
+            sorted(at_once, key=lambda each: each.called),
+            sorted(at_once, key=lambda each: math.inf if each.returned is None else each.returned),
+        )
+        before, after = race.programme.before, race.programme.after
+        for order in dict.fromkeys(tuple(each.event for each in one) for one in orders):
+            alone = self._ran(Programme(before=(*before, *order, *after)), 0)
+            if alone is not None and alone.kind == race.kind:
+                return False
+        return True
+
+    def shrink(self, race: Race, repeats: int) -> Race:
+        """*race* without whatever it does not need; each smaller programme is run up to *repeats* times."""
+        self.race, self.wanted = race, race.kind or None
         again = True
-        while again and not self.stuck and self.race is not None:
-            again = any(self.races(smaller, repeats) for smaller in self.race.programme.smaller())
+        while again and not self.stuck and not self.gone:
+            smaller = dict.fromkeys(self.race.programme.smaller())
+            runs = ((each, number) for each in smaller for number in range(repeats))
+            if self.pace is not None:  # one that often races is met soon
+                runs = ((each, number) for number in range(repeats) for each in smaller)
+            again = any(self.race_in(each, number) for each, number in runs)
+        return self.race
 
 
 @dataclass(kw_only=True)
@@ -183,6 +299,8 @@ class _Run:
             self.runs.sut.outputs()
 
     def _look(self) -> None:
+        if isinstance(self.runs.sut, RaceJudging):
+            return  # what it shows is judged there
         called = time.monotonic_ns()
         shows = self.runs.sut.shows()
         if shows:
@@ -195,15 +313,17 @@ class _Run:
 
     def _at_once(self, chance: random.Random) -> None:
         threads = self.programme.threads
+        if not threads:
+            return
         barrier = threading.Barrier(len(threads))
-        turns = Turns(len(threads), chance) if self.turns and threads else None
+        turns = Turns(len(threads), chance) if self.turns else None
         pace = self.runs.pace
         waits = [[chance.choice((0, chance.random())) * pace.delay if pace else 0 for _ in each] for each in threads]
         running = [
             threading.Thread(target=self._thread, args=(number, events, turns, barrier, waits[number - 1]), daemon=True)
             for number, events in enumerate(threads, 1)
         ]
-        with _switching():
+        with nullcontext() if pace else _switching():
             for each in running:
                 each.start()
             until = time.monotonic() + self.runs.patience
@@ -250,7 +370,8 @@ class _Run:
             self.broken.append(f"{where} raised {type(error).__name__}: {error}")
             return False
         returned = time.monotonic_ns()
-        call = self.runs.machine.events[event].kind == "call"
+        known = self.runs.machine.events.get(event)
+        call = known is None or known.kind == "call"
         self._operations[number] = replace(asked, returned=returned, reply=reply if call else "")
         if call and not reply:
             self.broken.append(f"{where} has no reply: a call replies ok or an error code")

@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import chain
 
 from fsm.conformance.executor import Execution, FailedError, Failure
-from fsm.conformance.plan import Point
 from fsm.sut import Stimulus
 
 TRIES = 500
@@ -18,12 +17,13 @@ REPEATS = 20
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     """*failure*, or a shorter one of its kind, found by running tests, each as a new *walk*.
 
-    First the shortest way to each point that the test came through takes the place of all that led there; then steps are
-    left out.  A failure that does not come again has the number of times that it does.
+    First the shortest way to a point that the test came through takes the place of all that led there; then steps are
+    left out.  A long test need not be run again for that.  A failure that does not come again has the number of times
+    that it does.
     """
-    if _again(walk, failure, failure.steps):
-        search = _Search(walk, failure)
-        while any(search.tried(steps) for steps in chain(search.shortcuts(), search.without())):
+    search = _Search(walk, failure)
+    if any(search.tried(steps) for steps in search.leaps()) or _again(walk, failure, failure.steps):
+        while any(search.tried(steps) for steps in chain(search.leaps(), search.shortcuts(), search.without())):
             pass
         failure = search.best
         if _again(walk, failure, failure.steps):
@@ -45,6 +45,7 @@ class _Search:
     def __init__(self, walk: Callable[[], Execution], failure: Failure) -> None:
         self.walk = walk
         self.best = failure
+        self._plan = walk().oracle.plan
         self._runs = 0
         self._known: set[tuple[Stimulus, ...]] = set()
 
@@ -60,28 +61,24 @@ class _Search:
         self.best = found
         return True
 
+    def leaps(self) -> Iterator[tuple[Stimulus, ...]]:
+        """Few of the shortcuts, the shortest first: each keeps twice as many steps as the one before."""
+        kept = 1
+        while kept < len(self.best.trace):
+            yield from self._shortcut(len(self.best.trace) - kept)
+            kept *= 2
+
     def shortcuts(self) -> Iterator[tuple[Stimulus, ...]]:
         """The test with another beginning, from the latest point on; shortest first."""
-        plan = self.walk().oracle.plan
-        points = self._points()
-        for index in range(len(points) - 1, 0, -1):
-            point = points[index]
-            path = plan.path(plan.start, point) if point else None
-            if path is not None and len(path) < index:
-                yield (*(edge.step for edge in path), *self.best.steps[index:])
+        for index in range(len(self.best.trace) - 1, 0, -1):
+            yield from self._shortcut(index)
 
-    def _points(self) -> list[Point | None]:
-        """Where the test was before each of its steps."""
-        walk = self.walk()
-        points: list[Point | None] = [walk.point]
-        try:
-            walk.reset()
-            for step in self.best.steps[:-1]:
-                walk.take(step)
-                points.append(walk.point)
-        except FailedError:
-            pass
-        return points
+    def _shortcut(self, index: int) -> Iterator[tuple[Stimulus, ...]]:
+        """The test with a shortest way to where step *index* was taken, if it was longer."""
+        plan, point = self._plan, self.best.trace[index].point
+        path = plan.path(plan.start, point) if point else None
+        if path is not None and len(path) < index:
+            yield (*(edge.step for edge in path), *self.best.steps[index:])
 
     def without(self) -> Iterator[tuple[Stimulus, ...]]:
         steps = self.best.steps

@@ -17,7 +17,7 @@ from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.other_judges import SelfJudging, Telling
 from fsm.conformance.plan import IDLE, Edge, Plan, Point
-from fsm.conformance.race_runs import Pace, Race, RaceSearch
+from fsm.conformance.race_runs import Pace, Race, RaceJudging, RaceSearch, kind_of
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine
@@ -187,7 +187,9 @@ def conform(
     finally:
         tested.close()
     races = None
-    if threads > 1 and examples and not failures:
+    known = {kind_of(each.violation) for each in failures if each.violation is not None}
+    goes_on = isinstance(tested, RaceJudging) and all(each.violation is not None for each in failures)
+    if threads > 1 and examples and (goes_on or not failures):
         races = concurrently(
             machine,
             factory,
@@ -197,6 +199,7 @@ def conform(
             repeats=REPEATS if pace is None else FEW,
             chance=seed,
             pace=pace,
+            known=known,
         )
     return Tested(
         sut=name or (sut if isinstance(sut, str) else ""),

@@ -70,6 +70,11 @@ class EntitySUT(ABC):
                 raise BrokenError(f"{each} cannot be removed")
         self._begin()
 
+    def remove(self) -> None:
+        """Ask once for the removal of all that was made; raises :class:`BrokenError` if the runtime does not answer."""
+        for each in self._made:
+            self._session.answered(self._removed(each))
+
     def _begin(self) -> None:
         """Begin with an id that was never given."""
         self._made.clear()

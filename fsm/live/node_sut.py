@@ -3,21 +3,35 @@
 What happens to the pod and to the container goes through CRI, as where one of them is tested alone; what it puts out is
 what the plugin is told of them.  That a container has ended by itself is relayed on a thread of its own, in no order with
 anything else: so it is taken as the last of what a step has put out, and only where a removal tells of it, before that.
+
+Several threads may also call a second container of the pod.  What they do is judged by the recording of it: the calls,
+and what the plugin was told.
 """
 
-from collections.abc import Callable, Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from fsm.conformance.lookup import NODE
 from fsm.conformance.other_judges import ToldEvents
+from fsm.conformance.race_runs import Witness
+from fsm.errors import InputError
+from fsm.judgement import Judged, judge
 from fsm.library import load
+from fsm.linearizability.history import Operation
+from fsm.live.call_recording import encoded
 from fsm.live.container_sut import RuntimeContainerSUT
+from fsm.live.cri_client import CallAnswer
 from fsm.live.entity_sut import EntitySUT
 from fsm.live.pod_sut import RuntimePodSUT
 from fsm.live.runtime_session import RuntimeSession, wait
 from fsm.live.told_plugin import ToldPlugin
+from fsm.machine import Machine
+from fsm.recordings.nri_events import DECODER, EVENT_NAMES
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.sut import BrokenError, UnsupportedError
+from fsm.verdict import Illegal, Violation
 
 _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
     "run-pod": (POD, "run"),
@@ -88,24 +102,58 @@ _ON_IT: Final = frozenset({"create-container", "start-container", "stop-containe
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
 """After these nothing is relayed of an end that the plugin does not expect."""
 
+_SECOND: Final = ".2"
+"""What the names of calls on the second container end in, as those of a system of two."""
+
+_CALLS: Final = ("create-container", "start-container", "stop-container", "remove-container", "update-container")
+
+CONTRACT: Final = "nri-plugin-contract"
+"""What plugins may rely on, by which the calls of several threads are judged."""
+
+LAYER: Final = ("nri-container", "nri-pod")
+"""The machines of what is relayed, whoever calls: they judge it without the calls."""
+
 
 class RuntimeNodeSUT:
     """A pod and its container in the runtime of *session*, which it closes, with a plugin at its socket *nri*.
 
-    *restart* restarts the runtime, where that is possible.
+    *restart* restarts the runtime, where that is possible; *seen* is called with what calls come to.  What several threads
+    do is judged by the *model* of what plugins are told, and the calls alone by the machines *by_calls*; *profile* is of the model.
     """
 
-    def __init__(self, session: RuntimeSession, nri: str, restart: Callable[[], None] | None = None) -> None:
+    before = ("plugin-joins",)
+    beside = tuple(f"{each}{_SECOND}" for each in _CALLS)
+
+    def __init__(
+        self,
+        session: RuntimeSession,
+        nri: str,
+        restart: Callable[[], None] | None = None,
+        *,
+        model: str = CONTRACT,
+        profile: str | None = None,
+        by_calls: Sequence[Machine] = (),
+        seen: Callable[[CallAnswer], object] | None = None,
+    ) -> None:
         self._session = session
         self._restart = restart
+        self._model = model
+        self._by_calls = by_calls
+        self._profile = profile
+        self._seen = seen
+        self._calls: list[bytes] = []
+        self._heard = 0
         self._names: set[str] = set()
         try:
             self.plugin = ToldPlugin(nri, lambda name: name in self._names)
         except BaseException:
             session.close()
             raise
+        session.record(self._called)
         self._pod = RuntimePodSUT(load("pod-sandbox"), session)
-        self._container = RuntimeContainerSUT(load("container-status"), session, place=lambda: self._pod.place)
+        machine = load("container-status")
+        self._container = RuntimeContainerSUT(machine, session, place=lambda: self._pod.place)
+        self._second = RuntimeContainerSUT(machine, session, place=lambda: self._pod.place)
         self._entities: Mapping[str, EntitySUT] = {POD: self._pod, CONTAINER: self._container}
         self._event = ""
         self._late = False
@@ -115,6 +163,14 @@ class RuntimeNodeSUT:
     def events(self) -> ToldEvents:
         return self._session.events.told(NODE)
 
+    def _called(self, answer: CallAnswer) -> None:
+        """Keep a call; until the plugin joins again, what it has missed says nothing."""
+        self._calls.append(encoded(answer))
+        if self.plugin.joined:
+            self._heard = len(self._calls)
+        if self._seen is not None:
+            self._seen(answer)
+
     def close(self) -> None:
         try:
             self.plugin.close()
@@ -123,11 +179,72 @@ class RuntimeNodeSUT:
 
     def reset(self) -> None:
         self.plugin.leave()
-        self._container.reset()
-        self._pod.reset()
+        for each in (self._second, self._container, self._pod):
+            each.reset()
         self.plugin.forget()
         self._names.clear()
         self._late, self._awaited, self._taken = False, True, 0
+        self._calls.clear()
+        self._heard = 0
+
+    def judged(self) -> Judged | None:
+        """The verdict on what the plugin was told since the reset; ``None`` if it was told of nothing that a call has named."""
+        if not self.plugin.lines:
+            return None
+        calls, events = self._written()
+        with_calls = "" if self._model in LAYER else calls
+        try:
+            return judge(events, calls=with_calls, models=[self._model], profile=self._profile)
+        except InputError as error:
+            if {each.code for each in error.problems} != {"FSM206"}:
+                raise
+            return None
+
+    def _written(self) -> tuple[str, str]:
+        """The paths of the files of calls and of events."""
+        written = []
+        for end, content in self._files().items():
+            path = self._session.folder / f"calls{end}"
+            path.write_bytes(content)
+            written.append(str(path))
+        return written[0], written[1]
+
+    def _files(self) -> Mapping[str, bytes]:
+        return {"": b"".join(self._calls[: self._heard]), ".nri": b"".join(line + b"\n" for line in self.plugin.lines)}
+
+    def race_violations(self) -> Sequence[Violation]:
+        """What is not legal, once all was removed of which the plugin has yet to be told."""
+        for each in (self._second, self._container, self._pod):
+            each.remove()
+        found = [*illegal(self.judged())]
+        if self._by_calls:
+            calls, _ = self._written()
+            found += illegal(judge(calls, models=self._by_calls))
+        return found
+
+    def mended(self) -> bool:
+        """Whether the runtime answers, if need be since it was restarted."""
+        self.plugin.leave()
+        if self._session.client.call("ListPodSandbox").code == "OK":
+            return True
+        if self._restart is None:
+            return False
+        self._restart()
+        return True
+
+    def witness(self) -> Witness:
+        ahead = time.time_ns() - time.monotonic_ns()
+        events = [event for line in self.plugin.lines if (event := DECODER.decode(line)).event in EVENT_NAMES]
+        told = (
+            Operation(
+                called=event.ts - ahead,
+                returned=event.ts - ahead + 1,
+                event=f"{EVENT_NAMES[event.event]} {(event.container or event.pod)[:4]}",
+            )
+            for event in events
+            if event.ts is not None
+        )
+        return Witness(told=tuple(told), files=self._files())
 
     def never(self, event: str, outcome: str) -> bool:
         way, _, steps = outcome.partition(": ")
@@ -168,9 +285,11 @@ class RuntimeNodeSUT:
         if event in _EVENTS:
             part, name = _EVENTS[event]
             return self._entities[part].do(name)
+        if event in self.beside:
+            return self._second.do(_EVENTS[event.removesuffix(_SECOND)][1])
         if event == "plugin-joins":
             self.plugin.join()
-            self._awaited = self.plugin.running  # what ended before was perhaps relayed before
+            self._awaited = bool(self.plugin.running)  # what ended before was perhaps relayed before
         elif event == "plugin-leaves":
             self.plugin.leave()
         elif event == "restart" and self._restart is not None:
@@ -208,3 +327,11 @@ class RuntimeNodeSUT:
             found += [_STOPPED] * self._late
             self._late = False
         return tuple(found)
+
+
+def illegal(judged: Judged | None) -> Iterator[Violation]:
+    """What is not legal in a recording of one test, one of each cause, without the places in files that are gone."""
+    found = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)] if judged else []
+    for verdict in found:
+        for finding in verdict.findings:
+            yield replace(finding.first[0], file="", line=0)

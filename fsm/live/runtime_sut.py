@@ -12,6 +12,7 @@ from fsm.conformance.executor import Execution, FailedError, Failure
 from fsm.conformance.lookup import NODE, RELAYED, RuntimeOptions
 from fsm.conformance.oracle import Oracle, oracle
 from fsm.errors import refused
+from fsm.library import load
 from fsm.live.call_recording import CallRecording
 from fsm.live.container_sut import KilledContainerSUT, RuntimeContainerSUT
 from fsm.live.cri_client import CallAnswer
@@ -20,6 +21,7 @@ from fsm.live.pod_sut import KilledPodSUT, RuntimePodSUT
 from fsm.live.runtime_session import RuntimeSession, wait
 from fsm.live.told_judge import ToldNodeSUT
 from fsm.machine import Machine
+from fsm.machine.versions import unknown_profile
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 from fsm.sut import SUT, BrokenError
 
@@ -28,6 +30,12 @@ _RESTARTING: Final = 60.0
 
 _REPETITIONS: Final = 3
 """How often a test is done again that failed."""
+
+_CONTRACT: Final = ("plugin-pod", "plugin-container")
+"""The parts of what plugins may rely on."""
+
+_OF_CALLS: Final = ("pod-sandbox", "container-status")
+"""The parts of :data:`NODE` that speak of calls."""
 
 _CALLS: Final = {CONTAINER: CONTAINER_CALLS | {"CreateContainer"}, POD: POD_CALLS}
 """By the kind of entity, the calls that tests make."""
@@ -78,10 +86,18 @@ def _node(
     seen: Callable[[CallAnswer], object] | None,
 ) -> RuntimeNodeSUT:
     """A pod with a container of the runtime at *address*, and a plugin."""
-    session = RuntimeSession(address, image=options.image, timeout=timeout, seen=seen)
+    session = RuntimeSession(address, image=options.image, timeout=timeout)
     restart = _restart(session, options)
     if options.judge in {"", NODE}:
-        return RuntimeNodeSUT(session, options.nri, restart)
+        contract = [load(each).profiles for each in _CONTRACT]
+        return RuntimeNodeSUT(
+            session,
+            options.nri,
+            restart,
+            profile=None if unknown_profile(options.profile, contract) else options.profile,
+            by_calls=[load(each).partly_under(options.profile) for each in _OF_CALLS],
+            seen=seen,
+        )
     return ToldNodeSUT(session, options.nri, restart, model=options.judge, profile=options.profile, seen=seen)
 
 

@@ -5,19 +5,12 @@ It judges what the plugin is told as ``fsm judge`` does the recordings of it: th
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Final
 
-from fsm.errors import InputError
-from fsm.judgement import Judged, judge
-from fsm.live.call_recording import encoded
+from fsm.judgement import Judged
 from fsm.live.cri_client import CallAnswer
-from fsm.live.node_sut import RuntimeNodeSUT
+from fsm.live.node_sut import RuntimeNodeSUT, illegal
 from fsm.live.runtime_session import RuntimeSession
-from fsm.verdict import Covered, Illegal, Violation
-
-_LAYER: Final = ("nri-container", "nri-pod")
-"""The machines of what is relayed, whoever calls: they judge it without the calls."""
+from fsm.verdict import Covered, Violation
 
 
 class ToldNodeSUT(RuntimeNodeSUT):
@@ -34,42 +27,18 @@ class ToldNodeSUT(RuntimeNodeSUT):
         seen: Callable[[CallAnswer], object] | None = None,
     ) -> None:
         self.model = model
-        self._profile = profile
-        self._seen = seen
-        self._calls: list[bytes] = []
         self._last: Judged | None = None
         self._met: dict[str, Counter[tuple[str, str]]] = {}
-        session.record(self._called)
-        super().__init__(session, nri, restart)
-
-    def _called(self, answer: CallAnswer) -> None:
-        self._calls.append(encoded(answer))
-        if self._seen is not None:
-            self._seen(answer)
+        super().__init__(session, nri, restart, model=model, profile=profile, seen=seen)
 
     def reset(self) -> None:
         self._count()
         super().reset()
-        self._calls.clear()
 
     def violation(self) -> Violation | None:
         """What is not legal in the recordings of the test so far, as their last event has it."""
-        if not self.plugin.lines:
-            return None
-        folder = self._session.folder
-        events, calls = folder / "events.jsonl", folder / "calls.jsonl"
-        events.write_bytes(b"".join(line + b"\n" for line in self.plugin.lines))
-        calls.write_bytes(b"".join(self._calls))
-        with_calls = "" if self.model in _LAYER else str(calls)
-        try:
-            self._last = judge(str(events), calls=with_calls, models=[self.model], profile=self._profile)
-        except InputError as error:
-            if {each.code for each in error.problems} != {"FSM206"}:
-                raise
-            return None  # the plugin was told of no entity that a call has named
-        found = [each.verdict for each in self._last.judgements if isinstance(each.verdict, Illegal)]
-        illegal = [each for verdict in found for finding in verdict.findings for each in finding.first]
-        return replace(illegal[0], file="", line=0) if illegal else None
+        self._last = self.judged() or self._last
+        return next(illegal(self._last), None)
 
     def covered(self) -> tuple[Covered, ...]:
         self._count()

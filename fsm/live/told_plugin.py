@@ -48,8 +48,8 @@ class ToldPlugin:
         self.doing = ""
         self.lost = ""
         """Why the runtime has closed a connection, if it has."""
-        self.running = False
-        """Whether it was told that a container runs, and not yet that it has stopped."""
+        self.running: set[str] = set()
+        """The containers of which it was told that they run, and not yet that they have stopped."""
         self._recorder = NriRecorder(self, lambda: None)
         self._plugin: NriPlugin | None = None
         self._connection: Future[None] | None = None
@@ -57,6 +57,11 @@ class ToldPlugin:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="plugin", daemon=True)
         self._thread.start()
+
+    @property
+    def joined(self) -> bool:
+        """Whether it is connected, as far as it knows."""
+        return self._plugin is not None and not self.lost
 
     @property
     def lines(self) -> list[bytes]:
@@ -73,7 +78,8 @@ class ToldPlugin:
         self._begun = len(self.recording)
         self.told.clear()
         self.refused.clear()
-        self.running, self.lost = False, ""
+        self.running.clear()
+        self.lost = ""
 
     def join(self) -> None:
         """Connect, and return when the runtime tells it of events; :class:`BrokenError` if it does not take it."""
@@ -97,7 +103,7 @@ class ToldPlugin:
             return
         plugin, connection = self._plugin, self._connection
         self._plugin = self._connection = None
-        self.running = False
+        self.running.clear()
         self._within(plugin.leave())
         try:
             connection.result(_JOINING)
@@ -133,7 +139,7 @@ class ToldPlugin:
         mine = {each.id: each for each in pods if self._is_mine(each)}
         inside = [each for each in containers if each.pod_sandbox_id in mine]
         await self._recorder.synchronize([*mine.values()], inside)
-        self.running = any(each.state == nri.CONTAINER_RUNNING for each in inside)
+        self.running = {each.id for each in inside if each.state == nri.CONTAINER_RUNNING}
         self._synchronized.set()
         return ()
 
@@ -142,8 +148,10 @@ class ToldPlugin:
             return None
         await self._recorder.relay(event)
         self.told.append((event.name, self.doing))
-        if event.name in {"StartContainer", "StopContainer", "RemoveContainer"}:
-            self.running = event.name == "StartContainer"
+        if event.container is not None and event.name == "StartContainer":
+            self.running.add(event.container.id)
+        elif event.container is not None and event.name in {"StopContainer", "RemoveContainer"}:
+            self.running.discard(event.container.id)
         if event.name in self.refused:
             raise RpcError(UNKNOWN, f"the test refuses {event.name}")
         return None

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sized
 from typing import Final
 
 from fsm.conformance.executor import Failure
-from fsm.conformance.race_runs import RaceSearch
+from fsm.conformance.race_runs import Race, RaceSearch
 from fsm.conformance.suite import Tested
 from fsm.errors import visible
 from fsm.machine import LEVELS, Level
@@ -25,9 +25,15 @@ def fails(failure: Failure, least: Level) -> bool:
     return violation is None or LEVELS.index(violation.clause.level) >= LEVELS.index(least)
 
 
+def race_fails(race: Race, least: Level) -> bool:
+    """Whether *race* breaks a clause of level *least* or a stronger one, as far as it is known which."""
+    return race.violation is None or LEVELS.index(race.violation.clause.level) >= LEVELS.index(least)
+
+
 def answer(tested: Tested, least: Level) -> ExitCode:
     """What all of it comes to; where nothing could be tested it is not known."""
-    if tested.race is not None or any(fails(each, least) for each in tested.failures):
+    races = tested.races.found if tested.races else ()
+    if any(race_fails(each, least) for each in races) or any(fails(each, least) for each in tested.failures):
         return ExitCode.FAILS
     return ExitCode.HOLDS if tested.cover.cells else ExitCode.UNKNOWN
 
@@ -40,18 +46,22 @@ def text(tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Leve
     for failure in tested.failures:
         word, how = ("violation", "red") if fails(failure, least) else ("surprise", "yellow")
         found += ["", *lines(failure, layout, word, how, again)]
-    if tested.race is not None:
-        found += ["", f"  {layout.style('violation', 'red')}: what several threads see at once is not linearizable"]
-        found += (f"    {line}".rstrip() for line in raced(tested.race))
-        if tested.race.repeated is not None:
-            found.append("    seen in {:,} of {:,} repetitions".format(*tested.race.repeated))
+    for race in tested.races.found if tested.races else ():
+        word, how = ("violation", "red") if race_fails(race, least) else ("surprise", "yellow")
+        what = "is not linearizable" if race.witness is None else "is not legal"
+        found += ["", f"  {layout.style(word, how)}: what several threads see at once {what}"]
+        found += (f"    {line}".rstrip() for line in raced(race))
+        if race.repeated is not None:
+            found.append("    seen in {:,} of {:,} repetitions".format(*race.repeated))
     return "\n".join([*found, "", *_summary(tested, layout, least)]) + "\n"
 
 
 def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     failing = [each for each in tested.failures if fails(each, least)]
-    surprises = len(tested.failures) - len(failing)
-    violations = len(failing) + (tested.race is not None)
+    races = tested.races.found if tested.races else ()
+    racing = [each for each in races if race_fails(each, least)]
+    surprises = len(tested.failures) - len(failing) + len(races) - len(racing)
+    violations = len(failing) + len(racing)
     counts = [words.plural(violations, "violation")] if violations else []
     counts += [words.plural(surprises, "surprise")] if surprises else []
     counts.append(words.plural(tested.cover.steps, "step"))
@@ -65,10 +75,10 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     rest += "; the test stopped after so many failures, and has not tested the rest" if tested.stopped else ""
     cells = words.plural(len(tested.reachable), "reachable cell")
     yield from layout.wrapped(f"{met} of {cells} covered{rest}")
-    if (races := tested.races) is not None:
-        ran = f"{words.plural(races.programmes, 'programme')} of threads ran {words.plural(races.runs, 'time')}"
-        late = "; there was no time for more" if races.cut else ""
-        yield from layout.wrapped(f"{ran}, with {words.plural(races.events, 'event')}{late}")
+    if (search := tested.races) is not None:
+        ran = f"{words.plural(search.programmes, 'programme')} of threads ran {words.plural(search.runs, 'time')}"
+        late = "; there was no time for more" if search.cut else ""
+        yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
     if tested.told:
         yield from layout.wrapped(f"{words.plural(tested.told, 'container event')} held to the calls")
     yield from _cells(
@@ -156,7 +166,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
             "unspecified": tested.cover.unspecified,
             "failures": [_failure_data(each, again, least) for each in tested.failures],
             "race": "\n".join(raced(tested.race)) if tested.race else None,
-            "races": _races_data(tested.races) if tested.races else None,
+            "races": _races_data(tested.races, least) if tested.races else None,
             "cells": [
                 {"event": table.rows[row].name, "state": table.states[state], "met": tested.cover.cells[row, state]}
                 for row, state in tested.reachable
@@ -180,13 +190,28 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
     )
 
 
-def _races_data(races: RaceSearch) -> Json:
+def _races_data(races: RaceSearch, least: Level) -> Json:
     return {
         "programmes": races.programmes,
         "runs": races.runs,
         "events": races.events,
         "cut": races.cut,
         "repeated": _repeated_data(races.race.repeated if races.race else None),
+        "found": [_race_data(each, least) for each in races.found],
+    }
+
+
+def _race_data(race: Race, least: Level) -> Json:
+    programme = race.programme
+    return {
+        "fails": race_fails(race, least),
+        "drawn": "\n".join(raced(race)),
+        "broken": race.broken or None,
+        "violation": violation_data(race.violation) if race.violation else None,
+        "before": [*programme.before],
+        "threads": [[*each] for each in programme.threads],
+        "after": [*programme.after],
+        "repeated": _repeated_data(race.repeated),
     }
 
 

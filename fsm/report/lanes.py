@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fsm.errors import visible
@@ -12,7 +13,7 @@ from fsm.report.words import either
 from fsm.verdict import Cause, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fsm.conformance.race_runs import Race
     from fsm.linearizability import Linearizability
@@ -116,15 +117,34 @@ def explained(answer: Linearizability) -> Iterator[str]:
 
 
 def raced(race: Race) -> Iterator[str]:
-    """The history of *race* in lanes, and why it is not legal, in lines."""
-    yield from lanes(race.history)
+    """The history of *race* in lanes, with what a plugin was told meanwhile, and why it is not legal, in lines."""
+    if race.witness is None:
+        yield from lanes(race.history)
+    else:
+        yield from _with_plugin(race.history, race.witness.told)
     outputs = race.history.outputs.get("")
     if outputs is not None:
         yield f"outputs   {visible(', '.join(outputs)) or 'none'}"
-    if race.verdict is None:
+    if race.violation is not None:
+        yield f"not legal: {words.what(race.violation)}"
+        yield from map(words.short, reasons(race.violation))
+    elif race.verdict is None:
         yield f"broken: {visible(race.broken)}"
     else:
         yield from explained(race.verdict)
+
+
+def _with_plugin(history: History, told: Sequence[Operation]) -> Iterator[str]:
+    """*history* from where threads begin, and the instants at which a plugin was *told* of it."""
+    begins = min((each.called for each in history.operations if each.thread), default=0)
+    first = [str(each) for each in history.operations if each.called < begins]
+    if first:
+        yield f"first     {visible('; '.join(first))}"
+    shown = [each for each in history.operations if each.called >= begins]
+    lane = max((each.thread for each in history.operations), default=0) + 1
+    shown += (replace(each, thread=lane) for each in told if each.called >= begins)
+    names = {each.thread: _lane(each) for each in shown} | {lane: "plugin"}
+    yield from lanes(History(operations=tuple(shown)), names)
 
 
 def _columns(history: History) -> dict[int, int]:

@@ -1,0 +1,172 @@
+"""Several threads and a plugin: what it is told is judged, and what is only told so when calls meet is a race."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from commands import fsm
+from judged import violations
+from served import served
+
+from fsm.conformance.concurrency import concurrently
+from fsm.conformance.lookup import RuntimeOptions, find, node
+from fsm.conformance.race_runs import Pace, Programme, Race, Runs
+from fsm.judgement import judge
+from fsm.live.cri_server import CriServer
+from fsm.live.nri_relays import NodePlugins
+from fsm.reference.driven import CallError
+from fsm.reference.node.node_containers import NodeContainers
+from fsm.report.lanes import raced
+from fsm.verdict import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from fsm.reference.node.plans import Limits
+
+_UPDATE, _REMOVE = NodeContainers._update, NodeContainers._remove  # noqa: SLF001  (what the twins spoil)
+
+TOO_LATE = ("plugin-container", Cause.EVENT, "removed-last", "UpdateContainer")
+STARTED_AFTER_STOP = ("plugin-container", Cause.EVENT, "no-start-after-stop", "StartContainer")
+
+MEETING = Programme(
+    before=("plugin-joins", "run-pod", "create-container"), threads=(("update-container",), ("remove-container",))
+)
+
+
+async def _updated_unseen(self: NodeContainers, given: str, limits: Limits) -> None:
+    """An update that is relayed when the container may be gone, which it finds out after that."""
+    found = self.find(given, "update-resources")
+    await asyncio.sleep(0.3)
+    await self._relays.mention("update-container", found.pod, found.told())
+    await _UPDATE(self, given, limits)
+
+
+async def _updated_late(self: NodeContainers, given: str, limits: Limits) -> None:
+    """One that takes as long, and looks before anything is relayed."""
+    await asyncio.sleep(0.3)
+    await _UPDATE(self, given, limits)
+
+
+async def _removed_later(self: NodeContainers, given: str) -> None:
+    """A removal that leaves the update the time to find the container."""
+    await asyncio.sleep(0.1)
+    await _REMOVE(self, given)
+
+
+@contextmanager
+def runs(folder: Path, model: str = "plugin-container") -> Iterator[Runs]:
+    """What runs programmes on the served reference, which is as containerd 2.1."""
+    with served(folder, plugins=NodePlugins(), profile="containerd-2.1") as address:
+        machine = node(None)
+        made = find(f"cri:{address}", machine, runtime=RuntimeOptions(nri=f"unix://{folder / 'nri.sock'}", judge=model))
+        sut = made()
+        try:
+            yield Runs(machine=machine, sut=sut, patience=20, pace=Pace(delay=0.01, seconds=60))
+        finally:
+            sut.close()
+
+
+def raced_in(tried: Runs, programme: Programme, times: int) -> Race | None:
+    return tried.race if tried.races(programme, times) else None
+
+
+@pytest.mark.parametrize("model", ["plugin-container", "nri-plugin-contract", "node"])
+def test_an_update_told_after_the_removal_is_a_race(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    """It is drawn with what the plugin was told, and recorded so that it is judged alike."""
+    monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
+    monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
+    with runs(tmp_path, model) as tried:
+        race = raced_in(tried, MEETING, 10)
+        assert race is not None
+        needed = tried.needs_threads(race)
+    assert race.witness is not None
+    for end, content in race.witness.files.items():
+        (tmp_path / f"race{end}").write_bytes(content)
+    again = judge(tmp_path / "race.nri", calls=tmp_path / "race", models=["nri-plugin-contract"])
+    text = list(raced(race))
+
+    assert race.kind == TOO_LATE
+    assert needed
+    assert [each.clause for each in violations(again)] == ["removed-last"]
+    assert [line.split()[0] for line in text[:4]] == ["first", "thread", "thread", "plugin"]
+    assert text[3].index("RemoveContainer") < text[3].index("UpdateContainer")
+    assert any("updated-after-removal" in line for line in text)
+
+
+def test_an_update_that_looks_first_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NodeContainers, "_update", _updated_late)
+    monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
+    with runs(tmp_path) as tried:
+        assert raced_in(tried, MEETING, 3) is None
+
+
+def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
+    """A container that is started after its stop: it takes no threads to see that told."""
+    programme = Programme(
+        before=MEETING.before, threads=(("stop-container", "start-container"), ("create-container.2",))
+    )
+    with runs(tmp_path) as tried:
+        race = raced_in(tried, programme, 1)
+        assert race is not None
+        assert race.kind == STARTED_AFTER_STOP
+        assert not tried.needs_threads(race)
+        tried.known.add(race.kind)
+        assert raced_in(tried, programme, 1) is None
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, gone: bool) -> None:
+    """If it does not answer later either, nothing more is tried."""
+
+    async def silent(*_: object) -> Any:  # noqa: ANN401
+        raise CallError("stop", "UNAVAILABLE", "gone")
+
+    monkeypatch.setattr(CriServer, "_stop_container", silent)
+    programme = Programme(before=MEETING.before, threads=(("stop-container",), ("update-container",)))
+    if gone:
+        monkeypatch.setattr(CriServer, "_list_pods", silent)
+    with runs(tmp_path) as tried:
+        race = raced_in(tried, programme, 1)
+        further = tried.race_in(programme, 1)
+
+    assert race is not None
+    assert race.kind == ("broken",)
+    assert "StopContainer was answered UNAVAILABLE" in race.broken
+    assert (tried.gone, further) == (gone, not gone)
+
+
+@pytest.mark.slow
+def test_it_is_found_by_generation(tmp_path: Path) -> None:
+    """In the reference, which relays as containerd 2.1 does, and shrunk to the two calls that meet."""
+    with served(tmp_path, plugins=NodePlugins(), profile="containerd-2.1") as address:
+        machine = node(None)
+        options = RuntimeOptions(nri=f"unix://{tmp_path / 'nri.sock'}", judge="plugin-container")
+        search = concurrently(
+            machine,
+            find(f"cri:{address}", machine, runtime=options),
+            repeats=20,
+            pace=Pace(delay=0.02, seconds=240),
+            known=[STARTED_AFTER_STOP],
+            most=1,
+        )
+
+    [race] = search.found
+    assert race.kind == TOO_LATE
+    assert search.runs >= search.programmes > 0
+    assert "update-container" in {event for thread in race.programme.threads for event in thread}
+    assert sum(map(len, race.programme.threads)) <= 4
+
+
+def test_options_that_mean_nothing_together_are_refused() -> None:
+    test = ("test", "plugin-container", "--against", "cri:unix:///x", "--nri", "unix:///y", "--threads", "2")
+    found = fsm(*test, "--kill-command", "true")
+
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "--nri is for whole calls: leave out --script, --kill-command" in " ".join(found.stderr.split())
