@@ -29,7 +29,7 @@ from fsm.cli.options import (
 from fsm.cli.output import put
 from fsm.conformance import suite
 from fsm.conformance.concurrency import repeated
-from fsm.conformance.lookup import NODE, ONE_POD, RELAYED, RuntimeOptions, find, node
+from fsm.conformance.lookup import DAMAGED, NODE, ONE_POD, RELAYED, RuntimeOptions, find, node
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.race_runs import Pace
@@ -38,6 +38,7 @@ from fsm.machine import LEVELS, Level, Machine
 from fsm.machine.table import tabulate
 from fsm.product.flatten import flatten
 from fsm.property.claims import Property
+from fsm.recordings.pod_calls import POD
 from fsm.report import conformance_report, crictl, words
 from fsm.report.history_lines import written
 from fsm.report.property_report import PropertyTestReport
@@ -107,6 +108,12 @@ _DELAY: Final = 0.05
     help="Kills the runtime and starts it again; calls are cut off by it at every step of time.",
 )
 @click.option(
+    "--damage-command",
+    default="",
+    metavar="COMMAND",
+    help="Stops the runtime, damages what it keeps of the container whose id is in place of {container}, and starts it again.",
+)
+@click.option(
     "--record",
     type=click.Path(dir_okay=False),
     metavar="FILE",
@@ -143,6 +150,7 @@ def command(
     image: str,
     restart_command: str,
     kill_command: str,
+    damage_command: str,
     record: str | None,
     script: str | None,
     least: Level,
@@ -176,18 +184,21 @@ def command(
     """
     click.get_current_context().with_resource(_hypothesis_elsewhere())
     real = sut.startswith("cri:")
-    if not real and (image or restart_command or kill_command or record or script or nri):
+    if not real and (image or restart_command or kill_command or damage_command or record or script or nri):
         raise click.UsageError(
-            "--image, --nri, --restart-command, --kill-command, --record and --script are for real runtimes: --against cri:…"
+            "--image, --nri, --restart-command, --kill-command, --damage-command, --record and --script are for real "
+            "runtimes: --against cri:…"
         )
     if answers and not sut.startswith("nri-plugin:"):
         raise click.UsageError("--answers is for plugins: --against nri-plugin:…")
     _refuse(nri, kill=kill_command, script=script, record=record, properties=properties or bool(only))
     machine, tolerated = _relayed(model, profile, parts) if nri else _tested(model, profile, parts)
+    _refuse_damage(damage_command, machine, restarts=bool(restart_command or kill_command))
     runtime = RuntimeOptions(
         image=image,
         restart_command=restart_command,
         kill_command=kill_command,
+        damage_command=damage_command,
         nri=nri,
         judge=model if nri else "",
         profile=profile,
@@ -305,6 +316,20 @@ def _refuse(nri: str, *, kill: str, script: str | None, record: str | None, prop
         raise click.UsageError("--nri is for whole calls: leave out --script, --kill-command, --properties, --property")
     if (record or script) and properties:
         raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
+
+
+def _refuse_damage(command: str, machine: Machine, *, restarts: bool) -> None:
+    """Refuse a *command* that damages nothing, or is not for *machine*, or is to stand for all restarts."""
+    if not command:
+        return
+    if machine.entity == POD:
+        raise click.UsageError(
+            f"--damage-command is for what a runtime keeps of containers, and {machine.name} is of pods"
+        )
+    if DAMAGED not in command:
+        raise click.BadParameter(f"has no {DAMAGED}, for the id of the container", param_hint="--damage-command")
+    if not restarts:
+        raise click.UsageError("--damage-command is for some restarts: say --restart-command for the others")
 
 
 def _relayed(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Machine, None]:

@@ -64,6 +64,10 @@ ONE_POD: Final = {"pod": 1, "container": 1}
 """The copies of parts of :data:`NODE` with which a runtime is tested; their states are what a client can read."""
 
 
+DAMAGED: Final = "{container}"
+"""What stands in a command for the id of the container whose checkpoint it damages."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeOptions:
     """What the test of a real runtime needs beside its address; the commands are for the shell.
@@ -74,6 +78,7 @@ class RuntimeOptions:
     image: str = ""
     restart_command: str = ""
     kill_command: str = ""
+    damage_command: str = ""
     nri: str = ""
     judge: str = ""
     profile: str | None = None

@@ -102,6 +102,7 @@ class RuntimeContainerSUT(EntitySUT):
         session: RuntimeSession,
         restart: Callable[[], None] | None = None,
         *,
+        damage: Callable[[str], None] | None = None,
         place: Callable[[], tuple[PodSandboxConfig, str]] | None = None,
     ) -> None:
         self._codes = cycle(_CODES)
@@ -113,7 +114,7 @@ class RuntimeContainerSUT(EntitySUT):
                 session.close()
                 raise
         self._place = place or (lambda: own)
-        super().__init__(machine, session, restart)
+        super().__init__(machine, session, restart, damage=damage)
 
     def _of_client(self) -> Mapping[str, Callable[[], CallAnswer]]:
         return {

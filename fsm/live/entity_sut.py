@@ -18,8 +18,15 @@ PATIENCE: Final = 20.0
 """Seconds in which an exit, or a removal, is to be shown: containerd may take ten."""
 
 
+DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
+"""What restarts come to in the shipped models if what the runtime has kept of an entity is damaged, and only then."""
+
+
 class EntitySUT(ABC):
-    """An entity of *machine* in the runtime of *session*, which it closes; *restart* restarts the runtime, where that is possible.
+    """An entity of *machine* in the runtime of *session*, which it closes.
+
+    Where that is possible, *restart* restarts the runtime, and *damage* does so too, and damages meanwhile what the runtime
+    has kept of the entity with the id that it is given.
 
     Its ``states`` are an enum of CRI.  ``certain`` are the outcomes that can be promised, by call and by their names in the
     shipped models; with the only runtime, if not of all.
@@ -28,11 +35,19 @@ class EntitySUT(ABC):
     states: ClassVar[Any]
     certain: ClassVar[Mapping[tuple[str, str], str]]
 
-    def __init__(self, machine: Machine, session: RuntimeSession, restart: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        session: RuntimeSession,
+        restart: Callable[[], None] | None = None,
+        *,
+        damage: Callable[[str], None] | None = None,
+    ) -> None:
         self._machine = machine.name
         self._rpc = {name: event.rpc for name, event in machine.events.items()}
         self._session = session
         self._restart = restart
+        self._damage = damage
         self._calls = self._of_client()
         self._wanted: set[str] = set()
         self._made: list[str] = []
@@ -105,6 +120,8 @@ class EntitySUT(ABC):
                 return self._session.answered(call()).reply
             if event == "exit":
                 self._exit()
+            elif event == "restart" and self._damage is not None and self._seen and self._wanted & DAMAGED:
+                self._damage(self._id)
             elif event == "restart" and self._restart is not None:
                 self._restart()
             elif event == "restart":

@@ -25,9 +25,15 @@ class KilledSUT(EntitySUT):
     """An entity whose runtime *kill* kills and starts again."""
 
     def __init__(
-        self, machine: Machine, session: RuntimeSession, restart: Callable[[], None] | None, kill: Callable[[], None]
+        self,
+        machine: Machine,
+        session: RuntimeSession,
+        restart: Callable[[], None] | None,
+        *,
+        kill: Callable[[], None],
+        damage: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(machine, session, restart)
+        super().__init__(machine, session, restart, damage=damage)
         self._kill = kill
 
     def crash(self, event: str, point: int) -> bool:

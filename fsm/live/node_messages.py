@@ -130,7 +130,7 @@ def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatu
         id=found.id,
         metadata=container_metadata(found),
         state=status.state().value,
-        created_at=status.created_at,
+        created_at=found.created_at(),
         started_at=status.started_at,
         finished_at=status.finished_at,
         exit_code=status.exit_code,
@@ -171,7 +171,7 @@ def listed_container(found: NodeContainer) -> cri.Container:
         image_ref=found.plan.image_id,
         image_id=found.plan.image_id,
         state=found.shows,
-        created_at=found.status().created_at,
+        created_at=found.created_at(),
         labels=found.plan.labels,
         annotations=found.plan.annotations,
     )

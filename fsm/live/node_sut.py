@@ -79,11 +79,14 @@ _NEVER: Final = frozenset(
 
 _FAULTS: Final = frozenset(
     {
-        *(f"{CONTAINER} {each}" for each in ("cut-short", "failed", "no-info", "unknown", "skipped")),
+        *(f"{CONTAINER} {each}" for each in ("cut-short", "failed", "no-info", "skipped")),
         *(f"{POD} {each}" for each in ("failed", "not-stopped", "unmonitored", "forgotten", "unknown", "skipped")),
     }
 )
 """What only a fault brings about within a way; such steps are in the names of ways that have the same."""
+
+_DAMAGED: Final = f"{CONTAINER} unknown"
+"""What a restart comes to if the checkpoint of the container is damaged."""
 
 _COSTLY: Final = frozenset({"restart", "run-pod"})
 """What takes several times as long as anything else."""
@@ -117,8 +120,9 @@ LAYER: Final = ("nri-container", "nri-pod")
 class RuntimeNodeSUT:
     """A pod and its container in the runtime of *session*, which it closes, with a plugin at its socket *nri*.
 
-    *restart* restarts the runtime, where that is possible; *seen* is called with what calls come to.  What several threads
-    do is judged by the *model* of what plugins are told, and the calls alone by the machines *by_calls*; *profile* is of the model.
+    *restart* restarts the runtime, where that is possible, and *damage* so that a checkpoint is damaged meanwhile; *seen* is
+    called with what calls come to.  What several threads do is judged by the *model* of what plugins are told, and the calls
+    alone by the machines *by_calls*; *profile* is of the model.
     """
 
     before = ("plugin-joins",)
@@ -129,6 +133,7 @@ class RuntimeNodeSUT:
         session: RuntimeSession,
         nri: str,
         restart: Callable[[], None] | None = None,
+        damage: Callable[[str], None] | None = None,
         *,
         model: str = CONTRACT,
         profile: str | None = None,
@@ -136,7 +141,7 @@ class RuntimeNodeSUT:
         seen: Callable[[CallAnswer], object] | None = None,
     ) -> None:
         self._session = session
-        self._restart = restart
+        self._restart, self._damage = restart, damage
         self._model = model
         self._by_calls = by_calls
         self._profile = profile
@@ -151,9 +156,9 @@ class RuntimeNodeSUT:
             raise
         session.record(self._called)
         self._pod = RuntimePodSUT(load("pod-sandbox"), session)
-        machine = load("container-status")
-        self._container = RuntimeContainerSUT(machine, session, place=lambda: self._pod.place)
-        self._second = RuntimeContainerSUT(machine, session, place=lambda: self._pod.place)
+        machine, place = load("container-status"), lambda: self._pod.place
+        self._container = RuntimeContainerSUT(machine, session, restart, damage=damage, place=place)
+        self._second = RuntimeContainerSUT(machine, session, place=place)
         self._entities: Mapping[str, EntitySUT] = {POD: self._pod, CONTAINER: self._container}
         self._event = ""
         self._late = False
@@ -247,10 +252,12 @@ class RuntimeNodeSUT:
         return Witness(told=tuple(told), files=self._files())
 
     def never(self, event: str, outcome: str) -> bool:
-        way, _, steps = outcome.partition(": ")
+        way, _, within = outcome.partition(": ")
         if event == "restart" and self._restart is None:
             return True
-        return (event, way) in _NEVER or not _FAULTS.isdisjoint(steps.split(", "))
+        steps = within.split(", ")
+        damaged = _DAMAGED in steps and self._damage is None
+        return damaged or (event, way) in _NEVER or not _FAULTS.isdisjoint(steps)
 
     def unasked(self) -> Collection[str]:
         return (_LATE,)
@@ -264,6 +271,8 @@ class RuntimeNodeSUT:
         elif (event, outcome) in _WITH:
             part, name = _EVENTS[event]
             self._entities[part].arrange(name, _WITH[event, outcome])
+        elif event == "restart" and _DAMAGED in outcome:
+            self._container.arrange("restart", "unknown")
         return False  # what the container is in, and what was relayed of it, is not always known
 
     def do(self, event: str) -> str:
@@ -292,12 +301,10 @@ class RuntimeNodeSUT:
             self._awaited = bool(self.plugin.running)  # what ended before was perhaps relayed before
         elif event == "plugin-leaves":
             self.plugin.leave()
-        elif event == "restart" and self._restart is not None:
-            self.plugin.leave()
-            self._restart()
-            self._pod.find()
         elif event == "restart":
-            raise UnsupportedError("--restart-command says how")
+            self.plugin.leave()
+            self._container.do("restart")
+            self._pod.find()
         elif event != _LATE:
             raise UnsupportedError("no client of CRI, and no plugin, can make it happen")
         return ""

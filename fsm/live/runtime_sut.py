@@ -1,5 +1,6 @@
 """Real runtimes as systems under test: which of our models speak of what a client of CRI calls, and what tests them."""
 
+import shlex
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fsm.conformance.executor import Execution, FailedError, Failure
-from fsm.conformance.lookup import NODE, RELAYED, RuntimeOptions
+from fsm.conformance.lookup import DAMAGED, NODE, RELAYED, RuntimeOptions
 from fsm.conformance.oracle import Oracle, oracle
 from fsm.errors import refused
 from fsm.library import load
@@ -66,10 +67,11 @@ def factory(
 
     def made() -> SUT:
         session = RuntimeSession(address, image=options.image, timeout=timeout, seen=seen)
+        restart, damage = _restart(session, options), _damage(session, options)
         if options.kill_command:
             kill = partial(_restarted, session, options.kill_command)
-            return (KilledPodSUT if pods else KilledContainerSUT)(machine, session, _restart(session, options), kill)
-        return (RuntimePodSUT if pods else RuntimeContainerSUT)(machine, session, _restart(session, options))
+            return (KilledPodSUT if pods else KilledContainerSUT)(machine, session, restart, kill=kill, damage=damage)
+        return (RuntimePodSUT if pods else RuntimeContainerSUT)(machine, session, restart, damage=damage)
 
     return made
 
@@ -77,6 +79,12 @@ def factory(
 def _restart(session: RuntimeSession, options: RuntimeOptions) -> Callable[[], None] | None:
     command = options.restart_command or options.kill_command
     return partial(_restarted, session, command) if command else None
+
+
+def _damage(session: RuntimeSession, options: RuntimeOptions) -> Callable[[str], None] | None:
+    """What restarts the runtime, and damages meanwhile what it has kept of the container with the id that it is given."""
+    command = options.damage_command
+    return (lambda of: _restarted(session, command.replace(DAMAGED, shlex.quote(of)))) if command else None
 
 
 def _node(
@@ -87,18 +95,19 @@ def _node(
 ) -> RuntimeNodeSUT:
     """A pod with a container of the runtime at *address*, and a plugin."""
     session = RuntimeSession(address, image=options.image, timeout=timeout)
-    restart = _restart(session, options)
+    restart, damage = _restart(session, options), _damage(session, options)
     if options.judge in {"", NODE}:
         contract = [load(each).profiles for each in _CONTRACT]
         return RuntimeNodeSUT(
             session,
             options.nri,
             restart,
+            damage,
             profile=None if unknown_profile(options.profile, contract) else options.profile,
             by_calls=[load(each).partly_under(options.profile) for each in _OF_CALLS],
             seen=seen,
         )
-    return ToldNodeSUT(session, options.nri, restart, model=options.judge, profile=options.profile, seen=seen)
+    return ToldNodeSUT(session, options.nri, restart, damage, model=options.judge, profile=options.profile, seen=seen)
 
 
 def confirmed(

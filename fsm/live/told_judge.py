@@ -21,6 +21,7 @@ class ToldNodeSUT(RuntimeNodeSUT):
         session: RuntimeSession,
         nri: str,
         restart: Callable[[], None] | None = None,
+        damage: Callable[[str], None] | None = None,
         *,
         model: str,
         profile: str | None,
@@ -29,7 +30,7 @@ class ToldNodeSUT(RuntimeNodeSUT):
         self.model = model
         self._last: Judged | None = None
         self._met: dict[str, Counter[tuple[str, str]]] = {}
-        super().__init__(session, nri, restart, model=model, profile=profile, seen=seen)
+        super().__init__(session, nri, restart, damage, model=model, profile=profile, seen=seen)
 
     def reset(self) -> None:
         self._count()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from commands import fsm
+from packages_of_debian import CACHE
 from served import served
 
 from fsm.conformance import suite
@@ -19,6 +23,7 @@ from fsm.reference.driven import CallError
 from fsm.verdict import Fails, Holds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from containerds import Containerd
@@ -40,6 +45,17 @@ def done(model: str, address: str, text: str, runtime: RuntimeOptions, profile: 
 
 def broken(found: suite.Tested) -> list[str]:
     return [each.violation.clause.name if each.violation else each.broken for each in found.failures]
+
+
+def restarts(found: suite.Tested) -> set[str]:
+    """What restarts came to."""
+    table = found.oracle.plan.table
+    ways = [way for way in found.cover.ways if table.origin[way][0] == table.row["restart"]]
+    return {table.ways[way].name for way in ways}
+
+
+def wanted(text: str) -> set[str]:
+    return {each.expected[0] for each in steps(text) if each.event == "restart"}
 
 
 # -- restarts ----------------------------------------------------------------------
@@ -92,6 +108,111 @@ def test_real_runtimes_find_what_there_was(containerd: Containerd, model: str) -
 
     assert broken(found) == []
     assert containerd.pid != before
+
+
+# -- damaged checkpoints -----------------------------------------------------------
+
+
+@contextmanager
+def stoppable(folder: Path) -> Iterator[tuple[str, Callable[[str], str]]]:
+    """The address of a server that keeps its state, and the command that restarts it and does something meanwhile."""
+    over = threading.Event()
+    stop, start = folder / "stop", folder / "start"
+
+    def serve() -> None:
+        while not over.is_set():
+            with served(folder, kept=True):
+                start.unlink(missing_ok=True)
+                while not stop.exists() and not over.is_set():
+                    over.wait(0.005)
+            stop.unlink(missing_ok=True)
+            while not start.exists() and not over.is_set():
+                over.wait(0.005)
+
+    def gone(file: Path) -> str:
+        return f"touch {file}; while [ -e {file} ]; do sleep 0.005; done"
+
+    start.touch()
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        while start.exists():
+            over.wait(0.005)
+        yield f"unix://{folder / 'cri.sock'}", lambda meanwhile: f"{gone(stop)}; {meanwhile}; {gone(start)}"
+    finally:
+        over.set()
+        thread.join()
+
+
+DAMAGED = {
+    "container-status": "create=created; restart=created; restart=unknown; start; restart=unknown; stop=stopped; "
+    "restart=exited; restart=unknown; remove=killed,removed; create=created; start=begins,started; restart=unknown; "
+    "update-resources; stop=stopped; remove=begins,removed",
+    "cri-container": "create=created; restart=kept; restart=unreadable; start; restart=unreadable; stop; remove",
+}
+FORGING = r"""sed -i 's/"\(Started\|Finished\)At":[0-9]*/"\1At":0/g'"""
+
+
+@pytest.mark.parametrize("model", DAMAGED)
+def test_a_checkpoint_is_damaged_while_the_runtime_is_down(model: str, tmp_path: Path) -> None:
+    """What runs is unknown then, and what waits; the next restart finds what there is."""
+    status = tmp_path / "node" / "containers" / "{container}" / "status"
+    with stoppable(tmp_path) as (address, restart):
+        command = RuntimeOptions(restart_command=restart(":"), damage_command=restart(f"truncate -s 0 {status}"))
+        found = done(model, address, DAMAGED[model], command)
+
+    assert broken(found) == []
+    assert restarts(found) == wanted(DAMAGED[model])
+
+
+@pytest.mark.parametrize(("damage", "clauses"), [("test -s", []), (FORGING, ["recovery"])])
+def test_damage_that_makes_no_container_unknown(damage: str, clauses: list[str], tmp_path: Path) -> None:
+    """None, which is legal and no such restart; and a record that is taken for that of a container that has not run."""
+    status = tmp_path / "node" / "containers" / "{container}" / "status"
+    life = "create=created; start=begins,started; exit; restart=unknown"
+    with stoppable(tmp_path) as (address, restart):
+        command = RuntimeOptions(restart_command=restart(":"), damage_command=restart(f"{damage} {status}"))
+        found = done("container-status", address, life, command)
+
+    assert broken(found) == clauses
+    assert clauses or ("restart", "unknown") in found.unarranged
+
+
+LOST = {
+    "container-status": "create=created; restart=skipped; start; restart=skipped; remove; create=created; "
+    "start=begins,started; exit; restart=skipped; status; stop; remove",
+    "cri-container": "create=created; restart=lost; start; restart=lost; stop; remove",
+}
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("model", DAMAGED)
+def test_real_runtimes_bear_damage(containerd: Containerd, model: str) -> None:
+    """An empty checkpoint, and a container of which containerd has no record."""
+    ctr = f"{CACHE / containerd.version / 'bin' / 'ctr'} -a {containerd.endpoint} -n k8s.io"
+    removing = f"{ctr} containers rm {{container}}; {containerd.restart_command}"
+    profile = f"containerd-{containerd.version}"
+    for damage, life in ((containerd.damage_command, DAMAGED[model]), (removing, LOST[model])):
+        command = RuntimeOptions(restart_command=containerd.restart_command, damage_command=damage)
+        found = done(model, f"unix://{containerd.endpoint}", life, command, profile=profile)
+
+        assert broken(found) == []
+        assert restarts(found) == wanted(life)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("container-status", "--damage-command", "rm {container}"), "say --restart-command for the others"),
+        (("container-status", "--restart-command", "x", "--damage-command", "rm"), "has no {container}"),
+        (("cri-pod", "--restart-command", "x", "--damage-command", "rm {container}"), "cri-pod is of pods"),
+    ],
+)
+def test_damage_that_means_nothing_is_refused(arguments: tuple[str, ...], said: str) -> None:
+    found = fsm("test", *arguments, "--against", "cri:unix:///x")
+
+    assert (found.returncode, found.stdout) == (2, "")
+    assert said in " ".join(found.stderr.split())
 
 
 # -- kills in mid-call -------------------------------------------------------------

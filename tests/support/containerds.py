@@ -71,11 +71,15 @@ cd "$(dirname "$0")"
 old=$(cat daemon.pid)
 kill -s "${1:-TERM}" "$old"
 while [ -d "/proc/$old" ]; do sleep 0.01; done
+eval "${2:-}"
 rm daemon.pid
 echo start > start
 while [ ! -s daemon.pid ]; do sleep 0.01; done
 """
-"""What restarts a daemon, by the signal that is given, without the time that Python takes to start; it does not wait for CRI."""
+"""What restarts a daemon, by the signal that is given, without the time that Python takes to start; it does not wait for CRI.
+
+A command that is given too is run meanwhile.
+"""
 
 _GRACE: Final = 1.0
 """Seconds between the request to end and the kill."""
@@ -165,6 +169,12 @@ class Containerd:
     def kill_command(self) -> str:
         """What kills it, whatever it is doing, and starts it again, for the shell."""
         return f"{self.restart_command} KILL"
+
+    @property
+    def damage_command(self) -> str:
+        """What restarts it, with an empty checkpoint of a container, for the shell."""
+        status = "root/io.containerd.grpc.v1.cri/containers/{container}/status"
+        return f"{self.restart_command} TERM 'truncate -s 0 {status}'"
 
     @property
     def log(self) -> Path:

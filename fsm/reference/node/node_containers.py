@@ -57,6 +57,10 @@ class NodeContainer:
         """Its record, which must not be changed; an empty one if there is none."""
         return self.reference.peek() or Status()
 
+    def created_at(self) -> int:
+        """When it was created; without a checkpoint, when its own record was made."""
+        return self.status().created_at or self.world.made_at
+
     def limits(self) -> dict[str, int | str]:
         """The limits that are set, by the names of their fields."""
         return limits_of(self.status())
@@ -357,10 +361,8 @@ class NodeContainers(Containers):
                 self._kept.delete(identity)
                 return
             pid = world.process.pid if world.process else 0
-            self._kept.save(
-                identity,
-                ContainerRecord(pod=pod.id, reserved=reserved, plan=plan(), pid=pid, started_at=world.started_at),
-            )
+            times = {"made_at": world.made_at, "started_at": world.started_at}
+            self._kept.save(identity, ContainerRecord(pod=pod.id, reserved=reserved, plan=plan(), pid=pid, **times))
 
         return ContainerWorld(self._root / identity, lambda: self._launch(plan().command), changed)
 
@@ -371,7 +373,7 @@ class NodeContainers(Containers):
             record = kept.get(identity) or ContainerRecord(pod="", reserved="", plan=ContainerPlan(name=""))
             pod = told(record.pod)
             world = self._world(identity, pod, lambda record=record: record.plan, record.reserved)  # type: ignore[misc]  # mypy loses the lambda's default
-            world.known = identity in kept
+            world.known, world.made_at = identity in kept, record.made_at
             if record.pid and self._resume:
                 world.resume(self._resume(record), record.started_at)
             reference = Container.recovered(world.root, world, self._profile)

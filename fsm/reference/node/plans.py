@@ -56,12 +56,13 @@ class ContainerPlan:
 class ContainerRecord:
     """A container in the pod ``pod``, whose name in full is ``reserved``.
 
-    ``pid`` is the number of its first process, or 0, and ``started_at`` when that was started.
+    ``made_at`` is when it was made, ``pid`` the number of its first process, or 0, and ``started_at`` when that was started.
     """
 
     pod: str
     reserved: str
     plan: ContainerPlan
+    made_at: int = 0
     pid: int = 0
     started_at: int = 0
 

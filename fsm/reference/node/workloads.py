@@ -78,7 +78,7 @@ class ContainerWorld(SimulatedWorld):
     def __init__(self, root: Path, launch: Callable[[], Workload], changed: Callable[["ContainerWorld"], None]) -> None:
         super().__init__(root)
         self.workload: Workload | None = None
-        self.started_at = 0
+        self.made_at = self.started_at = 0
         self.refusal = ""
         self._launch = launch
         self._changed = changed
@@ -88,6 +88,7 @@ class ContainerWorld(SimulatedWorld):
 
     def make(self) -> None:
         super().make()
+        self.made_at = self.now()
         self._changed(self)
 
     def forget(self) -> None:
