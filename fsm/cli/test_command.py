@@ -68,7 +68,7 @@ _DELAY: Final = 0.05
     "--threads",
     type=click.IntRange(min=1, max=8),
     default=1,
-    help="Call it from so many at once too, and look for races.",
+    help="Call it from so many at once too, and look for races; with --nri in what a plugin is told.",
 )
 @click.option(
     "--race-seconds",

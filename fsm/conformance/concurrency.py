@@ -3,7 +3,8 @@
 Hypothesis draws a *programme*: what is done before, what each thread does, and what is done after them.  It runs on real
 threads, several times, since the outcome depends on the schedule: two times of three they take turns at lines of the
 SUT's code (:mod:`fsm.conformance.turns`), unless it is far away.  :mod:`fsm.linearizability` decides each history.
-Outcomes are not arranged.
+Outcomes are not arranged.  Of a SUT that judges itself programmes are drawn at random, each is run once, and the search
+goes on after a race: others of another kind may be found.
 
 Hypothesis does not shrink what it finds flaky, as races are.  So parts are left out of the programme here as long as the
 rest is *seen* to fail, and the history of that failure is reported.

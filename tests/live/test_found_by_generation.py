@@ -6,11 +6,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fsm.conformance.concurrency import concurrently
+from fsm.conformance.lookup import RuntimeOptions, find, node
+from fsm.conformance.race_runs import Pace
 from fsm.conformance.suite import conform
+from fsm.judgement import judge
 from fsm.library import load
+from fsm.verdict import Cause, Illegal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from containerds import Containerd
+
+    from fsm.sut import SUT
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]  # the comparison with the conformance matrix finds it too
 
@@ -24,3 +34,72 @@ def test_stops_of_the_removed_are_refused_by_1_6_20_only(containerd: Containerd)
         for each in tested.failures
     ]
     assert ([(["stop"], "stop-is-idempotent")] if containerd.version == "1.6.20" else []) == found
+
+
+TAKING_PLUGINS = pytest.mark.parametrize(
+    "containerd",
+    [pytest.param(each, marks=pytest.mark.xdist_group(each)) for each in ("1.7.24", "2.1.9")],
+    indirect=True,
+)
+"""containerd 1.6 has no NRI of this kind."""
+
+STARTED_AFTER_STOP = ("plugin-container", Cause.EVENT, "no-start-after-stop", "StartContainer")
+UPDATED_AFTER_REMOVAL = ("plugin-container", Cause.EVENT, "removed-last", "UpdateContainer")
+
+
+def told(daemon: Containerd) -> Callable[[], SUT]:
+    """A pod with containers, and a plugin; what it may rely on says what is legal."""
+    options = RuntimeOptions(
+        nri=f"unix://{daemon.nri}", judge="plugin-container", restart_command=daemon.restart_command
+    )
+    return find(f"cri:unix://{daemon.endpoint}", node(None), runtime=options)
+
+
+@TAKING_PLUGINS
+def test_an_update_is_told_after_the_removal(containerd: Containerd, tmp_path: Path) -> None:
+    """Two calls of a container at once show it, and so does the recording of them.
+
+    What else is found is left aside, so that the search ends: other events that come too late, what one thread comes to as
+    well, and that 2.1.9 ends itself at a removal of a container whose pod is gone.
+    """
+    others = [STARTED_AFTER_STOP, ("broken",)]
+    others += [(*UPDATED_AFTER_REMOVAL[:3], f"Post{each}Container") for each in ("Create", "Start", "Update")]
+    others += [
+        ("plugin-container", Cause.EVENT, "relayed-after-the-fact", f"Post{each}Container")
+        for each in ("Create", "Start")
+    ]
+    search = concurrently(
+        node(None), told(containerd), examples=400, repeats=1, pace=Pace(delay=0.05, seconds=300), known=others, most=1
+    )
+
+    [race] = search.found
+    assert race.kind == UPDATED_AFTER_REMOVAL
+    done = sorted(event.removesuffix(".2") for thread in race.programme.threads for event in thread)
+    assert "update-container" in done
+    assert len(race.programme.threads) == 2
+    assert race.witness is not None
+    for end, content in race.witness.files.items():
+        (tmp_path / f"race{end}").write_bytes(content)
+    again = judge(tmp_path / "race.nri", calls=tmp_path / "race", models=["plugin-container"])
+    [verdict] = [each.verdict for each in again.judgements]
+    assert isinstance(verdict, Illegal)
+    assert ["removed-last"] == [each.first[0].clause.name for each in verdict.findings]
+
+
+@TAKING_PLUGINS
+def test_exited_containers_are_forgotten_by_a_restart(containerd: Containerd) -> None:
+    """No plugin is told that they are removed; found by the tests that are aimed, and shrunk to one life."""
+    found = conform(node(None), told(containerd), examples=0, most=3)
+
+    [failure] = [
+        each
+        for each in found.failures
+        if each.violation is not None
+        and each.violation.clause.name == "removal-is-relayed"
+        and each.violation.before == ("unlisted",)
+    ]
+    done = [step.event for step in failure.steps]
+    assert len(done) <= 9
+    assert {"create-container", "restart"} < set(done)
+    assert done[-2:] in (["plugin-joins", "remove-pod"], ["plugin-joins", "remove-container"])
+    assert "container exited" in str(failure.steps[done.index("restart")])

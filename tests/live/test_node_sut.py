@@ -174,6 +174,22 @@ def test_what_is_not_told_is_found(tmp_path: Path) -> None:
     assert clauses == ["remove-relays-on-the-way", "removal-is-relayed"]
 
 
+@pytest.mark.parametrize("joins", [False, True])
+def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, joins: bool) -> None:
+    """After a restart it is no violation, until the plugin has joined again."""
+    life = "plugin-joins; run-pod=ready; create-container=created; restart; plugin-joins; remove-container; stop-pod"
+    text = life if joins else life.replace("restart; plugin-joins", "restart")
+    with served(tmp_path, plugins=_Forgetful()) as address:
+        options = RuntimeOptions(
+            nri=f"unix://{tmp_path / 'nri.sock'}", judge="plugin-container", restart_command="true"
+        )
+        found = suite.replay(node(None), find(f"cri:{address}", node(None), runtime=options), steps(text))
+
+    clauses = [each.violation.clause.name for each in found.failures if each.violation]
+    assert clauses == ["removal-is-relayed"] * joins
+    assert joins or len(steps(text)) == found.cover.steps
+
+
 def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tmp_path: Path) -> None:
     """What containerd does otherwise is found, tolerated under its profile, and recorded so that it is judged alike."""
     calls = tmp_path / "calls.jsonl"
