@@ -36,6 +36,9 @@ LISTED: Final = 20
 PATIENCE: Final = 3
 """How often a step is tried whose outcome cannot be arranged."""
 
+WITHOUT_STATES: Final = 4
+"""So much of :attr:`Failure.kind` is the same from whatever states something fails."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:

@@ -10,7 +10,7 @@ from fsm.conformance.concurrency import concurrently, refuse_serial
 from fsm.conformance.cover import Cover
 from fsm.conformance.crash import crashes
 from fsm.conformance.distinguishing import DistinguishingSequences
-from fsm.conformance.executor import Execution, FailedError, Failure
+from fsm.conformance.executor import WITHOUT_STATES, Execution, FailedError, Failure
 from fsm.conformance.frugal import FrugalTour
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import Oracle
@@ -331,7 +331,7 @@ def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, Non
 def _frugal_tour(
     oracle: Oracle, edges: Iterable[Edge], sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]
 ) -> list[Failure]:
-    """Take each of the *edges* with few costly steps; one failure of each kind."""
+    """Take each of the *edges* with few costly steps; one failure of each kind, from wherever it is met first."""
     found: dict[tuple[object, ...], Failure] = {}
     walk = Execution(oracle, sut, cover)
     tour = FrugalTour(oracle.plan, edges, sut.costly if isinstance(sut, Costly) else lambda _: False, cover.avoided)
@@ -351,8 +351,9 @@ def _frugal_tour(
         except FailedError as failed:
             here = None
             tour.failed(edge, failed.failure)
-            if failed.failure.kind not in found:
-                found[failed.failure.kind] = shrink(lambda: Execution(oracle, sut), failed.failure)
+            kind = failed.failure.kind[:WITHOUT_STATES]  # to shrink takes many costly steps
+            if kind not in found:
+                found[kind] = shrink(lambda: Execution(oracle, sut), failed.failure)
             if not failed.failure.trace or len(found) >= most:
                 break
     return list(found.values())

@@ -41,7 +41,13 @@ def made(
 ) -> Callable[[], SUT]:
     """What makes the system under test, whose tests are those of ``node``; *judge* judges them, as *profile* has it."""
     restart = daemon.restart_command if restarts else ""
-    options = RuntimeOptions(nri=f"unix://{daemon.nri}", judge=judge, profile=profile, restart_command=restart)
+    options = RuntimeOptions(
+        nri=f"unix://{daemon.nri}",
+        judge=judge,
+        profile=profile,
+        restart_command=restart,
+        damage_command=daemon.damage_command if restarts else "",
+    )
     return find(f"cri:unix://{daemon.endpoint}", node(None), runtime=options)
 
 
@@ -84,6 +90,35 @@ def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) 
 
 
 @pytest.mark.slow  # as the comparison with the conformance matrix
+def test_a_pod_whose_run_was_refused_comes_back(containerd: Containerd) -> None:
+    """With a restart of 2.1, which has left its pause process; 1.7 has not."""
+    life = steps("plugin-joins; run-pod=refused-by-plugin; restart; plugin-joins; run-pod=ready")
+    found = suite.replay(node(None), made(containerd), life)
+
+    assert clauses(found) == ["memory-is-lost"] * (containerd.version == "2.1.9")
+    assert (3 if found.failures else 5) == found.cover.steps
+
+
+def test_what_ended_before_the_plugin_joined_is_not_told(containerd: Containerd) -> None:
+    life = "run-pod=ready; create-container=created; start-container=started; exit-container; plugin-joins; relay-exit"
+    found = suite.replay(node(None), made(containerd), steps(life))
+
+    assert isinstance(found.verdict, Holds), found.failures
+
+
+def test_a_container_is_unknown_after_damage(containerd: Containerd) -> None:
+    """And calls and what is told of it are judged on."""
+    life = (
+        "run-pod=ready; create-container=created; plugin-joins; start-container=started; "
+        "restart=done: pod ready, container unknown; plugin-joins; stop-container; remove-container; remove-pod"
+    )
+    found = suite.replay(node(None), made(containerd), steps(life))
+    names = {found.oracle.plan.table.ways[way].name for way in found.cover.ways}
+
+    assert isinstance(found.verdict, Holds), found.failures
+    assert "done: pod ready, container unknown" in names
+
+
 def test_the_system_holds(containerd: Containerd) -> None:
     """Wherever calls and a plugin lead to."""
     found = suite.conform(node(None), made(containerd, restarts=False), examples=0)
