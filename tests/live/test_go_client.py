@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from containerds import Containerd
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.slow]  # to build it takes minutes; containerd's own client is in Go, too
 
 LIFE = (
     ("StartContainer", "OK"),

@@ -108,6 +108,35 @@ def test_real_containerds_are_tested() -> None:
     assert "\tbash .ci/live\n" in make
 
 
+@pytest.mark.parametrize(
+    ("live", "code", "said"),
+    [
+        ("exit 0", 0, ""),
+        ("exit 1", 1, ""),
+        ("exit 3", 0, "NOT TESTED: no real containerd runs here; why is said above"),
+        ("sleep 9", 1, ".ci/live took more than ten minutes\n"),
+    ],
+)
+def test_before_a_change_lands_real_containerds_are_tested(live: str, code: int, said: str, tmp_path: Path) -> None:
+    """Within ten minutes; where that cannot be, it is said last of all, and is no failure."""
+    run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    before, wheel, after = re.split(r"(?s)(\naway=.*-m installed[^\n]*\n)", run)
+    assert " 600 bash .ci/live" in before
+    limit = " 0.2 " if live.startswith("sleep") else " 60 "
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "test").write_text("", encoding="utf-8")
+    (tmp_path / ".ci" / "live").write_text(live, encoding="utf-8")
+    script = tmp_path / ".ci" / "run"
+    script.write_text(f"{before.replace(' 600 ', limit)}\necho the wheel\n{after}", encoding="utf-8")
+
+    ran = subprocess.run(["bash", str(script)], capture_output=True, text=True, check=False)  # noqa: S607
+
+    assert "away=" in wheel
+    assert (code, code == 0) == (ran.returncode, "the wheel" in ran.stdout)
+    assert said in ran.stderr
+    assert bool(said) == bool(ran.stderr)
+
+
 def test_the_nightly_run_tries_more() -> None:
     """Of all that is sampled or kept otherwise."""
     script = (ROOT / ".ci" / "nightly").read_text(encoding="utf-8")
