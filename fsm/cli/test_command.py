@@ -214,7 +214,9 @@ def command(
         click.echo(report.json() if form == "json" else report.text(layout()), nl=False)
         return report.answer().value
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
-    options = {"--answers": answers, "--nri": nri, "--parts": counts, "--profile": profile}
+    options = {"--answers": answers, "--nri": nri, "--image": image, "--parts": counts, "--profile": profile}
+    options |= {"--restart-command": restart_command, "--kill-command": kill_command}
+    options |= {"--damage-command": damage_command}
     given = [word for option, value in options.items() if value for word in (option, value)]
     command = shlex.join(["fsm", "test", model, "--against", sut, *given])
     if again is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,16 @@ def test_a_command_that_fails_is_no_restart(tmp_path: Path) -> None:
         found = done("container-status", address, "restart", RuntimeOptions(restart_command="echo no >&2; exit 4"))
 
     assert broken(found) == ["echo no >&2; exit 4 ended with 4: no"]
+
+
+def test_a_failure_is_printed_with_the_command(tmp_path: Path) -> None:
+    """Which restarts the runtime, so that the steps can be taken again."""
+    with served(tmp_path) as address:
+        test = ("test", "cri-pod", "--against", f"cri:{address}", "--restart-command", "exit 4", "--format", "json")
+        found = fsm(*test, "--replay", "run=ready; restart=kept")
+
+    [failure] = json.loads(found.stdout)["failures"]
+    assert "--restart-command 'exit 4' --replay 'run=ready; restart=kept'" in failure["again"]
 
 
 RESTARTED = {
