@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "record": "Record what a runtime tells NRI plugins.",
     "proxy": "Record and judge what clients and a runtime say to each other, and change it on request.",
     "test": "Test an implementation by a model: ours, yours in Python, or a process.",
+    "merge": "Add up what recordings of many nodes come to.",
     "findings": "List what the specification has found, each with its shortest run.",
     "mutate": "Find out which mistakes in a model its properties would notice.",
     "diff": "Show what two lifecycles differ in: models, or drawings in comments and documents.",

@@ -35,7 +35,13 @@ if TYPE_CHECKING:
     from fsm.machine import Level
     from fsm.recordings.restarts import Assume
 
-FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "sarif": "sarif", "github": "github"}
+FORMATS: Final[Mapping[str, str]] = {
+    "json": "fsm.report.json_report",
+    "junit": "fsm.report.junit",
+    "sarif": "fsm.report.sarif",
+    "github": "fsm.report.github",
+    "summary": "fsm.fleet.summary",
+}
 """The module of each format; it is loaded when the format is asked for, since an XML library takes its time."""
 
 
@@ -58,7 +64,11 @@ FORMATS: Final[Mapping[str, str]] = {"json": "json_report", "junit": "junit", "s
 )
 @fail_on_option
 @click.option(
-    "--format", "form", type=click.Choice(["text", *FORMATS]), default="text", help="How to write the report."
+    "--format",
+    "form",
+    type=click.Choice(["text", *FORMATS]),
+    default="text",
+    help="How to write the report.",
 )
 @click.option(
     "--fresh", is_flag=True, help="Nothing existed before the recording began; by default it may begin in mid-life."
@@ -208,7 +218,7 @@ def command(
         click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
     else:
         # UTF-8 whatever the terminal takes: that is what these formats are in.
-        writer: Callable[[Report], str] = getattr(importlib.import_module(f"fsm.report.{FORMATS[form]}"), form)
+        writer: Callable[[Report], str] = getattr(importlib.import_module(FORMATS[form]), form)
         click.echo(writer(report).encode("utf-8", "replace"), nl=False)
     if mistakes:
         click.echo(str(InputError(mistakes)), err=True)

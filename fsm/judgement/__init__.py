@@ -36,7 +36,8 @@ class Judged:
     """The verdicts on one recording, machine by machine.
 
     ``notes`` count lines that were foreign, damaged or beside the point;
-    ``version`` is that of the containerd that wrote it, where it says so.  ``stories`` are of the entity that was asked for.
+    It was judged under ``profile``, if that is not empty; ``version`` is that of the containerd that wrote it, where it
+    says so.  ``stories`` are of the entity that was asked for.
     ``detected`` says which profile was found to be its, if that was asked for.
     """
 
@@ -45,6 +46,7 @@ class Judged:
     judgements: tuple[Judgement, ...]
     notes: Mapping[str, int]
     version: str
+    profile: str = ""
     stories: tuple[Story, ...] = ()
     detected: str = ""
 
@@ -108,6 +110,7 @@ class Judging:
             judgements=found,
             notes=dict(notes),
             version=recording.version(),
+            profile=self.version,
             stories=tuple(story for teller in self.tellers for story in teller.told()),
             detected=f"{self.detected}{later}",
         )

@@ -31,7 +31,7 @@ OFFERED = [
     ("fsm judge --profile cont", RELEASES),
     ("fsm judge --model cri-", ["cri-container", "cri-pod", "cri-service"]),
     ("fsm judge --property stop-is-id", ["stop-is-idempotent"]),
-    ("fsm judge --format s", ["sarif"]),
+    ("fsm judge --format s", ["sarif", "summary"]),
     ("fsm judge --fail", ["--fail-on"]),
     ("fsm simulate cri-", ["cri-container", "cri-pod"]),
     ("fsm simulate cri-pod --profile containerd-2.1", ["containerd-2.1"]),

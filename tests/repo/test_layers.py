@@ -28,6 +28,7 @@ LAYERS = (
     ("reference",),
     ("live",),
     ("report",),
+    ("fleet",),
     ("pytest_plugin", "hypothesis_tests", "interruption"),
     ("cli",),
     ("__init__", "__main__"),

@@ -1,0 +1,68 @@
+"""``fsm merge``: summaries of many judgements in, what they come to together out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from msgspec.json import encode
+
+from fsm.cli.options import fail_on_option, layout, output_option
+from fsm.cli.output import put
+from fsm.errors import InputError
+from fsm.fleet.summary import read, total
+from fsm.fleet.summary_report import text
+
+if TYPE_CHECKING:
+    from fsm.errors import Problem
+    from fsm.fleet.summary import Summary
+    from fsm.fleet.summary_report import By
+    from fsm.machine import Level
+
+
+@click.command("merge", epilog="Exit codes: 0 all holds, 1 something fails, 2 an input is wrong, 3 it is unknown.")
+@click.argument("summaries", metavar="SUMMARY...", nargs=-1, required=True, type=click.Path(readable=False))
+@click.option(
+    "--by",
+    type=click.Choice(["clause", "version", "node"]),
+    default="clause",
+    help="What is told apart: causes, versions of containerd, or nodes.",
+)
+@fail_on_option
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="json is a summary that merges again."
+)
+@output_option
+@click.pass_context
+def command(
+    ctx: click.Context, summaries: tuple[str, ...], by: By, fail_on: Level, form: str, output: Path | None
+) -> int:
+    """Add up what recordings of many nodes come to, wherever they were judged.
+
+    SUMMARY is what fsm judge --format summary has written. What is of no node yet is of the one that its file is called
+    by: node-7.json is of node-7. In whatever order they are merged, it comes to what judging all recordings at once does.
+
+    \b
+    fsm judge --format summary containerd.log > node-7.json
+    fsm merge node-*.json
+    fsm merge node-*.json --by version
+    fsm merge east.json west.json --format json -o all.json
+    """
+    found: list[Summary] = []
+    problems: list[Problem] = []
+    for name in dict.fromkeys(summaries):
+        try:
+            found.append(total([read(name)], "" if name == "-" else Path(name).name.removesuffix(".json")))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    whole = total(found)
+    if form == "json":
+        put(encode(whole) + b"\n", output)
+    elif output is None:
+        click.echo(text(whole, layout(), by=by, least=fail_on), nl=False, color=ctx.color)
+    else:
+        put(text(whole, layout(coloured=False), by=by, least=fail_on).encode("utf-8", "replace"), output)
+    return whole.answer(fail_on).value

@@ -1,0 +1,314 @@
+"""A judgement of a part of a fleet, as a value: parts are added up in any order, to what judging all of it at once gives.
+
+Recordings of the same node, version of containerd, machine and profile are counted together.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
+from typing import Final
+
+from msgspec import DecodeError, Struct, ValidationError, structs
+from msgspec.json import decode, encode
+
+from fsm.errors import contents, refused
+from fsm.judgement import Judged
+from fsm.machine import LEVELS, Level
+from fsm.report import ExitCode, Report, why, words
+from fsm.report import worst as worst_of
+from fsm.trace import nanoseconds
+from fsm.verdict import Deviated, Finding, Illegal, Judgement, Violation
+
+FORMAT: Final = "container-fsm-summary/1"
+
+_WAY: Final = "fsm judge --format summary makes one"
+
+_LARGEST: Final = 1 << 28
+"""Bytes that a summary may have."""
+
+_KEPT: Final = 3
+"""Places that are kept of one cause: the earliest."""
+
+NEVER: Final = 1 << 63
+"""The time of what has none: it comes last."""
+
+
+class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
+    """Where a violation stands, ordered by its time; ``what`` is it in words."""
+
+    at: int
+    node: str
+    file: str
+    line: int
+    entity: str
+    what: str
+
+
+class GatheredCause(Struct, frozen=True, kw_only=True):
+    """Violations of one cause, or tolerated ``deviation``s of one name, on how many entities, and the first of them.
+
+    With ``others`` they are of causes that were too many to separate.
+    """
+
+    clause: str
+    level: Level
+    says: str
+    source: str
+    cause: str
+    event: str
+    illegal: str
+    deviation: str
+    count: int
+    entities: int
+    first: tuple[FirstPlace, ...]
+    others: bool = False
+
+    def plus(self, other: "GatheredCause") -> "GatheredCause":
+        """Both, of which :func:`_key` is the same."""
+        first = tuple(sorted({*self.first, *other.first}))[:_KEPT]
+        return structs.replace(
+            min(self, other, key=attrgetter("clause", "says", "source", "deviation")),
+            count=self.count + other.count,
+            entities=self.entities + other.entities,
+            first=first,
+        )
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """What was judged of one node, one version of containerd, by one ``machine`` under one ``profile``.
+
+    ``unknown`` counts the recordings that could not be judged, or not in full, by why.
+    """
+
+    node: str
+    version: str
+    machine: str
+    entity: str
+    profile: str
+    recordings: int
+    entities: int
+    observations: int
+    unknown: Mapping[str, int]
+    notes: Mapping[str, int]
+    cells: Mapping[str, Mapping[str, int]]
+    fields: Mapping[str, int]
+    found: tuple[GatheredCause, ...]
+    tolerated: tuple[GatheredCause, ...]
+
+    @property
+    def of(self) -> tuple[str, ...]:
+        return self.node, self.version, self.machine, self.profile
+
+    def plus(self, other: "Share") -> "Share":
+        """Both, which are of the same."""
+        return structs.replace(
+            self,
+            entity=min(self.entity, other.entity),
+            recordings=self.recordings + other.recordings,
+            entities=self.entities + other.entities,
+            observations=self.observations + other.observations,
+            unknown=_sum(self.unknown, other.unknown),
+            notes=_sum(self.notes, other.notes),
+            cells={
+                event: _sum(self.cells.get(event, {}), other.cells.get(event, {}))
+                for event in sorted({*self.cells, *other.cells})
+            },
+            fields=_sum(self.fields, other.fields),
+            found=_merged((*self.found, *other.found)),
+            tolerated=_merged((*self.tolerated, *other.tolerated)),
+        )
+
+    def answer(self, least: Level) -> ExitCode:
+        """What it comes to if only breaches of clauses of level *least*, or of a stronger one, count."""
+        if any(fails(each, least) for each in self.found):
+            return ExitCode.FAILS
+        return ExitCode.UNKNOWN if self.unknown else ExitCode.HOLDS
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """Shares in the order of what they are of, each once; ``notes`` count the lines of all recordings, and what they lacked."""
+
+    format: str = FORMAT
+    notes: Mapping[str, int] = {}
+    shares: tuple[Share, ...] = ()
+
+    def __add__(self, other: "Summary") -> "Summary":
+        return total((self, other))
+
+    def of_all(self) -> "Summary":
+        """The same with one share for each machine, of all nodes, versions and profiles."""
+        shares = (structs.replace(each, node="", version="", profile="") for each in self.shares)
+        return total([Summary(notes=self.notes), *(Summary(shares=(each,)) for each in shares)])
+
+    def nodes(self, machine: str, cause: "GatheredCause") -> tuple[str, ...]:
+        """The nodes on which *machine* has found *cause*, or tolerated it."""
+        known = _key(cause)
+        return tuple(
+            sorted(
+                {
+                    share.node
+                    for share in self.shares
+                    if share.machine == machine
+                    and any(_key(each) == known for each in (*share.found, *share.tolerated))
+                }
+                - {""}
+            )
+        )
+
+    def answer(self, least: Level = "MUST") -> ExitCode:
+        return worst_of([each.answer(least) for each in self.shares])
+
+
+def total(summaries: Iterable[Summary], node: str = "") -> Summary:
+    """All of the *summaries* together; what is of no node is of *node*."""
+    shares: dict[tuple[str, ...], Share] = {}
+    notes: Counter[str] = Counter()
+    for summary in summaries:
+        notes.update(summary.notes)
+        for share in summary.shares:
+            own = _of_node(share, node) if node and not share.node else share
+            known = shares.get(own.of)
+            shares[own.of] = known.plus(own) if known else own
+    return Summary(notes=dict(sorted(notes.items())), shares=tuple(shares[each] for each in sorted(shares)))
+
+
+def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
+    """What the recordings that were *judged* come to, which are of one *node*."""
+    return total(
+        Summary(notes=each.notes, shares=tuple(_share(judgement, each, node) for judgement in each.judgements))
+        for each in judged
+    )
+
+
+def summary(report: Report) -> str:
+    """The *report* as a summary, in one line."""
+    return encode(summarised(report.judged)).decode() + "\n"
+
+
+def read(path: str) -> Summary:
+    """The summary in the file at *path*; raises :class:`InputError` if it is none."""
+    data = contents(path, most=_LARGEST, code="FSM218", hint=_WAY, dash=True)
+    try:
+        found = decode(data, type=Summary)
+    except (ValidationError, DecodeError) as error:
+        raise refused(path, "FSM218", f"is no summary: {error}", _WAY) from error
+    if found.format != FORMAT:
+        raise refused(path, "FSM218", f"is a summary of the form '{found.format}', and {FORMAT} is known", _WAY)
+    return found
+
+
+def fails(cause: GatheredCause, least: Level) -> bool:
+    """Whether *cause* is a violation if only clauses of level *least*, or stronger ones, count."""
+    return LEVELS.index(cause.level) >= LEVELS.index(least)
+
+
+def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
+    cells: dict[str, dict[str, int]] = {}
+    for (event, state), count in sorted(judgement.covered.cells.items()):
+        cells.setdefault(event, {})[state] = count
+    verdict = judgement.verdict
+    found = verdict.findings if isinstance(verdict, Illegal) else ()
+    reason = why(judgement)
+    return Share(
+        node=node,
+        version=judged.version,
+        machine=judgement.machine.name,
+        entity=judgement.machine.entity,
+        profile=judged.profile,
+        recordings=1,
+        entities=judgement.entities,
+        observations=judgement.observations,
+        unknown={reason: 1} if reason else {},
+        notes=_sum(judgement.notes, {}),
+        cells=cells,
+        fields=_sum(judgement.covered.fields, {}),
+        found=_merged(_cause(each, node) for each in found),
+        tolerated=_merged(_tolerated(each, node) for each in judgement.tolerated),
+    )
+
+
+def _cause(finding: Finding, node: str) -> GatheredCause:
+    violation = finding.first[0]
+    clause = violation.clause
+    return GatheredCause(
+        clause=clause.name,
+        level=clause.level,
+        says=clause.says,
+        source=clause.source,
+        cause="" if finding.others else violation.cause.value,
+        event="" if finding.others else violation.observation.event,
+        illegal="" if finding.others else violation.illegal,
+        deviation="" if finding.others else ", ".join(sorted({each.name for each in violation.resembles})),
+        count=finding.count,
+        entities=finding.entities,
+        first=tuple(sorted(_place(each, node) for each in finding.first))[:_KEPT],
+        others=finding.others,
+    )
+
+
+def _place(violation: Violation, node: str) -> FirstPlace:
+    seen = violation.observation
+    at = nanoseconds(seen.at if seen.at is not None else seen.end)
+    return FirstPlace(
+        at=NEVER if at is None else at,
+        node=node,
+        file=violation.file,
+        line=violation.line,
+        entity=seen.entity,
+        what=words.what(violation),
+    )
+
+
+def _tolerated(each: Deviated, node: str) -> GatheredCause:
+    met = each.first
+    clause = met.deviation.clause
+    at = nanoseconds(met.observation.at if met.observation.at is not None else met.observation.end)
+    return GatheredCause(
+        clause=clause.name,
+        level=clause.level,
+        says=clause.says,
+        source=clause.source,
+        cause="",
+        event=met.deviation.event,
+        illegal="",
+        deviation=", ".join(sorted({each.name for each in (met.deviation, *met.others)})),
+        count=each.count,
+        entities=0,
+        first=(
+            FirstPlace(
+                at=NEVER if at is None else at,
+                node=node,
+                file=met.file,
+                line=met.line,
+                entity=met.observation.entity,
+                what=words.tolerated(met),
+            ),
+        ),
+    )
+
+
+def _key(cause: GatheredCause) -> tuple[str, ...]:
+    """What violations of one cause have in common; those that were not separated have their level."""
+    if cause.others:
+        return cause.level, "others"
+    return cause.level, cause.clause, cause.event, cause.cause, cause.illegal, cause.deviation
+
+
+def _merged(causes: Iterable[GatheredCause]) -> tuple[GatheredCause, ...]:
+    found: dict[tuple[str, ...], GatheredCause] = {}
+    for each in causes:
+        known = found.get(_key(each))
+        found[_key(each)] = known.plus(each) if known else each
+    return tuple(found[each] for each in sorted(found))
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
+
+
+def _of_node(share: Share, node: str) -> Share:
+    def placed(causes: Iterable[GatheredCause]) -> Iterator[GatheredCause]:
+        for each in causes:
+            yield structs.replace(each, first=tuple(structs.replace(place, node=node) for place in each.first))
+
+    return structs.replace(share, node=node, found=tuple(placed(share.found)), tolerated=tuple(placed(share.tolerated)))

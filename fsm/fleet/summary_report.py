@@ -1,0 +1,99 @@
+"""A summary in words: each cause with its first place, and what was counted; or that of each node, or version."""
+
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import Final, Literal, TypeAlias
+
+from fsm.errors import visible
+from fsm.fleet.summary import NEVER, GatheredCause, Share, Summary, fails
+from fsm.machine import LEVELS, Level
+from fsm.report import words
+from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
+
+By: TypeAlias = Literal["clause", "version", "node"]
+
+_TITLES: Final[Mapping[By, tuple[str, str]]] = {
+    "version": ("containerd {}", "no version of containerd is known"),
+    "node": ("{}", "no node is known"),
+}
+
+_NODES: Final = 5
+"""Nodes that are listed of one cause."""
+
+
+def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> str:
+    """The whole report, ending in a newline; a breach of a clause below the level *least* is a surprise."""
+    return "\n".join(_lines(summary, layout, by, least)) + "\n"
+
+
+def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[str]:
+    if by == "clause":
+        for share in summary.of_all().shares:
+            for word, how, cause in _causes(share, least):
+                yield from layout.wrapped(_head(word, cause, share), marked=word, how=how)
+                yield from _evidence(cause, layout, share, summary.nodes(share.machine, cause))
+                yield ""
+        for share in summary.of_all().shares:
+            yield from _counts(share, layout, least)
+    else:
+        known, unknown = _TITLES[by]
+        for name in sorted({getattr(each, by) for each in summary.shares}):
+            group = Summary(shares=tuple(each for each in summary.shares if getattr(each, by) == name)).of_all()
+            title = known.format(name) if name else unknown
+            yield from layout.kept(f"{title}: {group.answer(least).name.lower()}", "", marked=title, how="bold")
+            for share in group.shares:
+                yield from _counts(share, layout, least)
+                for word, how, cause in _causes(share, least):
+                    yield from layout.wrapped(_head(word, cause, share), "    ", marked=word, how=how)
+            yield ""
+    counts = [words.plural(summary.notes.get("lines", 0), "line")]
+    for each in ("node", "version"):
+        names = {getattr(share, each) for share in summary.shares} - {""}
+        counts += [words.plural(len(names), each)] if names else []
+    yield from layout.wrapped(", ".join(counts))
+    yield f"  verdict: {layout.verdict(summary.answer(least))}"
+
+
+def _causes(share: Share, least: Level) -> Iterator[tuple[str, str, GatheredCause]]:
+    """What was found, the strongest clause and the most frequent cause first, and what was tolerated."""
+    for cause in sorted(share.found, key=lambda each: (-LEVELS.index(each.level), -each.count)):
+        yield "violation" if fails(cause, least) else "surprise", "red" if fails(cause, least) else "yellow", cause
+    for cause in sorted(share.tolerated, key=attrgetter("count"), reverse=True):
+        yield "tolerated deviation", "cyan", cause
+
+
+def _head(word: str, cause: GatheredCause, share: Share) -> str:
+    what = "others, too many to separate" if cause.others else words.short(cause.first[0].what)
+    on = f", on {words.plural(cause.entities, share.entity)}" if cause.entities > 1 else ""
+    return f"{word}: {what} — {words.often(cause.count)}{on}"
+
+
+def _evidence(cause: GatheredCause, layout: Layout, share: Share, nodes: tuple[str, ...]) -> Iterator[str]:
+    first = cause.first[0]
+    place = f"{first.file}:{first.line} {words.moment(first.at) if first.at < NEVER else ''}"
+    yield f"    {'first':<{LABEL}}{visible(place)}".rstrip()
+    more = f" and {len(nodes) - _NODES:,} more" if len(nodes) > _NODES else ""
+    yield from layout.row("nodes", f"{', '.join(nodes[:_NODES])}{more}")
+    yield from layout.row(share.entity if len(share.entity) < LABEL else "entity", words.short(first.entity))
+    yield from layout.row("clause", f"{cause.clause} ({cause.level}): {cause.says}")
+    yield from layout.row("source", cause.source)
+    yield from layout.row("known", cause.deviation)
+
+
+def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
+    answer = share.answer(least)
+    yield from layout.wrapped(f"{share.machine} {answer.name.lower()}", marked=answer.name.lower(), how=COLOURS[answer])
+    tally = {
+        "violation": sum(each.count for each in share.found if fails(each, least)),
+        "surprise": sum(each.count for each in share.found if not fails(each, least)),
+        "tolerated deviation": sum(each.count for each in share.tolerated),
+    }
+    counts = [words.plural(count, word) for word, count in tally.items() if count]
+    counts += [words.plural(share.recordings, "recording"), words.plural(share.entities, share.entity)]
+    counts.append(words.plural(share.observations, "observation"))
+    counts += [f"{name} ({count:,})" for name, count in share.notes.items()]
+    yield from layout.wrapped(", ".join(counts), "    ")
+    for reason, count in share.unknown.items():
+        yield from layout.wrapped(f"unknown of {words.plural(count, 'recording')}: {reason}", "    ")
+    met = sum(1 for row in share.cells.values() for count in row.values() if count)
+    yield from layout.wrapped(f"met {met} of {words.plural(sum(map(len, share.cells.values())), 'cell')}", "    ")
