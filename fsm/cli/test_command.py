@@ -240,8 +240,9 @@ def command(
                 pace=pace if real else None,
                 advanced=advanced,
             )
-    if real:
+    if real and not (tested.races and tested.races.gone):
         tested = _written(tested, sut.removeprefix("cri:"), runtime, timeout=timeout, record=record, script=script)
+    if real:
         tested = _raced(tested, factory, pace, model, record)
     if form == "json":
         click.echo(conformance_report.json(tested, again=command, least=least), nl=False)
@@ -288,7 +289,9 @@ def _raced(
     if tested.races is None or not tested.races.found:
         return tested
     machine = tested.oracle.plan.table.machine
-    races = tuple(repeated(machine, factory, each, pace) for each in tested.races.found)
+    races = tested.races.found
+    if not tested.races.gone:
+        races = tuple(repeated(machine, factory, each, pace) for each in races)
     for number, race in enumerate(races if record is not None else (), 1):
         if race.witness is None:
             put(written(model, race.history, machine.entity), Path(str(record)))

@@ -114,7 +114,7 @@ def concurrently(
         shrunk.append(runs.shrink(race, repeats * TRIES))
     if not runs.stuck:
         sut.close()
-    return replace(done, found=tuple(shrunk))
+    return replace(done, found=tuple(shrunk), gone=runs.gone)
 
 
 @dataclass(kw_only=True)

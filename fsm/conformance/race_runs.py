@@ -119,7 +119,7 @@ def kind_of(violation: Violation) -> RaceKind:
 class RaceSearch:
     """What a search for ``found`` races has come to, and how much was done: programmes, their runs, events from threads.
 
-    It is ``cut`` if its time was over before all was done.
+    It is ``cut`` if its time was over before all was done, or the SUT was ``gone``.
     """
 
     found: tuple[Race, ...]
@@ -127,6 +127,7 @@ class RaceSearch:
     runs: int
     events: int
     cut: bool
+    gone: bool = False
 
     @property
     def race(self) -> Race | None:

@@ -234,7 +234,10 @@ class RuntimeNodeSUT:
             return True
         if self._restart is None:
             return False
-        self._restart()
+        try:
+            self._restart()
+        except BrokenError:
+            return False
         return True
 
     def witness(self) -> Witness:

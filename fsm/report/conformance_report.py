@@ -77,7 +77,13 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     yield from layout.wrapped(f"{met} of {cells} covered{rest}")
     if (search := tested.races) is not None:
         ran = f"{words.plural(search.programmes, 'programme')} of threads ran {words.plural(search.runs, 'time')}"
-        late = "; there was no time for more" if search.cut else ""
+        late = (
+            "; then the SUT did not answer any more"
+            if search.gone
+            else "; there was no time for more"
+            if search.cut
+            else ""
+        )
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
     if tested.told:
         yield from layout.wrapped(f"{words.plural(tested.told, 'container event')} held to the calls")
@@ -196,6 +202,7 @@ def _races_data(races: RaceSearch, least: Level) -> Json:
         "runs": races.runs,
         "events": races.events,
         "cut": races.cut,
+        "gone": races.gone,
         "repeated": _repeated_data(races.race.repeated if races.race else None),
         "found": [_race_data(each, least) for each in races.found],
     }
