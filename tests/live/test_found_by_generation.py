@@ -91,7 +91,7 @@ def test_exited_containers_are_forgotten_by_a_restart(containerd: Containerd) ->
     """No plugin is told that they are removed; found by the tests that are aimed, and shrunk to one life."""
     found = conform(node(None), told(containerd), examples=0, most=3)
 
-    [failure] = [
+    failure, *_ = [
         each
         for each in found.failures
         if each.violation is not None
