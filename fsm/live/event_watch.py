@@ -47,6 +47,11 @@ class EventWatch:
         """A call of a test has come to *answer*."""
         self._read(encoded(answer))
 
+    def interrupted(self) -> None:
+        """The runtime was restarted just now; that its stream has ended may be heard of only later."""
+        now = time_ns()
+        self._read(joined([end_of_events(now, now, "UNAVAILABLE", "")]))
+
     def close(self) -> None:
         """End the stream; may be called again."""
         self._over.set()

@@ -160,6 +160,7 @@ def _restarted(session: RuntimeSession, command: str) -> None:
     if ran.returncode:
         said = ran.stderr.decode(errors="replace").strip()[-200:]
         raise BrokenError(f"{command} ended with {ran.returncode}: {said}")
+    session.events.interrupted()
     # It has a version before it has found its pods.
     if not wait(lambda: session.client.call("ListPodSandbox", timeout=5).code == "OK", _RESTARTING):
         raise BrokenError(f"the runtime does not answer {_RESTARTING:g} s after {command}")

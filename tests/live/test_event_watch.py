@@ -96,3 +96,36 @@ def test_where_clients_share_events_none_is_missing(
         told = watch.told("cri-container")
 
     assert shared == (not told.violations)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_after_a_restart_what_was_not_started_may_end(
+    restarted: bool,  # noqa: FBT001  (a parameter of the test)
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As what is unknown does; though the end of the stream was not heard of yet."""
+    event, sent, first = node_messages.event, list[object](), list[str]()
+
+    def wrong(each: Any) -> cri.ContainerEventResponse:  # noqa: ANN401
+        told = event(each)
+        if first:
+            told.container_id, told.container_event_type = first[0], cri.CONTAINER_STOPPED_EVENT
+        sent.append(each)
+        return told
+
+    monkeypatch.setattr(node_messages, "event", wrong)
+    with served(tmp_path) as address, ServedClient(address) as client:
+        watch = EventWatch(address, timeout=5, shared=True)
+        client.client.seen = watch.take
+        pod = client.pod()
+        made = client.container(pod, "true")
+        wait_for(lambda: len(sent) == 3)
+        first.append(made)
+        if restarted:
+            watch.interrupted()
+        client.container(pod, "true")
+        wait_for(lambda: len(sent) == 4)
+        told = watch.told("cri-container")
+
+    assert ["event-without-cause"] * (not restarted) == [each.clause.name for each in told.violations]
