@@ -90,6 +90,18 @@ def unpack(packages: Sequence[str], suite: str, folder: Path) -> None:
             _run(["dpkg", "-x", str(each), str(folder)])
 
 
+def unpack_source(package: str, suite: str, part: str, folder: Path) -> None:
+    """Unpack the folder *part* of the sources from which *suite* has made *package* into *folder*, without Debian's changes."""
+    with tempfile.TemporaryDirectory(prefix="container-fsm-apt-") as name:
+        apt = Path(name)
+        apt.chmod(0o755)
+        _indexed(apt, suite, kind="deb-src")
+        _run(["apt-get", *_options(apt), "-qq", "source", "--download-only", "--tar-only", package], cwd=apt)
+        (packed,) = apt.glob("*.orig.tar.*")
+        only = ["--strip-components=1", "--wildcards", f"*/{part}/*"]
+        _run(["tar", "-x", "-f", str(packed), "-C", str(folder), *only])
+
+
 def chosen(version: str, there: Sequence[str]) -> str:
     """Which of the versions of packages that are *there* is *version*, as Debian has packaged it; empty if none is.
 
@@ -126,8 +138,8 @@ def sources(text: str, own: str, suite: str) -> str:
     return "\n".join(re.sub(rf"(?<=\s){own}(?=\s)", suite, line) for line in lines)
 
 
-def _indexed(apt: Path, *suites: str) -> list[str]:
-    """Get the indexes of *suites* into the folder *apt*; the versions of containerd that they have."""
+def _indexed(apt: Path, *suites: str, kind: str = "deb") -> list[str]:
+    """Get the indexes of *suites* into the folder *apt*, of sources if *kind* says so; the versions of containerd that they have."""
     own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     files = [each for each in sorted(_SOURCES.rglob("*")) if each.suffix in {".list", ".sources"}]
     for name in ("parts", "lists/partial", "cache/archives/partial"):
@@ -135,6 +147,7 @@ def _indexed(apt: Path, *suites: str) -> list[str]:
     for suffix in {each.suffix for each in files}:
         texts = [each.read_text(encoding="utf-8") for each in files if each.suffix == suffix]
         found = [sources(text, own, suite) for text in texts for suite in dict.fromkeys(suites)]
+        found = [re.sub(r"^(Types: |)deb(?=\s)", rf"\1{kind}", each, flags=re.MULTILINE) for each in found]
         (apt / "parts" / f"suites{suffix}").write_text("\n\n".join(filter(None, found)) + "\n", encoding="utf-8")
     _run(["apt-get", *_options(apt), "-qq", "update"])
     lines = _run(["apt-cache", *_options(apt), "madison", "containerd"]).splitlines()

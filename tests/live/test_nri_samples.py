@@ -1,0 +1,48 @@
+"""A plugin that is not ours, NRI's own sample ``template``: it is a good one, and one that dies of an event is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import go_programs
+import pytest
+from commands import fsm
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+LIBRARIES = (
+    *go_programs.LIBRARIES,
+    "golang-github-containerd-nri-dev",
+    "golang-github-containerd-ttrpc-dev",
+    "golang-github-opencontainers-specs-dev",
+    "golang-github-sirupsen-logrus-dev",
+    "golang-k8s-sigs-yaml-dev",
+)
+
+LIFE = """\
+run-pod-sandbox; create-container.1; start-container.1; stop-container.1; remove-container.1;
+create-container.2; connects; pod-listed; container-listed.2; start-container.2; stop-container.2; remove-container.2"""
+
+
+def held(plugin: Path) -> tuple[int, str]:
+    """The exit code, and what is said of it."""
+    ran = fsm("test", "nri-plugin-contract", "--against", f"nri-plugin:{plugin}", "--replay", LIFE.replace("\n", " "))
+    return ran.returncode, " ".join(ran.stdout.split())
+
+
+def test_a_sample_of_nri_is_a_good_plugin(tmp_path: Path) -> None:
+    """Its twin writes what it is told to somebody who leaves at the start of a container, and dies of that."""
+    target = "github.com/containerd/nri/plugins/template"
+    template = go_programs.built("nri-template", target, LIBRARIES, package="golang-github-containerd-nri")
+    twin = tmp_path / "twin"
+    twin.write_text(f"#!/bin/sh\n{template} 2>&1 | grep -q 'Starting container'\n", encoding="utf-8")
+    twin.chmod(0o755)
+
+    code, said = held(template)
+    failed, why = held(twin)
+
+    assert (0, 1) == (code, failed), said + why
+    assert "the plugin has closed its connection instead of answering StopContainer" in why
