@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from fsm import library
-from fsm.checker.breadth_first import LIMIT, reachable_size
+from fsm.checker.breadth_first import LIMIT
 from fsm.checker.cones import Cones, JointListener
 from fsm.checker.idempotence import check_idempotent
 from fsm.checker.instants import StepCache, machine_table
@@ -104,7 +104,7 @@ def examine(
             checked.append(decide(stated, stepping, profile=profile, limit=limit))
             advanced()
     try:
-        counts = stepping.counts(limit) if isinstance(stepping, Cones) else reachable_size(stepping.table, limit)
+        counts = stepping.counts(limit) if isinstance(stepping, Cones) else stepping.size(limit)
     except LimitError:
         counts = None
     return Examined(

@@ -1,7 +1,8 @@
 """Breadth-first search for a shortest path, within a limit."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 from fsm.machine.graph import steps
@@ -46,6 +47,12 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
     depth = next(reversed(walk.depth.values())) if path is None else len(path)
     counts = Counts(states=len(walk.depth), transitions=edges, depth=depth)
     return SearchResult(path=path, nodes=walk.depth, counts=counts)
+
+
+def along(nodes: Sequence[N], following: Callable[[N], Iterable[SearchEdge[N]]]) -> tuple[RunStep, ...]:
+    """The steps along *nodes*, by the first edge from each to the next, and from the last by the first that is ``found``."""
+    steps = [next(edge.taken for edge in following(node) if edge.to == to) for node, to in pairwise(nodes)]
+    return (*steps, next(edge.taken for edge in following(nodes[-1]) if edge.found))
 
 
 def reachable_size(table: TransitionSystem, limit: int = LIMIT) -> Counts:

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from fsm.checker.breadth_first import reachable_size
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.refinement import OutputListener
 from fsm.machine import Machine
 from fsm.machine.conditions import Condition, Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
 from fsm.machine.table import tabulate
-from fsm.product import SystemTable, cone, read
+from fsm.product import Influence, SystemTable, read
 from fsm.product.system import System
 from fsm.property.claims import Claim, Counts, Follows, Idempotent, LeadsTo, conditions_of
 
@@ -20,12 +19,19 @@ class Cones:
 
     system: System
     _known: dict[tuple[frozenset[int], frozenset[str]], StepCache] = field(default_factory=dict)
+    _influence: Influence = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_influence", Influence(self.system))
 
     def stepping(self, claim: Claim) -> StepCache:
         """The steps of the cone of *claim*."""
         found, untouched = self._cone(claim)
         if (found, untouched) not in self._known:
-            self._known[found, untouched] = StepCache(SystemTable(self.system, cone=found, mentioned=untouched))
+            tables = self._influence.tables
+            self._known[found, untouched] = StepCache(
+                SystemTable(self.system, cone=found, mentioned=untouched, tables=tables)
+            )
         return self._known[found, untouched]
 
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
@@ -47,7 +53,7 @@ class Cones:
             mentioned |= {each.event for each in claim.fair}
         if isinstance(claim, Follows):
             outputs |= set(self._observed(claim))
-        found = cone(self.system, digits, mentioned=mentioned, outputs=outputs)
+        found = self._influence.cone(frozenset(digits), frozenset(mentioned), frozenset(outputs))
         # Events that touch nothing in the cone are in its table only if the claim mentions them.
         return found, frozenset(name for name in mentioned if not self._copies(name) & found)
 
@@ -59,7 +65,7 @@ class Cones:
         if not self._known:
             return Counts(states=0, transitions=0, depth=0)
         largest = max(self._known, key=lambda each: len(each[0]))
-        return reachable_size(self._known[largest].table, limit)
+        return self._known[largest].size(limit)
 
     def _emitters(self, condition: Condition) -> Iterator[int]:
         """The copies that may emit an output that *condition* mentions."""

@@ -1,12 +1,18 @@
 """Whether a second call, right after one that succeeded, has no effect."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from __future__ import annotations
 
-from fsm.checker.breadth_first import SearchEdge, SearchResult, search
-from fsm.checker.instants import InstantStep, StepCache, holds
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from fsm.checker.breadth_first import SearchEdge, SearchResult, along, search
+from fsm.checker.instants import InstantStep, StepCache, holds, system_table
 from fsm.property.claims import Counts, Idempotent
-from fsm.property.evidence import Conclusion, Proved, Refuted, Run, Vacuous, run_step
+from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Vacuous, run_step
+
+if TYPE_CHECKING:
+    from fsm.checker.packed.sequences import PackedSearch
 
 
 class CallPair(NamedTuple):
@@ -22,13 +28,31 @@ def check_idempotent(claim: Idempotent, stepping: StepCache, limit: int) -> tupl
     """Whether a second call, right after one that replied ok where none was in progress, replies ok and changes nothing."""
     table = stepping.table
     automaton = IdempotenceAutomaton(claim, stepping)
-    found: SearchResult[CallPair] = search(CallPair(table.initial), automaton.following, limit=limit)
-    if found.path is not None:
-        return Refuted(evidence=Run(initial=table.states[table.initial], steps=found.path)), found.counts
-    if not any(node.calls for node in found.nodes):
+    path, counts, tried = _searched(claim, automaton, stepping, limit)
+    if path is not None:
+        return Refuted(evidence=Run(initial=table.states[table.initial], steps=path)), counts
+    if not tried:
         unmet = f"{claim.event} replies ok" + (f" and {claim.once.text}" if claim.once else "")
-        return Vacuous(unmet=unmet), found.counts
-    return Proved(), found.counts
+        return Vacuous(unmet=unmet), counts
+    return Proved(), counts
+
+
+def _searched(
+    claim: Idempotent, automaton: IdempotenceAutomaton, stepping: StepCache, limit: int
+) -> tuple[tuple[RunStep, ...] | None, Counts, bool]:
+    """A run on which the second call has an effect, the size of the search, and whether there was a first call."""
+    packed, once, table = stepping.packed, [claim.once.means] if claim.once else [], stepping.table
+    if packed is None or not (engine := import_module("fsm.checker.packed.sequences")).supported(packed, once):
+        found: SearchResult[CallPair] = search(CallPair(table.initial), automaton.following, limit=limit)
+        return found.path, found.counts, any(node.calls for node in found.nodes)
+    quick: PackedSearch = engine.calling_twice(packed, automaton.steps, claim.event, once[0] if once else None)
+    nodes = quick.run(limit)
+    steps = None
+    if nodes is not None:
+        number = system_table(table).number
+        pairs = [(number(locals_), calls) for locals_, calls in nodes]
+        steps = along([CallPair(at, calls, between=at if calls else -1) for at, calls in pairs], automaton.following)
+    return steps, quick.counts(nodes), quick.met(1)
 
 
 class IdempotenceAutomaton:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache, cached_property, partial
-from typing import TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from msgspec import Struct
 
-from fsm.checker.breadth_first import SearchEdge
+from fsm.checker.breadth_first import SearchEdge, reachable_size
+from fsm.checker.packing import packed
 from fsm.machine import ANY_ERROR, conditions
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
 from fsm.machine.graph import explore, steps
 from fsm.machine.table import Table, TransitionSystem, Way
 from fsm.product import SystemTable
+from fsm.property.claims import Counts
 from fsm.property.evidence import Run, RunStep, run_step
+
+if TYPE_CHECKING:
+    from fsm.checker.packed.packed_graph import PackedGraph
 
 SequenceNode: TypeAlias = tuple[int, int]
 """A state, and the number of conditions of a sequence that have held."""
@@ -70,6 +75,15 @@ class StepCache:
     @cached_property
     def reached(self) -> tuple[int, ...]:
         return tuple(explore(self.table).depth)
+
+    @cached_property
+    def packed(self) -> PackedGraph | None:
+        """The steps as packed states have them, where searches are to use these."""
+        return packed(self.table)
+
+    def size(self, limit: int) -> Counts:
+        """The size of what can be reached, of at most *limit* states; otherwise raises :class:`~fsm.machine.traversal.LimitError`."""
+        return reachable_size(self.table, limit) if self.packed is None else self.packed.counts(limit)
 
     def steps(self, asked: Iterable[Condition] = ()) -> Successors:
         """The steps as the conditions *asked* distinguish them."""
@@ -181,7 +195,7 @@ def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], boo
             silent = frozenset(state for state in range(len(table.states)) if table.step(state, row) is None)
             return lambda at: at.state in silent
         case conditions.At(before=before):
-            there = _system_table(table).test(condition)
+            there = system_table(table).test(condition)
             return (lambda at: not at.first and there(at.source)) if before else (lambda at: there(at.state))
         case conditions.StepEmits(output=output):
             return lambda at: output in at.outputs
@@ -196,7 +210,8 @@ def machine_table(table: TransitionSystem) -> Table:
     return table
 
 
-def _system_table(table: TransitionSystem) -> SystemTable:
+def system_table(table: TransitionSystem) -> SystemTable:
+    """*table* if it is a system's; raises ``TypeError`` for that of a machine."""
     if not isinstance(table, SystemTable):
         raise TypeError("this is defined for a system, not for a machine")
     return table

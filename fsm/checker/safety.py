@@ -4,13 +4,23 @@ The automaton counts the conditions of a sequence that have held, one after the 
 condition at the first instant at which it holds loses no run.
 """
 
-from collections.abc import Iterable, Iterator
+from __future__ import annotations
 
-from fsm.checker.breadth_first import SearchEdge, SearchResult, search
-from fsm.checker.instants import Instant, SequenceNode, StepCache, holds
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from fsm.checker.breadth_first import SearchEdge, SearchResult, along, search
+from fsm.checker.instants import Instant, SequenceNode, StepCache, Successors, holds, system_table
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 from fsm.property.claims import Always, Counts, Never, Reachable
 from fsm.property.evidence import Conclusion, Proved, Refuted, Run, Unreached, Vacuous
+
+if TYPE_CHECKING:
+    from fsm.checker.packed.sequences import PackedSearch
+
+UNLIMITED = 1 << 62
+"""States of a search that has no limit."""
 
 DONE = -1
 """In place of that number: all of them have held."""
@@ -84,8 +94,32 @@ def _run_through(
     start = automaton.advance(0, [automaton.steps.beginning])
     if start == DONE:
         return Run(initial=initial), Counts(states=1, transitions=0, depth=0)
+    quick = packed_search(sequence, until, start, stepping, automaton.steps)
+    if quick is not None:
+        nodes = quick.run(limit)
+        if nodes is None:
+            return None, quick.counts(nodes)
+        number = system_table(table).number
+        steps = along([(number(locals_), held) for locals_, held in nodes], automaton.following)
+        return Run(initial=initial, steps=steps), quick.counts(nodes)
     found: SearchResult[SequenceNode] = search((table.initial, start), automaton.following, limit=limit)
     return None if found.path is None else Run(initial=initial, steps=found.path), found.counts
+
+
+def packed_search(
+    sequence: Sequence, until: WrittenCondition | None, start: int, stepping: StepCache, successors: Successors
+) -> PackedSearch | None:
+    """The same search on packed states, where that is possible and worth it."""
+    packed = stepping.packed
+    if packed is None:
+        return None
+    conditions = [each.means for each in sequence]
+    resets = until.means if until else None
+    engine = import_module("fsm.checker.packed.sequences")
+    if not engine.supported(packed, [*conditions, *([resets] if resets else [])]):
+        return None
+    found: PackedSearch = engine.through(packed, successors, conditions, resets, start)
+    return found
 
 
 class SequenceAutomaton:
@@ -155,6 +189,9 @@ def met(condition: Condition, stepping: StepCache) -> bool:
     """Whether *condition* holds at any reachable instant."""
     steps = stepping.steps([condition])
     test = holds(condition, stepping.table)
+    sequence = (WrittenCondition(text="", means=condition),)
+    if (quick := packed_search(sequence, None, 0, stepping, steps)) is not None:
+        return test(steps.beginning) or quick.run(UNLIMITED) is not None
     return test(steps.beginning) or any(
         test(at) for state in stepping.reached for step in steps.after(state) for at in step.instants
     )

@@ -41,27 +41,34 @@ _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
 """The state that a step leads to, the error that ends the joint event, and what is done: with and without outputs."""
 
 
-class _Move:
+class JointMove:
     """A *step* of a way, by the *table* of its *part*; with ``ends``, an error reply ends the joint event.
 
-    ``when`` it is taken, and its outputs are ``heard``, is tested on the states before it.
+    ``when`` it is taken, and its outputs are ``heard``, is tested on the states before it.  From a local state there are
+    ``options``.
     """
 
     def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:
         row = table.row[step.event] if step.event else -1
         self.step = step
+        self.part = part
         self.at = step.copy.digit
         self.when = test(step.when)
         self.heard = test(part.heard)
         self.options = cache(self._options)
+        self.states = len(table.states)
         self._ends = call and not step.goes_on
         self._table = table
         self._row = table.end[row] if step.ends else row
-        self._without = part.without
         self._reset = Way(index=-1, name="", to=table.states.index(part.initial), reply=(), emits=())
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the options depend on: moves of a table for which this is the same have the same ones."""
+        return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
+
     def _options(self, local: int) -> tuple[_Option, ...]:
-        ways = _offered(self._table, local, self._row, self.step.outcomes, self._without)
+        ways = _offered(self._table, local, self._row, self.step.outcomes, self.part.without)
         return tuple(self._option(local, way) for way in (ways if self._row >= 0 else [self._reset]))
 
     def _option(self, local: int, way: Way) -> _Option:
@@ -82,25 +89,30 @@ class _Move:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Path:
+class JointPath:
+    """A *way* of a joint event: its ``moves`` in the cone, and what it replies unless one of them fails."""
+
     way: JointWay
     when: Callable[[Locals], bool] | None
-    moves: tuple[_Move, ...]
+    moves: tuple[JointMove, ...]
+    reply: tuple[str, ...]
 
 
 @dataclass(slots=True, kw_only=True)
-class _Event:
+class JointRow:
     """A joint event, the digits that it reads or writes, and its outcomes by their states, as far as computed."""
 
     joint: JointEvent
     when: Callable[[Locals], bool] | None
-    paths: tuple[_Path, ...]
+    paths: tuple[JointPath, ...]
     digits: tuple[int, ...]
     known: dict[Locals, tuple[_Outcome, ...]] = field(default_factory=dict)
 
 
 class SystemTable:
     """*system* as a table; with *cone* only its copies in there, and the events that touch them or are *mentioned*.
+
+    *tables* are those of its parts, if they were made already.
 
     >>> from fsm.library import load_system
     >>> from fsm.machine.graph import explore
@@ -109,19 +121,26 @@ class SystemTable:
     True
     """
 
-    def __init__(self, system: System, *, cone: Collection[int] | None = None, mentioned: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        system: System,
+        *,
+        cone: Collection[int] | None = None,
+        mentioned: Collection[str] = (),
+        tables: Mapping[str, Table] | None = None,
+    ) -> None:
         self._copies = copies = system.copies
         self.system = system
         self.cone = frozenset(range(len(copies))) if cone is None else frozenset(cone)
-        self._tables = _tables_of(system)
-        self._events = [
+        self._tables = tables or _tables_of(system)
+        self.joint = [
             each
             for each in map(self._event, system.events.values())
             if each.joint.name in mentioned or any(path.moves for path in each.paths)
         ]
         rows = (
             Event(name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc)
-            for joint in (each.joint for each in self._events)
+            for joint in (each.joint for each in self.joint)
         )
         self.rows = tuple(Row(index=index, event=event, ends=False) for index, event in enumerate(rows))
         self.row: Mapping[str, int] = {row.event.name: row.index for row in self.rows}
@@ -134,7 +153,7 @@ class SystemTable:
         self.initial = self.number(beginning)
 
     def step(self, state: int, row: int) -> tuple[Way, ...]:
-        event = self._events[row]
+        event = self.joint[row]
         before = self._locals[state]
         key = tuple(before[digit] for digit in event.digits)
         found = event.known.get(key)
@@ -149,14 +168,18 @@ class SystemTable:
     def locals(self, state: int) -> Locals:
         return self._locals[state]
 
+    def table_of(self, part: str) -> Table:
+        """The table of the machine of *part*."""
+        return self._tables[part]
+
     def concerns(self, event: str) -> tuple[int, ...]:
         """The digits of the copies on whose states the effect of the joint *event* depends."""
-        return self._events[self.row[event]].digits
+        return self.joint[self.row[event]].digits
 
     def shows(self, state: int) -> tuple[str, ...]:
         return tuple(self._tables[copy.part].shows[self._locals[state][copy.digit]] for copy in self.system.copies)
 
-    def _joined(self, event: _Event, before: Locals, outcome: _Outcome) -> Way:
+    def _joined(self, event: JointRow, before: Locals, outcome: _Outcome) -> Way:
         after = list(before)
         for digit, local in zip(event.digits, outcome.locals, strict=True):
             after[digit] = local
@@ -179,28 +202,32 @@ class SystemTable:
             )
         return number
 
-    def _event(self, joint: JointEvent) -> _Event:
+    def _event(self, joint: JointEvent) -> JointRow:
         paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)
         steps = [move.step for path in paths for move in path.moves]
         conditions = [joint.when, *(path.way.when for path in paths), *(step.when for step in steps)]
         conditions += [self.system.parts[step.copy.part].heard for step in steps]
         digits = {move.at for path in paths for move in path.moves}
         digits |= {digit for condition in conditions for digit in read(condition)} & self.cone
-        return _Event(joint=joint, when=self._test(joint.when), paths=paths, digits=tuple(sorted(digits)))
+        return JointRow(joint=joint, when=self._test(joint.when), paths=paths, digits=tuple(sorted(digits)))
 
-    def _path(self, way: JointWay, *, call: bool) -> _Path:
+    def _path(self, way: JointWay, *, call: bool) -> JointPath:
         moves = (
-            _Move(step, self._tables[step.copy.part], self.system.parts[step.copy.part], self._test, call=call)
+            JointMove(step, self._tables[step.copy.part], self.system.parts[step.copy.part], self._test, call=call)
             for step in way.steps
             if step.copy.digit in self.cone
         )
-        return _Path(way=way, when=self._test(way.when), moves=tuple(moves))
+        reply = way.reply or ("ok",) if call else ()
+        return JointPath(way=way, when=self._test(way.when), moves=tuple(moves), reply=reply)
 
     def _test(self, condition: Condition | None) -> Callable[[Locals], bool] | None:
-        """A test of *condition*; ``None`` if there is none, or if it reads copies outside the cone."""
-        if condition is None or not read(condition) <= self.cone:
-            return None
-        return predicate(condition, self._at)
+        """A test of *condition*, if it is one that is :meth:`tested`."""
+        condition = self.tested(condition)
+        return None if condition is None else predicate(condition, self._at)
+
+    def tested(self, condition: Condition | None) -> Condition | None:
+        """*condition* on what a step is taken; ``None`` if there is none, or if it reads copies outside the cone."""
+        return condition if condition is not None and read(condition) <= self.cone else None
 
     def test(self, condition: At) -> Callable[[int], bool]:
         """A test of *condition* on a state, given by its number."""
@@ -221,19 +248,17 @@ class SystemTable:
             return lambda here: all(here[copy] in those for copy in copies)
         return lambda here: any(here[copy] in those for copy in copies)
 
-    def _outcomes(self, event: _Event, before: Locals) -> Iterator[_Outcome]:
+    def _outcomes(self, event: JointRow, before: Locals) -> Iterator[_Outcome]:
         if event.when is not None and not event.when(before):
             return
-        call = event.joint.kind == "call"
         for path in event.paths:
             if path.when is not None and not path.when(before):
                 continue
             for here, done, failed in _runs(path.moves, before):
-                reply = failed or path.way.reply or ("ok",)
                 yield _Outcome(
                     locals=tuple(here[digit] for digit in event.digits),
                     name=path.way.name,
-                    reply=reply if call else (),
+                    reply=failed or path.reply,
                     emits=tuple(output for each in done for output in each.emits),
                     done=done,
                 )
@@ -243,7 +268,7 @@ _Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
 """The states that a run of steps leads to, what was done, and the error that ended it."""
 
 
-def _runs(moves: tuple[_Move, ...], before: Locals) -> list[_Run]:
+def _runs(moves: tuple[JointMove, ...], before: Locals) -> list[_Run]:
     """Every run of *moves*, in order, from *before*."""
     going: list[_Run] = [(before, (), ())]
     ended: list[_Run] = []
@@ -267,28 +292,33 @@ def cone(
     system: System, digits: Iterable[int], *, mentioned: Collection[str] = (), outputs: Collection[int] = ()
 ) -> frozenset[int]:
     """The copies that affect those in *digits*, how the events *mentioned* go, or whether *outputs* of copies are delivered."""
-    found = {*digits, *outputs}
-    for digit in outputs:
-        found |= read(system.parts[system.copies[digit].part].heard)
-    blocking = _Blocking(system)
-    ways = [(joint, way) for joint in system.events.values() for way in joint.ways]
-    before: set[int] | None = None
-    while found != before:
-        before = set(found)
-        for joint, way in ways:
-            found |= blocking.needed(joint, way, found, mentioned=joint.name in mentioned)
-    return frozenset(found)
+    return Influence(system).cone(frozenset(digits), frozenset(mentioned), frozenset(outputs))
 
 
-class _Blocking:
-    """Which steps may prevent others from being taken."""
+class Influence:
+    """Which copies of *system* affect which others, by the *tables* of its parts."""
 
     def __init__(self, system: System) -> None:
         self._system = system
-        self._tables = _tables_of(system)
+        self.tables = _tables_of(system)
+        self.cone = cache(self._cone)
         self._may_stop = cache(self._stops)
 
-    def needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
+    def _cone(self, digits: frozenset[int], mentioned: frozenset[str], outputs: frozenset[int]) -> frozenset[int]:
+        """As :func:`cone` has it."""
+        system = self._system
+        found = {*digits, *outputs}
+        for digit in outputs:
+            found |= read(system.parts[system.copies[digit].part].heard)
+        ways = [(joint, way) for joint in system.events.values() for way in joint.ways]
+        before: set[int] | None = None
+        while found != before:
+            before = set(found)
+            for joint, way in ways:
+                found |= self._needed(joint, way, found, mentioned=joint.name in mentioned)
+        return frozenset(found)
+
+    def _needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
         """The copies that affect what *way* does to those in *found*, or, if its event is *mentioned*, how it goes."""
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not mentioned:
@@ -308,7 +338,7 @@ class _Blocking:
         """Whether a step is disabled in some state, and whether it may reply an error in some state."""
         if not event:
             return False, False
-        table, without = self._tables[part], self._system.parts[part].without
+        table, without = self.tables[part], self._system.parts[part].without
         row = table.end[table.row[event]] if ends else table.row[event]
         ways = [tuple(_offered(table, state, row, outcomes, without)) for state in range(len(table.states))]
         return not all(ways), any(way.reply and "ok" not in way.reply for each in ways for way in each)

@@ -1,0 +1,226 @@
+"""The steps from a packed state, in the model's order.
+
+The compiled counterpart of :meth:`fsm.product.SystemTable.step`: it takes the moves that :mod:`.programs` has written
+down, and knows nothing else of the model.
+"""
+
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm.checker.packed.compiled import Number, compiled, inner
+
+Words: TypeAlias = NDArray[np.uint64]
+Numbers: TypeAlias = NDArray[np.int64]
+
+ACCEPTED: Final = -1
+REJECTED: Final = -2
+"""Where a test of a condition ends."""
+
+FULL: Final = -1
+"""In place of a number: there is no room."""
+
+SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
+FOLD: Final = np.uint64(32)
+
+
+class Program(NamedTuple):
+    """What the joint events of a system do, as numbers; a row of each array is one item, and its columns are as named.
+
+    ``tests``: word, shift, mask, where in ``members`` the set of local states begins, the next test if the state is in
+    there, the next if not.  ``events``: when, first and last path, whether outcomes may be alike.  ``paths``: when, name,
+    reply, first and last move.  ``moves``: when, heard, word, shift, mask, where in ``cells`` the options of the first
+    local state are.  ``cells``: the first option of each local state.  ``options``: the state that it leads to, the error
+    that ends the event, or -1, and from where to where in ``emitted`` the names of its outputs are.
+    """
+
+    tests: Numbers
+    members: Numbers
+    events: Numbers
+    paths: Numbers
+    moves: Numbers
+    cells: Numbers
+    options: Numbers
+    emitted: Numbers
+
+    def flat(self) -> Numbers:
+        """All of it in one array, as compiled functions take it: they are called with few arguments, or slowly."""
+        parts = [part.ravel() for part in self]
+        ends = np.cumsum([OFFSETS, *map(len, parts)])
+        return np.concatenate([ends[:-1], [len(self.events)], *parts])
+
+
+OFFSETS: Final = len(Program._fields) + 1
+"""What comes first in a program that is one array: where each part begins, and the number of events."""
+
+CHAINS: Final = 2
+"""What comes first in an array of chains: how many there are, and how many there is room for.
+
+The chain of a step is its name, its outputs and its reply, each after the chain of those before it, which a number stands
+for: a row is the number before, or ``~name``, and the output, or ``~reply``.  After the rows comes a hash table of them.
+"""
+
+
+def no_chains(size: int) -> Numbers:
+    """Room for *size* chains."""
+    chains = np.full(CHAINS + 4 * size, FULL, np.int64)
+    chains[:CHAINS] = 0, size
+    return chains
+
+
+def room(size: int, width: int) -> Words:
+    """Room for *size* steps: runs that go on after one move, after the next, and that have ended; words and labels of steps.
+
+    A run is the words of its state, its chain, and the error that ended it.
+    """
+    return np.zeros(size * (4 * width + 7), np.uint64)
+
+
+@inner
+def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
+    """Whether the state that begins *at* this place of *words* passes the *test*."""
+    tests, members = program[0], program[1]
+    while test >= 0:
+        row = tests + 6 * test
+        local = np.int64((words[at + program[row]] >> np.uint64(program[row + 1])) & np.uint64(program[row + 2]))
+        test = program[row + 4] if program[members + program[row + 3] + local] else program[row + 5]
+    return test == ACCEPTED
+
+
+@inner
+def chained(chains: Numbers, before: Number, last: Number) -> Number:
+    """The number of the chain that goes on with *last* after *before*; FULL if there is no room."""
+    size = chains[1]
+    slots = CHAINS + 2 * size
+    mask = 2 * size - 1
+    slot = np.int64(((np.uint64(before) * SPREAD ^ np.uint64(last)) * SPREAD) >> FOLD) & mask
+    while chains[slots + slot] >= 0:
+        found = chains[slots + slot]
+        if chains[CHAINS + 2 * found] == before and chains[CHAINS + 2 * found + 1] == last:
+            return found
+        slot = (slot + 1) & mask
+    found = chains[0]
+    if found == size:
+        return FULL
+    chains[CHAINS + 2 * found] = before
+    chains[CHAINS + 2 * found + 1] = last
+    chains[slots + slot] = found
+    chains[0] = found + 1
+    return found
+
+
+@compiled
+def chained_again(old: Numbers, new: Numbers) -> None:
+    """Enter the *old* chains in *new*, which has none, by the same numbers."""
+    for each in range(old[0]):
+        chained(new, old[CHAINS + 2 * each], old[CHAINS + 2 * each + 1])
+
+
+@inner
+def _follow(  # noqa: C901, PLR0912  (one loop: a compiled function is called slowly)
+    program: Numbers, chains: Numbers, space: Words, part: Number, row: Number, width: Number
+) -> tuple[Number, Number, Number]:
+    """Every run of the path in this *row* from the state of the first run: how many go on, how many ended, where the former begin."""
+    cells, options, emitted = program[5], program[6], program[7]
+    size = width + 2
+    going: Number = 0
+    following, ended = part * size, 2 * part * size
+    count, over = 1, 0
+    for move in range(program[4] + 6 * program[row + 3], program[4] + 6 * program[row + 4], 6):
+        when, heard, word = program[move], program[move + 1], program[move + 2]
+        shift, mask = np.uint64(program[move + 3]), np.uint64(program[move + 4])
+        kept = ~(mask << shift)
+        found = 0
+        for here in range(going, going + count * size, size):
+            if when != ACCEPTED and not accepted(program, when, space, here):
+                if found == part:
+                    return FULL, FULL, FULL
+                for each in range(width + 1):
+                    space[following + found * size + each] = space[here + each]
+                found += 1
+                continue
+            cell = cells + program[move + 5] + np.int64((space[here + word] >> shift) & mask)
+            first, last = program[cell], program[cell + 1]
+            if first == last:
+                continue
+            delivered = heard == ACCEPTED or accepted(program, heard, space, here)
+            for option in range(options + 4 * first, options + 4 * last, 4):
+                chain: Number = np.int64(space[here + width])
+                if delivered:
+                    for each in range(program[option + 2], program[option + 3]):
+                        chain = chained(chains, chain, program[emitted + each])
+                        if chain == FULL:
+                            return FULL, FULL, FULL
+                failed = program[option + 1] >= 0
+                at: Number = over if failed else found
+                if at == part:
+                    return FULL, FULL, FULL
+                at = (ended if failed else following) + at * size
+                for each in range(width):
+                    space[at + each] = space[here + each]
+                space[at + word] = (space[here + word] & kept) | np.uint64(program[option]) << shift
+                space[at + width] = np.uint64(chain)
+                if failed:
+                    space[at + width + 1] = np.uint64(program[option + 1])
+                    over += 1
+                else:
+                    found += 1
+        going, following = following, going
+        count = found
+        if count == 0:
+            break
+    return count, over, going
+
+
+@inner
+def _alike(space: Words, words: Number, labels: Number, first: Number, step: Number, width: Number) -> bool:
+    """Whether one of the steps since the *first* is as this *step*."""
+    for other in range(first, step):
+        if space[labels + other] == space[labels + step]:
+            same = True
+            for each in range(width):
+                same &= space[words + other * width + each] == space[words + step * width + each]
+            if same:
+                return True
+    return False
+
+
+@inner
+def expand(  # noqa: C901  (the same)
+    program: Numbers, chains: Numbers, space: Words, states: Words, state: Number, width: Number, step: Number
+) -> Number:
+    """Write every step from *state* to *space*, after the first *step* ones, and give their number; or FULL."""
+    part = space.shape[0] // (4 * width + 7)
+    here, size = state * width, width + 2
+    ended = 2 * part * size
+    words = 3 * part * size
+    labels = words + part * width
+    for event in range(program[8]):
+        row = program[2] + 4 * event
+        if program[row] != ACCEPTED and not accepted(program, program[row], states, here):
+            continue
+        first = step
+        for path in range(program[row + 1], program[row + 2]):
+            way = program[3] + 5 * path
+            if program[way] != ACCEPTED and not accepted(program, program[way], states, here):
+                continue
+            for each in range(width):
+                space[each] = states[here + each]
+            space[width] = np.uint64(~program[way + 1])
+            count, over, going = _follow(program, chains, space, part, way, width)
+            if count == FULL or step + count + over > part:
+                return FULL
+            for run in range(count + over):
+                failed = run >= count
+                at = ended + (run - count) * size if failed else going + run * size
+                reply = np.int64(space[at + width + 1]) if failed else program[way + 2]
+                label = chained(chains, np.int64(space[at + width]), ~reply)
+                if label == FULL:
+                    return FULL
+                for each in range(width):
+                    space[words + step * width + each] = space[at + each]
+                space[labels + step] = np.uint64(label)
+                if not (program[row + 3] and _alike(space, words, labels, first, step, width)):
+                    step += 1
+    return step

@@ -1,0 +1,162 @@
+"""States numbered in the order in which a breadth-first search meets them, and their steps."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm.checker.packed.compiled import Number, compiled, inner
+from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Numbers, Words, expand
+
+BATCH: Final = 512
+"""Steps that are looked up together, so that the memory is asked for all of them at once."""
+
+MORE: Final = 0
+DONE: Final = 1
+NO_ROOM: Final = 2
+NO_CHAINS: Final = 3
+"""Why a part of a search ended: there is more to do, there is nothing more, there is no room for states, or for steps."""
+
+EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT = range(6)
+"""What the progress of a search has: the numbers of states that were expanded, of all states that were met, of steps, and of
+the states that are as near as the one expanded next; the distance of these; the number of states whose steps are kept."""
+
+
+class Expansion(NamedTuple):
+    """What steps are made by, and where: the program, the chains of their labels, and a space to write them."""
+
+    program: Numbers
+    chains: Numbers
+    space: Words
+
+
+class Visited(NamedTuple):
+    """States by number, and a hash table of the numbers of states, each one more than it is."""
+
+    states: Words
+    slots: NDArray[np.uint32]
+
+
+class Steps(NamedTuple):
+    """The steps of the first states: from ``first`` of the number on, where they lead ``to``, and their labels."""
+
+    first: Numbers
+    to: NDArray[np.uint32]
+    labels: NDArray[np.uint32]
+
+
+@inner
+def slot_of(words: Words, at: Number, width: Number, last: np.uint64) -> np.uint64:
+    """Where the state in *words* is looked for first."""
+    mixed = np.uint64(0)
+    for each in range(width):
+        mixed = (mixed ^ words[at + each]) * SPREAD
+        mixed ^= mixed >> FOLD
+    return (mixed * SPREAD >> np.uint64(20)) & last
+
+
+@compiled
+def rehash(visited: Visited, count: Number, width: Number) -> None:
+    """Enter the first *count* states in the slots, which are empty."""
+    states, slots = visited
+    last = np.uint64(slots.shape[0] - 1)
+    for state in range(count):
+        slot = slot_of(states, state * width, width, last)
+        while slots[slot]:
+            slot = (slot + np.uint64(1)) & last
+        slots[slot] = state + 1
+
+
+@inner
+def numbered(
+    words: Words, at: Number, slot: np.uint64, states: Words, slots: NDArray[np.uint32], count: Number, width: Number
+) -> Number:
+    """The number of the state that begins *at* this place of *words*; *count* if it is new, and then it is entered."""
+    last = np.uint64(slots.shape[0] - 1)
+    while slots[slot]:
+        found = np.int64(slots[slot]) - 1
+        same = True
+        for each in range(width):
+            same &= states[found * width + each] == words[at + each]
+        if same:
+            return found
+        slot = (slot + np.uint64(1)) & last
+    for each in range(width):
+        states[count * width + each] = words[at + each]
+    slots[slot] = count + 1
+    return count
+
+
+@inner
+def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, width: Number, free: Number) -> Number:
+    """Write the steps of *state*, which were not kept, from *free* on among those that are, and give their number."""
+    space = expansion.space
+    part = space.shape[0] // (4 * width + 7)
+    words = 3 * part * (width + 2)
+    labels = words + part * width
+    states, slots = visited
+    last = np.uint64(slots.shape[0] - 1)
+    found = expand(expansion.program, expansion.chains, space, states, state, width, 0)
+    for step in range(found):
+        at = words + step * width
+        steps.to[free + step] = numbered(space, at, slot_of(space, at, width, last), states, slots, 0, width)
+        steps.labels[free + step] = space[labels + step]
+    return found
+
+
+@compiled
+def explore(  # noqa: C901, PLR0912  (one loop: a compiled function is called slowly)
+    expansion: Expansion, visited: Visited, steps: Steps, progress: Numbers, ahead: Words, most: Number, width: Number
+) -> Number:
+    """Go on for *most* steps, and keep them while there is room; beyond it is as much as *ahead* has."""
+    states, slots = visited
+    space = expansion.space
+    last = np.uint64(slots.shape[0] - 1)
+    part = space.shape[0] // (4 * width + 7)
+    words = 3 * part * (width + 2)
+    labels = words + part * width
+    end = progress[STEPS] + most
+    while progress[EXPANDED] < progress[MET]:
+        if progress[STEPS] >= end:
+            return MORE
+        if progress[EXPANDED] == progress[LEVEL]:
+            progress[LEVEL] = progress[MET]
+            progress[DEPTH] += 1
+        state, count, before = progress[EXPANDED], progress[MET], progress[STEPS]
+        kept = progress[KEPT] == state and before + part <= steps.to.shape[0] - part
+        found: Number = 0
+        while state < progress[LEVEL] and found < BATCH:
+            if kept and state + 1 >= steps.first.shape[0]:
+                kept = False
+            following = expand(expansion.program, expansion.chains, space, states, state, width, found)
+            if following == FULL:
+                if found:
+                    break
+                return NO_CHAINS
+            found = following
+            if kept:
+                steps.first[state + 1] = before + found
+            state += 1
+        if (count + found) * width > states.shape[0] or 3 * (count + found) > 2 * slots.shape[0]:
+            return NO_ROOM
+        touched = np.uint64(0)
+        for step in range(found):
+            ahead[step] = slot_of(space, words + step * width, width, last)
+            touched += np.uint64(slots[ahead[step]])
+        for step in range(found):
+            there = slots[ahead[step]]
+            if there:
+                touched += states[np.int64(there - 1) * width]
+        ahead[-1] = touched
+        for step in range(found):
+            to = numbered(space, words + step * width, ahead[step], states, slots, count, width)
+            if to == count:
+                count += 1
+            if kept:
+                steps.to[before + step] = to
+                steps.labels[before + step] = space[labels + step]
+        if kept:
+            progress[KEPT] = state
+        progress[EXPANDED], progress[MET] = state, count
+        progress[STEPS] += found
+    return DONE

@@ -1,0 +1,145 @@
+"""Conditions on the instants of a packed graph, as tests of bits.
+
+What is true of the states of copies is computed of each packed state; what else is true of an instant is asked of the
+same tests as elsewhere, once for each label.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, cast
+
+import numpy as np
+
+from fsm.checker.instants import Instant, Successors, holds
+from fsm.checker.packed.packed_graph import PackedGraph
+from fsm.checker.packed.programs import Tests, array, first_test
+from fsm.checker.packed.walk import Facts, mark
+from fsm.machine.conditions import At, Atom, Condition, Emits, Happens, In, Replies, SilentOn, StateChanges, atoms
+from fsm.machine.table import Way
+from fsm.product import read
+
+MOST: Final = 30
+"""Most atoms about states, and most others; the former have the lowest bits."""
+MOVED: Final = 2 * MOST
+"""The bit of a change of state; those above it are for what else is asked of the calls of an event."""
+CALLS, GRANTED, EMITTING = MOVED + 1, MOVED + 2, MOVED + 3
+
+
+def supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
+    """Whether *conditions* can be tested on *graph*."""
+    found = {each for condition in conditions for each in atoms(condition)}
+    return (
+        len(found) <= MOST
+        and not any(isinstance(each, In | SilentOn) for each in found)
+        and all(read(each) <= graph.table.cone for each in found)
+    )
+
+
+class LabelledInstants:
+    """The instants of each label of *graph*, with the replies that *successors* tell apart."""
+
+    def __init__(self, graph: PackedGraph, successors: Successors) -> None:
+        self._graph = graph
+        self._successors = successors
+        self._instants: list[Instant] = []
+        self._holding: dict[Atom, list[bool]] = {}
+        self._rows: list[tuple[int, int, int]] = []
+        self.rows = array([], 3)
+        """For each label: its first instant, and the numbers of its replies and of its outputs."""
+
+    @property
+    def count(self) -> int:
+        return len(self._instants)
+
+    def grow(self) -> None:
+        """Take in the labels that were met meanwhile."""
+        new = self._graph.labels[len(self._rows) :]
+        for label in new:
+            if label is None:
+                self._rows.append((0, 0, 0))
+                continue
+            way = Way(index=-1, name=label.name, to=0, reply=label.reply, emits=label.emits)
+            steps = [self._successors.step(0, label.row, way, reply) for reply in self._successors.replies(way)]
+            self._rows.append((len(self._instants), len(steps), len(steps[0].instants)))
+            self._instants += [instant for step in steps for instant in step.instants]
+        if new:
+            self.rows = array(self._rows, 3)
+
+    def holding(self, atom: Atom) -> list[bool]:
+        """At which instants *atom* holds, so far as it is not about states."""
+        known = self._holding.setdefault(atom, [])
+        if len(known) < len(self._instants):
+            known += map(holds(atom, self._successors.table), self._instants[len(known) :])
+        return known
+
+
+def labelled(graph: PackedGraph, successors: Successors) -> LabelledInstants:
+    """The instants of the labels of *graph*, made once for each set of codes that *successors* tell apart."""
+    if successors.codes not in graph.known:
+        graph.known[successors.codes] = LabelledInstants(graph, successors)
+    return cast("LabelledInstants", graph.known[successors.codes])
+
+
+class ConditionTests:
+    """The tests of *conditions* on *graph*, which are :func:`supported`, and what is known for them of its states and labels."""
+
+    def __init__(
+        self, graph: PackedGraph, instants: LabelledInstants, conditions: Sequence[Condition], event: str = ""
+    ) -> None:
+        self._graph = graph
+        self._event = event
+        self._labelled = instants
+        self._rows: list[tuple[int, int, int]] = []
+        self._bits: dict[Atom, int] = {}
+        self.first = [first_test(each, self._test) for each in conditions]
+        self.tests = array(self._rows or [(0, 0, 0)], 3)
+        states = Tests(graph.table, graph.vector)
+        self._at = [
+            array([(states.atom(each), bit) for each, bit in self._bits.items() if is_at(each, before=before)], 2)
+            for before in (False, True)
+        ]
+        program = graph.program._replace(tests=array(states.rows, 6), members=np.array(states.members, np.int64))
+        self._program = program.flat()
+        self._marked = [np.zeros(0, np.uint32) for _ in range(2)]
+
+    def _test(self, atom: Atom, yes: int, no: int) -> int:
+        free = len(self._bits) + (0 if isinstance(atom, At) else MOST)
+        bit = MOVED if isinstance(atom, StateChanges) else self._bits.setdefault(atom, free)
+        self._rows.append((bit, yes, no))
+        return len(self._rows) - 1
+
+    def facts(self) -> Facts:
+        """What is true of all states and labels that are known by now."""
+        graph, known = self._graph, self._labelled
+        known.grow()
+        for each, tests in enumerate(self._at):
+            if each and not len(tests):
+                continue
+            done = len(self._marked[each])
+            marked = np.concatenate([self._marked[each], np.zeros(graph.met - done, np.uint32)])
+            mark(self._program, graph.states, graph.vector.width, tests, done, graph.met, marked)
+            self._marked[each] = marked
+        instants = np.zeros(known.count, np.uint64)
+        for atom, bit in self._bits.items():
+            if not isinstance(atom, At):
+                instants |= np.array(known.holding(atom), np.uint64) << np.uint64(bit)
+        if self._event:
+            called, granted = Happens(event=self._event), Replies(event=self._event, reply="ok")
+            instants |= np.array(known.holding(called), np.uint64) << np.uint64(CALLS)
+            instants |= np.array(known.holding(granted), np.uint64) << np.uint64(GRANTED)
+            silent = np.array(known.holding(Emits(output="")), np.bool_)
+            instants |= (~silent).astype(np.uint64) << np.uint64(EMITTING)
+        first, replies, outputs = (np.ascontiguousarray(column) for column in known.rows.T)
+        return Facts(
+            after=self._marked[0],
+            before=self._marked[1],
+            moved=np.uint64(1 << MOVED),
+            instants=instants,
+            first=first,
+            replies=replies,
+            outputs=outputs,
+        )
+
+
+def is_at(atom: Atom, *, before: bool) -> bool:
+    """Whether *atom* is about the states of copies after a step, or *before* it."""
+    return isinstance(atom, At) and atom.before == before

@@ -1,0 +1,206 @@
+"""What the joint events of a system do, as arrays of numbers.
+
+They are those of :attr:`fsm.product.SystemTable.joint`, which the plain search takes one by one: the same moves in the same
+order, each with the options that the table of its part offers.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from fsm.checker.packed.expansion import ACCEPTED, REJECTED, Numbers, Program, Words
+from fsm.machine.conditions import All, At, Atom, Condition, Not, Some
+from fsm.machine.traversal import Numbering
+from fsm.product import JointMove, JointPath, JointRow, Locals, SystemTable
+
+BITS: Final = 64
+WIDEST: Final = 3
+"""Machine words of the largest state that is packed."""
+
+
+class TooWideError(Exception):
+    """A state of the system does not fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """Where the state of one copy is: the ``word``, and the bits in it."""
+
+    word: int
+    shift: int
+    mask: int
+
+
+class StateVector:
+    """The field of each copy in the cone of *table*; raises :class:`TooWideError` if they need too many words.
+
+    >>> from fsm.library import load_system
+    >>> vector = StateVector(SystemTable(load_system("node"), cone=frozenset({0, 1})))
+    >>> vector.width, vector.unpacked(vector.packed((1, 2) + vector.initial[2:]))[:2]
+    (1, (1, 2))
+    """
+
+    def __init__(self, table: SystemTable) -> None:
+        self.initial = table.locals(table.initial)
+        parts = [copy.part for copy in table.system.copies]
+        self.fields: dict[int, Field] = {}
+        word, used = 0, 0
+        for digit in sorted(table.cone):
+            bits = (len(table.table_of(parts[digit]).states) - 1).bit_length()
+            if used + bits > BITS:
+                word, used = word + 1, 0
+            self.fields[digit] = Field(word=word, shift=used % BITS, mask=(1 << bits) - 1)
+            used += bits
+        self.width = word + 1
+        if self.width > WIDEST:
+            raise TooWideError
+
+    def packed(self, state: Locals) -> Words:
+        words = [0] * self.width
+        for digit, each in self.fields.items():
+            words[each.word] |= state[digit] << each.shift
+        return np.array(words, np.uint64)
+
+    def unpacked(self, words: Words) -> Locals:
+        state = list(self.initial)
+        for digit, each in self.fields.items():
+            state[digit] = int(words[each.word]) >> each.shift & each.mask
+        return tuple(state)
+
+
+def first_test(
+    condition: Condition, of_atom: Callable[[Atom, int, int], int], yes: int = ACCEPTED, no: int = REJECTED
+) -> int:
+    """The first test of *condition*, made of the tests *of_atom*, after the last of which comes *yes* or *no*."""
+    match condition:
+        case Not(of=inner):
+            return first_test(inner, of_atom, no, yes)
+        case All(of=parts):
+            for part in reversed(parts):
+                yes = first_test(part, of_atom, yes, no)
+            return yes
+        case Some(of=parts):
+            for part in reversed(parts):
+                no = first_test(part, of_atom, yes, no)
+            return no
+        case _:
+            return of_atom(condition, yes, no)
+
+
+class Tests:
+    """Conditions on packed states, as tests that lead from one to another."""
+
+    def __init__(self, table: SystemTable, vector: StateVector) -> None:
+        self._table = table
+        self._vector = vector
+        self.rows: list[tuple[int, ...]] = []
+        self.members: list[bool] = []
+        self._set = cache(self._new_set)
+        self._known: dict[int, tuple[Condition, int]] = {}
+
+    def of(self, condition: Condition | None) -> int:
+        """The first test of *condition*; ACCEPTED if it is none that is tested."""
+        condition = self._table.tested(condition)
+        if condition is None:
+            return ACCEPTED
+        known = self._known.get(id(condition))
+        if known is None:
+            known = self._known[id(condition)] = condition, first_test(condition, self.atom)
+        return known[1]
+
+    def atom(self, condition: Atom, yes: int = ACCEPTED, no: int = REJECTED) -> int:
+        """The first test of a *condition* on the states of copies in the cone."""
+        if not isinstance(condition, At):
+            raise TypeError(f"{condition} is not about the states of parts")
+        for digit in reversed(condition.copies):
+            row = self._row(digit, condition.states, yes, no)
+            yes, no = (row, no) if condition.every else (yes, row)
+        return yes if condition.every else no
+
+    def _row(self, digit: int, states: frozenset[str], yes: int, no: int) -> int:
+        each = self._vector.fields[digit]
+        members = self._set(self._table.system.copies[digit].part, states)
+        self.rows.append((each.word, each.shift, each.mask, members, yes, no))
+        return len(self.rows) - 1
+
+    def _new_set(self, part: str, states: frozenset[str]) -> int:
+        first = len(self.members)
+        self.members += [state in states for state in self._table.table_of(part).states]
+        return first
+
+
+class Writing:
+    """The program of *table*, and the names that its numbers stand for."""
+
+    def __init__(self, table: SystemTable, vector: StateVector) -> None:
+        self._vector = vector
+        self._tests = Tests(table, vector)
+        self.names: Numbering[tuple[int, str]] = Numbering()
+        """Rows of events, with the name of a way."""
+        self.outputs: Numbering[str] = Numbering()
+        self.replies: Numbering[tuple[str, ...]] = Numbering()
+        self._paths: list[tuple[int, ...]] = []
+        self._moves: list[tuple[int, ...]] = []
+        self._cells: list[int] = []
+        self._options: list[tuple[int, ...]] = []
+        self._emitted: list[int] = []
+        self._known: dict[tuple[object, ...], tuple[int, bool, bool]] = {}
+        events = [self._event(row, each) for row, each in enumerate(table.joint)]
+        self.program = Program(
+            tests=array(self._tests.rows, 6),
+            members=np.array(self._tests.members, np.int64),
+            events=array(events, 4),
+            paths=array(self._paths, 5),
+            moves=array(self._moves, 6),
+            cells=np.array(self._cells, np.int64),
+            options=array(self._options, 4),
+            emitted=np.array(self._emitted, np.int64),
+        )
+
+    def _event(self, row: int, event: JointRow) -> tuple[int, ...]:
+        first = len(self._paths)
+        alike = len({path.way.name for path in event.paths}) < len(event.paths)
+        for path in event.paths:
+            alike |= self._path(row, path)
+        return self._tests.of(event.joint.when), first, len(self._paths), alike
+
+    def _path(self, row: int, path: JointPath) -> bool:
+        """Write the moves of *path*; whether two runs of them may have the same outcome."""
+        first = len(self._moves)
+        alike, branched = False, set[int]()
+        for move in path.moves:
+            cell, branches, same = self._options_of(move)
+            alike |= same or move.at in branched
+            if branches:
+                branched.add(move.at)
+            at = self._vector.fields[move.at]
+            when, heard = self._tests.of(move.step.when), self._tests.of(move.part.heard)
+            self._moves.append((when, heard, at.word, at.shift, at.mask, cell))
+        when, name, reply = self._tests.of(path.way.when), self.names[row, path.way.name], self.replies[path.reply]
+        self._paths.append((when, name, reply, first, len(self._moves)))
+        return alike
+
+    def _options_of(self, move: JointMove) -> tuple[int, bool, bool]:
+        """The first cell of *move*; whether it has several options anywhere, and two that lead to the same state."""
+        if (known := self._known.get(move.key)) is not None:
+            return known
+        first, most, same = len(self._cells), 0, False
+        for local in range(move.states):
+            self._cells.append(len(self._options))
+            options = move.options(local)
+            most, same = max(most, len(options)), same or len({to for to, *_ in options}) < len(options)
+            for to, error, done, _ in options:
+                emitted = len(self._emitted)
+                self._emitted += [self.outputs[output] for output in done.emits]
+                self._options.append((to, self.replies[error] if error else -1, emitted, len(self._emitted)))
+        self._cells.append(len(self._options))
+        known = self._known[move.key] = first, most > 1, same
+        return known
+
+
+def array(rows: Sequence[tuple[int, ...]], columns: int) -> Numbers:
+    """*rows* of as many *columns*."""
+    return np.array(rows, np.int64).reshape(len(rows), columns)

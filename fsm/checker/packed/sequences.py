@@ -1,0 +1,101 @@
+"""Sequences of conditions on a packed graph: what :mod:`fsm.checker.safety` searches, found by compiled code."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from fsm.checker.instants import Successors
+from fsm.checker.packed import exploration
+from fsm.checker.packed import walk as walks
+from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS
+from fsm.checker.packed.facts import ConditionTests, labelled, supported
+from fsm.checker.packed.packed_graph import CHUNK, PackedGraph
+from fsm.checker.packed.walk import NEVER, Automaton, Nodes, walk
+from fsm.machine.conditions import All, Condition
+from fsm.machine.traversal import LimitError
+from fsm.product import Locals
+from fsm.property.claims import Counts
+
+PackedNode: TypeAlias = tuple[Locals, int]
+"""The states of the copies, and that of the automaton."""
+
+__all__ = ["PackedSearch", "calling_twice", "supported", "through"]
+
+
+class PackedSearch:
+    """A search of *graph* together with an automaton of *size* states, which begins in its *start*."""
+
+    def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton, size: int, start: int) -> None:
+        self._graph = graph
+        self._tests = tests
+        self._automaton = automaton
+        self._size = size
+        self._progress = np.array([0, 1, 0, 1, 0, 0], np.int64)
+        self._nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(size, np.bool_))
+        self._nodes.seen[start] = True
+        self._grow()
+
+    def _grow(self) -> None:
+        """Take in what the graph has meanwhile."""
+        self._facts = self._tests.facts()
+        met, size, before = int(self._progress[MET]), self._graph.met * self._size, self._nodes
+        self._nodes = Nodes(np.zeros(size, np.uint32), np.zeros(size, np.uint32), np.zeros(size, np.bool_))
+        for old, new, known in zip(before, self._nodes, (met, met, len(before.seen)), strict=True):
+            new[:known] = old[:known]
+
+    def run(self, limit: int) -> tuple[PackedNode, ...] | None:
+        """The nodes of a shortest run, but for the last; ``None`` if there is none.  Raises :class:`LimitError`."""
+        graph = self._graph
+        while True:
+            product = self._facts, self._automaton, self._nodes, self._progress
+            match walk(*graph.found, *product, graph.vector.width, CHUNK, limit):
+                case walks.FOUND:
+                    return tuple(self._path())
+                case walks.TOO_MANY:
+                    raise LimitError(limit)
+                case walks.UNKNOWN:
+                    graph.expand()
+                    self._grow()
+                case exploration.DONE:
+                    return None
+
+    def counts(self, path: Sequence[PackedNode] | None) -> Counts:
+        """The size of the search, which found the *path*."""
+        depth = int(self._progress[DEPTH]) if path is None else len(path)
+        return Counts(states=int(self._progress[MET]), transitions=int(self._progress[STEPS]), depth=depth)
+
+    def met(self, automaton: int) -> bool:
+        """Whether a node with this state of the *automaton* was met."""
+        return bool((self._nodes.nodes[: self._progress[MET]] % self._size == automaton).any())
+
+    def _path(self) -> Iterator[PackedNode]:
+        place = int(self._progress[EXPANDED])
+        places = [place]
+        while place:
+            place = int(self._nodes.parents[place])
+            places.append(place)
+        for each in reversed(places):
+            state, held = divmod(int(self._nodes.nodes[each]), self._size)
+            yield self._graph.locals(state), held
+
+
+def through(
+    graph: PackedGraph,
+    successors: Successors,
+    conditions: Sequence[Condition],
+    until: Condition | None,
+    start: int = 0,
+) -> PackedSearch:
+    """A search for a run through *conditions*, which *until* resets; *start* of them hold at its beginning."""
+    tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
+    first = np.array(tests.first[: len(conditions)], np.int64)
+    automaton = Automaton(tests=tests.tests, conditions=first, until=tests.first[-1] if until else NEVER)
+    return PackedSearch(graph, tests, automaton, len(conditions), start)
+
+
+def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
+    """A search for a call of *event* that has an effect, right after one that replied ok, and after which *once* held."""
+    tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
+    automaton = Automaton(tests=tests.tests, conditions=np.zeros(0, np.int64), until=tests.first[0])
+    return PackedSearch(graph, tests, automaton, 2, 0)

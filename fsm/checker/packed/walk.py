@@ -1,0 +1,215 @@
+"""The product of a packed graph with the automaton of a sequence, searched breadth first."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm.checker.packed.compiled import Number, compiled, inner
+from fsm.checker.packed.expansion import ACCEPTED, Numbers, Words, accepted
+from fsm.checker.packed.exploration import (
+    DEPTH,
+    DONE,
+    EXPANDED,
+    KEPT,
+    LEVEL,
+    MET,
+    MORE,
+    STEPS,
+    Expansion,
+    Steps,
+    Visited,
+    again,
+)
+
+FOUND: Final = 4
+TOO_MANY: Final = 5
+UNKNOWN: Final = 6
+"""Further reasons why a part of a search ended: it found what it is for, the limit, a state whose steps are not known."""
+
+ALL_HELD: Final = -1
+NEVER: Final = -3
+"""In place of a first test: there is no such condition."""
+
+ONE: Final = np.uint64(1)
+
+
+class Facts(NamedTuple):
+    """What holds at an instant, a bit for each atom: of the states ``after`` and ``before``, if it ``moved``, and of its label.
+
+    Those of label number ``n`` are ``instants`` from ``first[n]`` on, for each of its ``replies`` as many as it has
+    ``outputs``.  If nothing is asked of states before, ``before`` is empty.
+    """
+
+    after: NDArray[np.uint32]
+    before: NDArray[np.uint32]
+    moved: np.uint64
+    instants: Words
+    first: Numbers
+    replies: Numbers
+    outputs: Numbers
+
+
+class Automaton(NamedTuple):
+    """``tests`` of bits: bit, the next test if it is set, the next if not; the first test of each condition, and of until."""
+
+    tests: Numbers
+    conditions: Numbers
+    until: Number
+
+
+class Nodes(NamedTuple):
+    """Nodes in the order in which they were met, each a state times the number of conditions, plus how many have held; ``parents`` by place."""
+
+    nodes: NDArray[np.uint32]
+    parents: NDArray[np.uint32]
+    seen: NDArray[np.bool_]
+
+
+@compiled
+def mark(
+    program: Numbers,
+    states: Words,
+    width: Number,
+    tests: Numbers,
+    done: Number,
+    count: Number,
+    facts: NDArray[np.uint32],
+) -> None:
+    """For the states from *done* to *count*, set the bit of each of *tests*, first test and bit, that they pass."""
+    for state in range(done, count):
+        found = np.uint32(0)
+        for test in range(tests.shape[0]):
+            if accepted(program, tests[test, 0], states, state * width):
+                found |= np.uint32(1) << np.uint32(tests[test, 1])
+        facts[state] = found
+
+
+@inner
+def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
+    """Whether *facts* pass the *test*."""
+    while test >= 0:
+        test = tests[test, 1] if facts >> np.uint64(tests[test, 0]) & ONE else tests[test, 2]
+    return test == ACCEPTED
+
+
+@inner
+def advanced(automaton: Automaton, held: Number, base: np.uint64, facts: Facts, at: Number, count: Number) -> Number:
+    """How many conditions have held after *count* instants, too; their own bits begin *at* this place, *base* are those of all."""
+    conditions = automaton.conditions
+    last = conditions.shape[0] - 1
+    for each in range(at, at + count):
+        here = base | facts.instants[each]
+        if held == last and true(automaton.tests, conditions[last], here):
+            return ALL_HELD
+        if held > 0 and automaton.until != NEVER and true(automaton.tests, automaton.until, here):
+            held = 0
+        if held < last and true(automaton.tests, conditions[held], here):
+            held += 1
+    return held
+
+
+@inner
+def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit: Number) -> Number:
+    """Enter the node *following*, to which an edge leads from *node*."""
+    progress[STEPS] += 1
+    if nodes.seen[following]:
+        return MORE
+    found = progress[MET]
+    nodes.seen[following] = True
+    nodes.nodes[found] = following
+    nodes.parents[found] = node
+    progress[MET] = found + 1
+    return TOO_MANY if found >= limit else MORE
+
+
+@inner
+def called_twice(
+    facts: Facts,
+    automaton: Automaton,
+    nodes: Nodes,
+    progress: Numbers,
+    edge: tuple[Number, Number, Number],
+    base: np.uint64,
+    last: np.uint64,
+    limit: Number,
+) -> Number:
+    """Take an *edge* of two calls in a row: a node is twice a state, plus one if the first call led there.
+
+    Of the bits of the *last* instant, the three above that of a change tell whether it is of that call, whether it replied
+    ok, and whether it has outputs; *until* is for that of the first call.
+    """
+    node, second, to = edge
+    calls, granted, emits = facts.moved << ONE, facts.moved << np.uint64(2), facts.moved << np.uint64(3)
+    if second:
+        if not last & calls:
+            return MORE
+        if last & emits or not last & granted or base & facts.moved:
+            progress[STEPS] += 1
+            return FOUND
+        return meet(nodes, progress, node, 2 * to, limit)
+    answer = meet(nodes, progress, node, 2 * to, limit)
+    if answer == MORE and last & calls and last & granted and true(automaton.tests, automaton.until, base | last):
+        answer = meet(nodes, progress, node, 2 * to + 1, limit)
+    return answer
+
+
+@compiled
+def walk(  # noqa: C901, PLR0912  (one loop: a compiled function is called slowly)
+    expansion: Expansion,
+    visited: Visited,
+    steps: Steps,
+    explored: Numbers,
+    facts: Facts,
+    automaton: Automaton,
+    nodes: Nodes,
+    progress: Numbers,
+    width: Number,
+    most: Number,
+    limit: Number,
+) -> Number:
+    """Go on for *most* edges, as far as the graph was *explored*; *progress* is that of the product, whose states are *nodes*.
+
+    If the automaton has no conditions, it is that of two calls.
+    """
+    size = automaton.conditions.shape[0]
+    twice = size == 0
+    size = 2 if twice else size
+    free = steps.to.shape[0] - expansion.space.shape[0] // (4 * width + 7)
+    end = progress[STEPS] + most
+    while progress[EXPANDED] < progress[MET]:
+        if progress[STEPS] >= end:
+            return MORE
+        if progress[EXPANDED] == progress[LEVEL]:
+            progress[LEVEL] = progress[MET]
+            progress[DEPTH] += 1
+        node = progress[EXPANDED]
+        state, held = divmod(np.int64(nodes.nodes[node]), size)
+        if state >= explored[EXPANDED]:
+            return UNKNOWN
+        if state < explored[KEPT]:
+            begin, stop = steps.first[state], steps.first[state + 1]
+        else:
+            begin, stop = free, free + again(expansion, visited, steps, state, width, free)
+        before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
+        for step in range(begin, stop):
+            label, to = steps.labels[step], np.int64(steps.to[step])
+            base = np.uint64(before | facts.after[to])
+            if to != state:
+                base |= facts.moved
+            at, count = facts.first[label], facts.outputs[label]
+            for _ in range(facts.replies[label]):
+                if twice:
+                    last = facts.instants[at + count - 1]
+                    answer = called_twice(facts, automaton, nodes, progress, (node, held, to), base, last, limit)
+                else:
+                    now = advanced(automaton, held, base, facts, at, count)
+                    if now == ALL_HELD:
+                        progress[STEPS] += 1
+                        return FOUND
+                    answer = meet(nodes, progress, node, to * size + now, limit)
+                if answer != MORE:
+                    return answer
+                at += count
+        progress[EXPANDED] += 1
+    return DONE

@@ -1,0 +1,319 @@
+"""Searches of packed states by compiled code find what the plain searches find: verdicts, sizes, runs, to the step."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import assume, given, reject, settings
+from hypothesis import strategies as st
+from machines import counter
+from random_systems import random_system, system_of
+from thorough import amount
+from toy_systems import stated_of
+
+pytest.importorskip("numba", reason="the extra 'fast' is not installed")
+
+from fsm.checker import decide
+from fsm.checker.breadth_first import reachable_size
+from fsm.checker.cones import Cones
+from fsm.checker.instants import StepCache, system_table
+from fsm.checker.packed.expansion import ACCEPTED, REJECTED
+from fsm.checker.packed.exploration import KEPT
+from fsm.checker.packed.packed_graph import MOST_KEPT, PackedGraph
+from fsm.checker.packed.programs import StateVector, TooWideError
+from fsm.checker.packing import packed
+from fsm.errors import InputError
+from fsm.library import claims, load_system, systems
+from fsm.machine.graph import steps
+from fsm.machine.traversal import BreadthFirst, LimitError
+from fsm.product import SystemTable, cone
+
+if TYPE_CHECKING:
+    import random
+    from pathlib import Path
+
+    from fsm.product.system import System
+    from fsm.property.claims import Property
+    from fsm.property.evidence import Checked
+
+LARGEST = 400
+"""Largest number of states of a random system in a test."""
+
+
+def small(system: System) -> System:
+    """*system*, if it is small."""
+    try:
+        reachable_size(SystemTable(system), LARGEST)
+    except LimitError:
+        assume(condition=False)
+    return system
+
+
+def both(
+    stated: Property, system: System, *, limit: int = 100_000, most_kept: int = MOST_KEPT
+) -> tuple[Checked, Checked]:
+    """What the plain search and that of packed states conclude."""
+    plain, quick = (Cones(system=system).stepping(stated.claim) for _ in range(2))
+    plain.packed = None
+    quick.packed = PackedGraph(system_table(quick.table), most_kept=most_kept)
+    return decide(stated, plain, limit=limit), decide(stated, quick, limit=limit)
+
+
+# -- states and steps ------------------------------------------------------------------
+
+
+@settings(max_examples=amount(40, night=2_000))
+@given(st.randoms(use_true_random=False).map(random_system))
+def test_the_same_steps_in_the_same_order(system: System) -> None:
+    """The states by number, and of each the steps, as the table has them."""
+    table = SystemTable(small(system))
+    plain = StepCache(table).reached
+    graph = PackedGraph(SystemTable(system))
+
+    assert reachable_size(table) == graph.counts(LARGEST)
+    for state in plain:
+        assert table.locals(state) == graph.locals(state)
+        expected = [
+            (row.index, way.name, way.reply, way.emits, way.to)
+            for row in table.rows
+            for way in table.step(state, row.index)
+        ]
+        first, last = graph.steps.first[state : state + 2]
+        labels = [graph.labels[label] for label in graph.steps.labels[first:last]]
+        found = [
+            (label.row, label.name, label.reply, label.emits, to)
+            for label, to in zip(labels, graph.steps.to[first:last].tolist(), strict=True)
+        ]
+        assert expected == found
+
+
+def test_a_state_of_several_words_has_all_its_copies() -> None:
+    """Pods with more containers than fit into one machine word; a state that is too wide is left to the plain search."""
+    table = SystemTable(load_system("node"), cone=range(10))
+    vector = StateVector(table)
+    state = tuple((digit * 7) % len(table.table_of(copy.part).states) for digit, copy in enumerate(table.system.copies))
+    inside = tuple(at if digit in table.cone else vector.initial[digit] for digit, at in enumerate(state))
+
+    assert inside == vector.unpacked(vector.packed(state))
+
+
+def counters(count: int, *, to: int) -> System:
+    """So many counters side by side."""
+    text = '[system]\nname = "counters"\ntitle = "C"\nabout = "C"\nsource = "none"\n'
+    for number, first in enumerate(range(0, count, 8)):
+        text += f'[part.c{number}]\nmachine = "counter"\ncount = {min(8, count - first)}\n'
+        for event in ("add", "reset"):
+            text += f'[event.{event}{number}]\nkind = "call"\nof = "c{number}"\nabout = "C"\nsteps = ["c{number}.{event}"]\n'
+    return system_of(text, {"counter": counter(to=to)})
+
+
+@pytest.mark.parametrize(("count", "to", "words"), [(2, 9, 1), (16, 9, 1), (18, 9, 2), (40, 2, 2), (36, 9, 3)])
+def test_states_take_one_to_three_words(count: int, to: int, words: int) -> None:
+    """States and steps up to a limit are the same where a state is several words."""
+    system = counters(count, to=to)
+    table = SystemTable(system)
+    graph = PackedGraph(SystemTable(system))
+    while graph.met < 60 and graph.expand():
+        pass
+    plain = BreadthFirst([table.initial], lambda state: steps(table, state), limit=60)
+    with pytest.raises(LimitError):
+        plain.exhausted()
+
+    assert graph.vector.width == words
+    for state in range(50):
+        assert table.locals(state) == graph.locals(state)
+
+
+def test_wider_states_are_not_packed() -> None:
+    with pytest.raises(TooWideError):
+        StateVector(SystemTable(counters(50, to=9)))
+    assert packed(SystemTable(counters(50, to=9))) is None
+
+
+# -- claims ------------------------------------------------------------------------------
+
+
+def random_claim(system: System, chance: random.Random) -> Property:
+    """A property of *system* with a random claim that packed states decide."""
+    event = chance.choice(list(system.events.values()))
+    part = chance.choice(list(system.parts.values()))
+
+    def condition() -> str:
+        of = chance.choice(list(system.parts.values()))
+        state, word = chance.choice(list(of.machine.states)), chance.choice(("every", "some", "no"))
+        replies = f"{event.family} replies {chance.choice(('ok', 'error', 'BUSY'))}" if event.kind == "call" else ""
+        output = chance.choice((*part.machine.outputs(), "nothing"))
+        atom = chance.choice(
+            (
+                f"{word} {of.name} is {state}",
+                f"{word} {of.name} was {state}",
+                replies or event.family,
+                event.family,
+                f"emits {output}",
+                f"emits only {output}" if output != "nothing" else "stays",
+            )
+        )
+        return f"not ({atom})" if chance.random() < 0.2 else atom
+
+    def sequence() -> str:
+        parts = [condition() for _ in range(chance.choice((1, 2, 2, 3)))]
+        if chance.random() < 0.4:
+            parts[-1] = f"({parts[-1]} {chance.choice(('and', 'or'))} {condition()})"
+        return " then ".join(parts)
+
+    match chance.choice(("idempotent", "always", "never", "never", "reachable")):
+        case "idempotent":
+            once = f'\nonce = "{condition()}"' if chance.random() < 0.4 else ""
+            text = f'idempotent = "{event.family}"{once}'
+        case "always":
+            text = f'always = "{condition()}"' + (f'\nwhen = "{condition()}"' if chance.random() < 0.7 else "")
+        case "never":
+            text = f'never = "{sequence()}"' + (f'\nuntil = "{condition()}"' if chance.random() < 0.5 else "")
+        case _:
+            text = f'reachable = "{sequence()}"'
+    try:
+        return stated_of(system, f'for = "{part.name}"\n{text}\n')
+    except InputError:
+        reject()
+
+
+@settings(max_examples=amount(150, night=5_000))
+@given(
+    st.randoms(use_true_random=False).map(random_system),
+    st.randoms(use_true_random=False),
+    st.sampled_from([0, 2_500, MOST_KEPT]),
+)
+def test_random_claims_come_out_the_same(system: System, chance: random.Random, most_kept: int) -> None:
+    """The verdict, with the run if there is one, and the size of the search, whether steps are kept or made again."""
+    plain, quick = both(random_claim(small(system), chance), system, most_kept=most_kept)
+
+    assert plain == quick
+
+
+@settings(max_examples=amount(40, night=1_000))
+@given(st.randoms(use_true_random=False).map(random_system), st.randoms(use_true_random=False), st.integers(1, 60))
+def test_a_limit_stops_both(system: System, chance: random.Random, limit: int) -> None:
+    """Beyond the same number of states."""
+    plain, quick = both(random_claim(small(system), chance), system, limit=limit)
+
+    assert plain == quick
+
+
+SHIPPED = [
+    pytest.param(name, profile, marks=pytest.mark.slow if name == "node" else ())
+    for name in systems()
+    for profile in (None, *load_system(name).profiles)
+]
+
+
+@pytest.mark.parametrize(("name", "profile"), SHIPPED)
+def test_shipped_systems_come_out_the_same(name: str, profile: str | None) -> None:
+    system = load_system(name).under(profile)
+    plain, quick = Cones(system=system), Cones(system=system)
+    for each in claims(name).properties:
+        plain.stepping(each.claim).packed = None
+        stepping = quick.stepping(each.claim)
+        stepping.packed = stepping.packed or PackedGraph(system_table(stepping.table))
+        assert decide(each, plain) == decide(each, quick), each.name
+
+
+# -- with the extra and without it ----------------------------------------------------------
+
+COMMAND = "import sys; {} from fsm.__main__ import main; main()"
+LARGE = "node", "-P", "stop-container-is-idempotent", "-p", "none"
+"""Arguments for which a cone of more than a thousand states is searched."""
+
+
+def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
+    """What ``fsm check`` answers, prints and warns of, in a process that does something *before*."""
+    command = [sys.executable, "-c", COMMAND.format(before), "check", *args]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **env})
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_without_the_extra_it_comes_out_the_same() -> None:
+    """Where numba is not installed, what is large is searched as what is small."""
+    assert checked(*LARGE) == (plain := checked(*LARGE, before="sys.modules['numba'] = None;"))
+    assert (0, "") == (plain[0], plain[2])
+
+
+def test_what_is_small_loads_nothing() -> None:
+    """A finder that refuses numpy is never asked for it, except for what is large."""
+    refuse = (
+        "sys.meta_path.insert(0, type('Refusing', (), {'find_spec': staticmethod(lambda name, *_: "
+        "sys.exit('loads ' + name) if name == 'numpy' else None)}));"
+    )
+    assert (0, "") == (done := checked("container-status", "cri-service", before=refuse))[::2], done
+    assert "loads numpy" in checked(*LARGE, before=refuse)[2]
+
+
+@pytest.mark.slow
+def test_code_is_kept_where_that_can_be_written(tmp_path: Path) -> None:
+    """Two processes that compile at once do not disturb each other; a third one has nothing to write."""
+    expected = checked(*LARGE)
+    with ThreadPoolExecutor() as pool:
+        both = [pool.submit(checked, *LARGE, XDG_CACHE_HOME=str(tmp_path)) for _ in range(2)]
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")}
+
+    assert [expected] * 2 == [each.result() for each in both]
+    assert kept
+    assert expected == checked(*LARGE, XDG_CACHE_HOME=str(tmp_path))
+    assert kept == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")}
+    assert expected == checked(*LARGE, XDG_CACHE_HOME="/dev/null")
+
+
+# -- planted mistakes -------------------------------------------------------------------------
+
+
+def taken(graph: PackedGraph) -> list[object]:
+    """The steps that *graph* has up to some number of states, with their labels."""
+    while graph.met <= LARGEST and graph.expand():
+        pass
+    kept = int(graph.progress[KEPT])
+    steps = graph.steps.to[: graph.steps.first[kept]].tolist()
+    return [kept, graph.states.tolist(), graph.labels, steps]
+
+
+@pytest.mark.parametrize(
+    ("array", "column", "value"),
+    [
+        ("tests", 4, REJECTED),
+        ("tests", 5, ACCEPTED),
+        ("events", 0, ACCEPTED),
+        ("events", 3, 0),
+        ("paths", 0, ACCEPTED),
+        ("paths", 2, 0),
+        ("moves", 0, ACCEPTED),
+        ("moves", 1, ACCEPTED),
+        ("moves", 4, 0),
+        ("options", 0, 0),
+        ("options", 1, -1),
+        ("options", 3, 0),
+        ("emitted", 0, 0),
+    ],
+)
+def test_a_planted_mistake_shows(array: str, column: int, value: int) -> None:
+    """Other numbers in a program are other steps: here or there in the system of a node."""
+    system = load_system("node")
+    inside = cone(system, {copy.digit for copy in system.copies if copy.name in {"pod.1", "nri-container.1.1"}})
+    table = SystemTable(system, cone=inside)
+    expected = taken(PackedGraph(table))
+
+    numbers = getattr(PackedGraph(table).program, array)
+    numbers = numbers.reshape(len(numbers), -1)
+    rows = [row for row in range(len(numbers)) if numbers[row, column] != value]
+    shown = False
+    for row in rows:
+        graph = PackedGraph(table)
+        changed = numbers.copy()
+        changed[row, column] = value
+        graph.program = graph.program._replace(**{array: changed})
+        shown = shown or expected != taken(graph)
+        if shown:
+            break
+    assert shown, f"{len(rows)} numbers were changed"
