@@ -6,7 +6,10 @@ Two models.  One is a random machine, as one table: :func:`fsm.machine.graph.exp
 here, and in Promela a process that looks the next state up in the same table.
 The other is a product, several counters side by side, which nobody builds
 beforehand: :func:`fsm.checker.breadth_first.search` here, as for every property,
-and in Promela as many processes of the exported counter.
+and in Promela as many processes of the exported counter; and the same counters
+as a system, searched as packed states (:mod:`fsm.checker.packed`) where the
+extra ``fast`` is installed, after what it takes to load and to compile that:
+all states, and those of a claim that holds of them.
 
 SPIN is compiled with ``-O2`` and searches all states, without reduction, depth
 first as it likes best, and breadth first as we do.  What it takes to make the
@@ -26,24 +29,37 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tracemalloc
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 
 from machines import counter
+from random_systems import system_of
+from toy_systems import stated_of
 
+from fsm.checker import decide
 from fsm.checker.breadth_first import SearchEdge, search
+from fsm.checker.cones import Cones
 from fsm.checker.instants import Successors
 from fsm.interop.promela import promela
 from fsm.machine.graph import explore
 from fsm.machine.table import Table, Way, tabulate
+from fsm.product import SystemTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from fsm.checker.packed.packed_graph import PackedGraph
+    from fsm.product.system import System
+
 DIGITS = 9
 """What a counter counts to."""
+MANY = 10**9
+"""States that are more than all."""
 SPIN = shutil.which("spin") or ""
 GCC = shutil.which("gcc") or ""
 SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
@@ -115,8 +131,41 @@ def product(count: int) -> tuple[int, int]:
             for step in steps.after(state):
                 yield SearchEdge(taken=step.taken, to=(*node[:place], step.way.to, *node[place + 1 :]))
 
-    counts = search((0,) * count, following, limit=10**9).counts
+    counts = search((0,) * count, following, limit=MANY).counts
     return counts.states, counts.transitions
+
+
+def counters(count: int) -> System:
+    """The same counters as a system."""
+    lines = ['[system]\nname = "counters"\ntitle = "C"\nabout = "C"\nsource = "none"']
+    lines.append(f'[part.c]\nmachine = "counter"\ncount = {count}')
+    lines += [
+        f'[event.{event}]\nkind = "call"\nof = "c"\nabout = "C"\nsteps = ["c.{event}"]' for event in ("add", "reset")
+    ]
+    return system_of("\n".join(lines), {"counter": counter(to=DIGITS)})
+
+
+def product_packed(system: System) -> tuple[int, int]:
+    """States and transitions of *system*, as packed states."""
+    graph: PackedGraph = import_module("fsm.checker.packed.packed_graph").PackedGraph(SystemTable(system))
+    counts = graph.counts(MANY)
+    return counts.states, counts.transitions
+
+
+def claimed(system: System) -> tuple[int, int]:
+    """The same when a claim on all counters is searched."""
+    claim = stated_of(system, 'always = "no c is n0 or some c is n0"')
+    counts = decide(claim, Cones(system=system), limit=MANY).searched
+    return counts.states, counts.transitions
+
+
+def bytes_a_state(run: Callable[[], tuple[int, int]]) -> float:
+    """The most memory that *run* has at a time, by the states that it counts."""
+    tracemalloc.start()
+    states, _ = run()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most / states
 
 
 def product_promela(count: int) -> str:
@@ -166,11 +215,20 @@ def explored(table: Table) -> tuple[int, int]:
 
 
 def compare(
-    title: str, ours: Callable[[], tuple[int, int]], text: str, folder: Path, *, most: int, rounds: int
+    title: str,
+    ours: Callable[[], tuple[int, int]],
+    text: str,
+    folder: Path,
+    *,
+    most: int,
+    rounds: int,
+    more: dict[str, Callable[[], tuple[int, int]]] | None = None,
 ) -> None:
     """Time both, in turns, and print what came of it."""
     made = {name: verifier(text, folder, options) for name, options in SEARCHES.items()}
-    contenders = {"fsm": ours} | {name: (lambda pan=pan: verified(pan, most)) for name, (pan, _) in made.items()}
+    contenders = (
+        {"fsm": ours} | (more or {}) | {name: (lambda pan=pan: verified(pan, most)) for name, (pan, _) in made.items()}
+    )
     times = dict.fromkeys(contenders, float("inf"))
     counts: dict[str, tuple[int, int]] = {}
     for _ in range(rounds):
@@ -186,7 +244,7 @@ def compare(
     print(f"{title}: {states:,} states, {transitions:,} transitions")  # noqa: T201
     for name, taken in times.items():
         ratio = "" if name == "fsm" else f"  {times['fsm'] / taken:6.2f} x as fast as fsm"
-        making = "" if name == "fsm" else f", after {made[name][1]:.1f} s of making its verifier"
+        making = "" if name not in made else f", after {made[name][1]:.1f} s of making its verifier"
         print(f"  {name:<20}{states / taken:>12,.0f} states/s  {taken:7.2f} s{ratio}{making}")  # noqa: T201
 
 
@@ -203,9 +261,17 @@ def main() -> None:
         folder = Path(name)
         count = asked.counters
         size = (DIGITS + 1) ** count
-        compare(
-            f"{count} counters", lambda: product(count), product_promela(count), folder, most=size, rounds=asked.rounds
-        )
+        more = {}
+        if find_spec("numba"):
+            start = spent()
+            claimed(counters(3))
+            print(f"loading what packed states are searched with: {spent() - start:.1f} s")  # noqa: T201
+            system = counters(count)
+            more = {"fsm, packed": lambda: product_packed(system), "fsm, packed, a claim": lambda: claimed(system)}
+        text = product_promela(count)
+        compare(f"{count} counters", lambda: product(count), text, folder, most=size, rounds=asked.rounds, more=more)
+        for each, run in more.items():
+            print(f"  {each}: {bytes_a_state(run):.0f} bytes a state at most")  # noqa: T201
         successors = random_successors(asked.states)
         text = random_promela(successors, folder)
         table = random_table(successors)
