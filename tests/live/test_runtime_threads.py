@@ -94,4 +94,4 @@ def test_real_runtimes_have_no_races(containerd: Containerd) -> None:
     )
 
     assert search.race is None
-    assert search.runs > 20
+    assert search.runs > 2  # in ten seconds, however busy the machine is
