@@ -67,7 +67,7 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
         """Both, of which :func:`_key` is the same."""
         first = tuple(sorted({*self.first, *other.first}))[:_KEPT]
         return structs.replace(
-            min(self, other, key=attrgetter("clause", "says", "source", "deviation")),
+            min(self, other, key=attrgetter("clause", "says", "source", "cause", "event", "illegal", "deviation")),
             count=self.count + other.count,
             entities=self.entities + other.entities,
             first=first,
@@ -130,7 +130,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     format: str = FORMAT
     notes: Mapping[str, int] = {}
-    shares: tuple[Share, ...] = ()
+    shares: tuple[Share, ...]
 
     def __add__(self, other: "Summary") -> "Summary":
         return total((self, other))
@@ -138,7 +138,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     def of_all(self) -> "Summary":
         """The same with one share for each machine, of all nodes, versions and profiles."""
         shares = (structs.replace(each, node="", version="", profile="") for each in self.shares)
-        return total([Summary(notes=self.notes), *(Summary(shares=(each,)) for each in shares)])
+        return total([Summary(notes=self.notes, shares=()), *(Summary(shares=(each,)) for each in shares)])
 
     def nodes(self, machine: str, cause: "GatheredCause") -> tuple[str, ...]:
         """The nodes on which *machine* has found *cause*, or tolerated it."""

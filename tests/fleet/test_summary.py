@@ -23,6 +23,7 @@ from fsm.report import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+NOTHING = Summary(shares=())
 NAMES = (
     "containerd-1.6.20.log",
     "1.7.24-killed-containers.log.gz",
@@ -76,7 +77,7 @@ shares = st.builds(
     tolerated=st.lists(causes, max_size=2).map(tuple),
 )
 summaries = st.builds(Summary, notes=numbers, shares=st.lists(shares, max_size=3).map(tuple)).map(
-    lambda each: total([each, Summary()])
+    lambda each: total([each, NOTHING])
 )
 
 
@@ -86,7 +87,7 @@ def test_addition_is_associative_and_commutative(one: Summary, two: Summary, thr
     """With nothing as its zero; and a summary is the same after it was written and read."""
     assert (one + two) + three == one + (two + three) == total([three, one, two])
     assert one + two == two + one
-    assert one + Summary() == one
+    assert one + NOTHING == one
     assert decode(encode(one), type=Summary) == one
 
 
@@ -121,7 +122,7 @@ def test_of_all_is_of_all(those: list[Summary], chance: random.Random) -> None:
     """What nodes, versions and profiles come to together does not depend on when it is asked for."""
     mixed = chance.sample(those, len(those))
 
-    assert reduce(add, (each.of_all() for each in mixed), Summary()) == total(those).of_all()
+    assert reduce(add, (each.of_all() for each in mixed), NOTHING) == total(those).of_all()
 
 
 def test_recordings_add_up_to_what_judging_all_of_them_gives() -> None:
@@ -196,8 +197,9 @@ def test_a_summary_is_written_and_merged(tmp_path: Path) -> None:
     ("content", "said"),
     [
         ("{}\n{}", "is no summary: "),
+        ('{"verdict": "holds"}', "is no summary: Object missing required field `shares`"),
         ('{"shares": [{}]}', "is no summary: Object missing required field `node`"),
-        ('{"format": "container-fsm-summary/9"}', "is a summary of the form 'container-fsm-summary/9'"),
+        ('{"format": "container-fsm-summary/9", "shares": []}', "is a summary of the form 'container-fsm-summary/9'"),
         (None, "cannot be opened: no such file or directory"),
     ],
 )

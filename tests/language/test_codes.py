@@ -130,6 +130,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "states.md": 2 * "```mermaid\nstateDiagram-v2\n  shut --> open: kick\n```\n",
         "containers/c1/status": '{"Version":"v1","Cr',
         "containers/c2/status": '{"Version":"v1","CreatedAt":1}',
+        "report.json": '{"verdict": "holds"}',
+        "node-7.json": (RECORDINGS.parent / "fleet" / "node-7.json").read_bytes(),
         "lamp.json": '{"states": ["off", "on"], "initial": "off"}',
         "sweep.json": json.dumps({"states": [f"s{number}" for number in range(2_000)], "transitions": triggers}),
     }

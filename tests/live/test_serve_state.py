@@ -39,7 +39,7 @@ def test_pods_and_containers_are_taken_up(how: str, tmp_path: Path) -> None:
         made = [
             client.container(pods[0], "true", linux=limits, annotations={"c": "d"}),
             client.container(pods[0], "sleep", "60", started=True),
-            client.container(pods[0], "sh", "-c", "sleep 0.3; exit 4", started=True),
+            client.container(pods[0], "sh", "-c", "sleep 0.6; exit 4", started=True),
             client.container(pods[0], "sh", "-c", "exit 3", started=True),
             client.container(
                 pods[0], "sh", "-c", "while true; do echo on; sleep 0.1; done", started=True, log_path="l"
@@ -57,7 +57,7 @@ def test_pods_and_containers_are_taken_up(how: str, tmp_path: Path) -> None:
             shutil.copytree(first / "node", second / "node")
     if how == "ended":
         shutil.move(first / "node", second / "node")
-    while time.time_ns() < before[2].started_at + 300_000_000:
+    while time.time_ns() < before[2].started_at + 600_000_000:
         time.sleep(0.01)
     (tmp_path / "l").unlink()
 
