@@ -182,7 +182,7 @@ def random_claim(system: System, chance: random.Random) -> Property:
         reject()
 
 
-@settings(max_examples=amount(150, night=5_000))
+@settings(max_examples=amount(100, night=5_000))
 @given(
     st.randoms(use_true_random=False).map(random_system),
     st.randoms(use_true_random=False),
@@ -236,12 +236,14 @@ def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_without_the_extra_it_comes_out_the_same() -> None:
     """Where numba is not installed, what is large is searched as what is small."""
     assert checked(*LARGE) == (plain := checked(*LARGE, before="sys.modules['numba'] = None;"))
     assert (0, "") == (plain[0], plain[2])
 
 
+@pytest.mark.slow
 def test_what_is_small_loads_nothing() -> None:
     """A finder that refuses numpy is never asked for it, except for what is large."""
     refuse = (

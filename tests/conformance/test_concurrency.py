@@ -145,6 +145,7 @@ def test_machines_that_play_themselves_pass(name: str, kind: type[Locked | Stage
     assert concurrently(machine, lambda: kind(machine), examples=12 * TIMES).race is None
 
 
+@pytest.mark.slow
 def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None:
     """A call that is displaced or interrupted on its way is too."""
     assert concurrently(job(), lambda: Staged(job()), events=["make", "start"]).race is None

@@ -75,7 +75,10 @@ def raced_in(tried: Runs, programme: Programme, times: int) -> Race | None:
     return tried.race if tried.races(programme, times) else None
 
 
-@pytest.mark.parametrize("model", ["plugin-container", "nri-plugin-contract", "node"])
+@pytest.mark.parametrize(
+    "model",
+    ["plugin-container", *(pytest.param(each, marks=pytest.mark.slow) for each in ("nri-plugin-contract", "node"))],
+)
 def test_an_update_told_after_the_removal_is_a_race(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:

@@ -78,7 +78,7 @@ def relayed(version: str) -> list[Column]:
                 name: replace(cell, missed=(UNTRIED,)) if isinstance(cell, Holds | NotCovered) else cell
                 for name, cell in found.cells.items()
             }
-            columns = [replace(found, cells=cells)]
+            columns = [replace(found, cells=cells, steps=tested.cover.steps)]  # one test stands for both
             for name, with_calls in TOLD.items():
                 began = time.monotonic()
                 judged = partial(
