@@ -82,7 +82,11 @@ class ToldPlugin:
         self.lost = ""
 
     def join(self) -> None:
-        """Connect, and return when the runtime tells it of events; :class:`BrokenError` if it does not take it."""
+        """Connect, anew if it is connected, and return when the runtime tells it of events.
+
+        Raises :class:`BrokenError` if the runtime does not take it.
+        """
+        self.leave()
         self._synchronized.clear()
         self._plugin = NriPlugin("fsm-test", "99", self)
         self._connection = asyncio.run_coroutine_threadsafe(
@@ -114,9 +118,17 @@ class ToldPlugin:
         """Leave for ever; may be called again."""
         if self._thread.is_alive():
             self.leave()
+            self._within(self._ended())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_JOINING)
             self._loop.close()
+
+    async def _ended(self) -> None:
+        """End what a connection has left that was interrupted on its way."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in left:
+            each.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     def _lost(self, why: Exception | None) -> None:
         self.lost = f"the runtime has closed the connection of the plugin{f': it {why}' if why else ''}"

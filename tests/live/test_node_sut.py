@@ -21,6 +21,7 @@ from fsm.live.cri_server import CriServer
 from fsm.live.nri_relays import NodePlugins
 from fsm.reference.driven import CallError
 from fsm.reference.nri.plugins import MergedAnswers, Relayed
+from fsm.sut import Emitting
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:
@@ -57,6 +58,18 @@ def again(
     machine = node(None)
     options = RuntimeOptions(nri=runtime[1], judge=judge, profile=profile, restart_command=restart)
     return suite.replay(machine, find(f"cri:{runtime[0]}", machine, runtime=options), steps(text))
+
+
+def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
+    """What happens is told on its new connection only."""
+    sut = find(f"cri:{runtime[0]}", node(None), runtime=RuntimeOptions(nri=runtime[1]))()
+    try:
+        for event in ("plugin-joins", "plugin-joins", "run-pod"):
+            sut.do(event)
+        assert isinstance(sut, Emitting)
+        assert ("RunPodSandbox",) == sut.outputs()
+    finally:
+        sut.close()
 
 
 def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) -> None:
