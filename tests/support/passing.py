@@ -39,7 +39,7 @@ class Echo(grpc.GenericRpcHandler):
 
     def __init__(self) -> None:
         self.methods: list[str] = []
-        self.canceled = threading.Event()
+        self.canceled: list[bytes] = []
         self.asked: list[bytes] = []
         self.deadlines: list[float | None] = []
 
@@ -63,11 +63,12 @@ class Echo(grpc.GenericRpcHandler):
     def _wait(self, messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         over = threading.Event()
         context.add_callback(over.set)
-        self.asked.append(next(messages))
+        asked = next(messages)
+        self.asked.append(asked)
         yield b"begun"
         over.wait(5)
         if not context.is_active():
-            self.canceled.set()
+            self.canceled.append(asked)
 
 
 @contextmanager
