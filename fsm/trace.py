@@ -111,6 +111,15 @@ def key(seen: Observation) -> Key:
     return Key(seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
 
 
+def seen_at(seen: Observation) -> int | None:
+    """When it was *seen*, or at the end of what it was seen in, in nanoseconds since the epoch.
+
+    >>> seen_at(Observation(start=1, end=2)), seen_at(Observation())
+    (2, None)
+    """
+    return nanoseconds(seen.at if seen.at is not None else seen.end)
+
+
 def nanoseconds(at: int | str | None) -> int | None:
     """*at* in nanoseconds since the epoch; ``None`` if it is not a time.
 

@@ -64,11 +64,7 @@ FORMATS: Final[Mapping[str, str]] = {
 )
 @fail_on_option
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", *FORMATS]),
-    default="text",
-    help="How to write the report.",
+    "--format", "form", type=click.Choice(["text", *FORMATS]), default="text", help="How to write the report."
 )
 @click.option(
     "--fresh", is_flag=True, help="Nothing existed before the recording began; by default it may begin in mid-life."

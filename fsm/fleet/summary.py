@@ -13,11 +13,11 @@ from msgspec.json import decode, encode
 
 from fsm.errors import contents, refused
 from fsm.judgement import Judged
-from fsm.machine import LEVELS, Level
-from fsm.report import ExitCode, Report, why, words
+from fsm.machine import Level
+from fsm.report import ExitCode, Report, counts, why, words
 from fsm.report import worst as worst_of
-from fsm.trace import nanoseconds
-from fsm.verdict import Deviated, Finding, Illegal, Judgement, Violation
+from fsm.trace import seen_at
+from fsm.verdict import Deviated, Finding, Illegal, Judgement, Tolerated, Violation
 
 FORMAT: Final = "container-fsm-summary/1"
 
@@ -138,7 +138,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     def of_all(self) -> "Summary":
         """The same with one share for each machine, of all nodes, versions and profiles."""
         shares = (structs.replace(each, node="", version="", profile="") for each in self.shares)
-        return total([Summary(notes=self.notes, shares=()), *(Summary(shares=(each,)) for each in shares)])
+        return total([structs.replace(self, shares=tuple(shares))])
 
     def nodes(self, machine: str, cause: "GatheredCause") -> tuple[str, ...]:
         """The nodes on which *machine* has found *cause*, or tolerated it."""
@@ -199,7 +199,7 @@ def read(path: str) -> Summary:
 
 def fails(cause: GatheredCause, least: Level) -> bool:
     """Whether *cause* is a violation if only clauses of level *least*, or stronger ones, count."""
-    return LEVELS.index(cause.level) >= LEVELS.index(least)
+    return counts(cause.level, least)
 
 
 def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
@@ -241,28 +241,26 @@ def _cause(finding: Finding, node: str) -> GatheredCause:
         deviation="" if finding.others else ", ".join(sorted({each.name for each in violation.resembles})),
         count=finding.count,
         entities=finding.entities,
-        first=tuple(sorted(_place(each, node) for each in finding.first))[:_KEPT],
+        first=tuple(sorted(_place(each, words.what(each), node) for each in finding.first))[:_KEPT],
         others=finding.others,
     )
 
 
-def _place(violation: Violation, node: str) -> FirstPlace:
-    seen = violation.observation
-    at = nanoseconds(seen.at if seen.at is not None else seen.end)
+def _place(found: Violation | Tolerated, what: str, node: str) -> FirstPlace:
+    at = seen_at(found.observation)
     return FirstPlace(
         at=NEVER if at is None else at,
         node=node,
-        file=violation.file,
-        line=violation.line,
-        entity=seen.entity,
-        what=words.what(violation),
+        file=found.file,
+        line=found.line,
+        entity=found.observation.entity,
+        what=what,
     )
 
 
 def _tolerated(each: Deviated, node: str) -> GatheredCause:
     met = each.first
     clause = met.deviation.clause
-    at = nanoseconds(met.observation.at if met.observation.at is not None else met.observation.end)
     return GatheredCause(
         clause=clause.name,
         level=clause.level,
@@ -274,16 +272,7 @@ def _tolerated(each: Deviated, node: str) -> GatheredCause:
         deviation=", ".join(sorted({each.name for each in (met.deviation, *met.others)})),
         count=each.count,
         entities=0,
-        first=(
-            FirstPlace(
-                at=NEVER if at is None else at,
-                node=node,
-                file=met.file,
-                line=met.line,
-                entity=met.observation.entity,
-                what=words.tolerated(met),
-            ),
-        ),
+        first=(_place(met, words.tolerated(met), node),),
     )
 
 

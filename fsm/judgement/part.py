@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from fsm.errors import refused
 from fsm.machine import Machine
 from fsm.monitor import Monitor
-from fsm.trace import Batch, Line, Observation, nanoseconds
+from fsm.trace import Batch, Line, Observation, seen_at
 from fsm.verdict import Violation
 
 MOST: Final = 64
@@ -85,7 +85,7 @@ class Chosen:
             return batch
         kept = []
         for seen, line in zip(*batch, strict=True):
-            at = _time(seen)
+            at = seen_at(seen)
             if at is not None and at > (inf if until is None else until):
                 self.notes["observations after the time asked for"] += 1
                 continue
@@ -101,7 +101,7 @@ class Chosen:
         if self.part.entity and not self.names_it(seen.entity):
             return False
         since = self._since()
-        return since is None or (at := _time(seen)) is None or at >= since
+        return since is None or (at := seen_at(seen)) is None or at >= since
 
     def _since(self) -> int | None:
         """From when on, in whole microseconds, as the times of lines are read."""
@@ -187,7 +187,3 @@ def check_one(stories: Sequence[Story], asked: str, name: str) -> None:
     more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     hint = f"give more of the id: {', '.join(listed)}{more}"
     raise refused(name, "FSM204", f"tells of several that begin with '{asked}', or are called so", hint)
-
-
-def _time(seen: Observation) -> int | None:
-    return nanoseconds(seen.at if seen.at is not None else seen.end)

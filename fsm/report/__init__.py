@@ -42,7 +42,7 @@ class Report:
 
     def fails(self, finding: Finding) -> bool:
         """Whether *finding* is a violation, and not a mere surprise."""
-        return LEVELS.index(finding.first[0].clause.level) >= LEVELS.index(self.fail_on)
+        return counts(finding.first[0].clause.level, self.fail_on)
 
     def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
         """What was found, violations first, strongest clause first."""
@@ -81,6 +81,11 @@ class Report:
         for judged in self.judged:
             for judgement in judged.judgements:
                 yield judged, judgement
+
+
+def counts(level: Level, least: Level) -> bool:
+    """Whether what breaks a clause of *level* is a violation, and not a surprise, where *least* is asked for."""
+    return LEVELS.index(level) >= LEVELS.index(least)
 
 
 def why(judgement: Judgement) -> str:

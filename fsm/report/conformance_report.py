@@ -8,8 +8,8 @@ from fsm.conformance.executor import Failure
 from fsm.conformance.race_runs import Race, RaceSearch
 from fsm.conformance.suite import Tested
 from fsm.errors import visible
-from fsm.machine import LEVELS, Level
-from fsm.report import ExitCode, words
+from fsm.machine import Level
+from fsm.report import ExitCode, counts, words
 from fsm.report.failures import lines, trace_data
 from fsm.report.json_report import Json, dumped, record, violation_data
 from fsm.report.lanes import raced
@@ -19,21 +19,22 @@ _MISSED: Final = 5
 """Lines that the cells missed may take."""
 
 
-def fails(failure: Failure, least: Level) -> bool:
-    """Whether *failure* breaks a clause of level *least* or a stronger one; a SUT that breaks always fails."""
-    violation = failure.violation
-    return violation is None or LEVELS.index(violation.clause.level) >= LEVELS.index(least)
+def fails(found: Failure | Race, least: Level) -> bool:
+    """Whether what was *found* breaks a clause of level *least* or a stronger one; where it is not known which, it fails."""
+    return found.violation is None or counts(found.violation.clause.level, least)
 
 
-def race_fails(race: Race, least: Level) -> bool:
-    """Whether *race* breaks a clause of level *least* or a stronger one, as far as it is known which."""
-    return race.violation is None or LEVELS.index(race.violation.clause.level) >= LEVELS.index(least)
+def _races(tested: Tested) -> tuple[Race, ...]:
+    return tested.races.found if tested.races else ()
+
+
+def _every(tested: Tested) -> tuple[Failure | Race, ...]:
+    return (*tested.failures, *_races(tested))
 
 
 def answer(tested: Tested, least: Level) -> ExitCode:
     """What all of it comes to; where nothing could be tested it is not known."""
-    races = tested.races.found if tested.races else ()
-    if any(race_fails(each, least) for each in races) or any(fails(each, least) for each in tested.failures):
+    if any(fails(each, least) for each in _every(tested)):
         return ExitCode.FAILS
     return ExitCode.HOLDS if tested.cover.cells else ExitCode.UNKNOWN
 
@@ -46,8 +47,8 @@ def text(tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Leve
     for failure in tested.failures:
         word, how = ("violation", "red") if fails(failure, least) else ("surprise", "yellow")
         found += ["", *lines(failure, layout, word, how, again)]
-    for race in tested.races.found if tested.races else ():
-        word, how = ("violation", "red") if race_fails(race, least) else ("surprise", "yellow")
+    for race in _races(tested):
+        word, how = ("violation", "red") if fails(race, least) else ("surprise", "yellow")
         what = "is not linearizable" if race.witness is None else "is not legal"
         found += ["", f"  {layout.style(word, how)}: what several threads see at once {what}"]
         found += (f"    {line}".rstrip() for line in raced(race))
@@ -57,18 +58,15 @@ def text(tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Leve
 
 
 def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
-    failing = [each for each in tested.failures if fails(each, least)]
-    races = tested.races.found if tested.races else ()
-    racing = [each for each in races if race_fails(each, least)]
-    surprises = len(tested.failures) - len(failing) + len(races) - len(racing)
-    violations = len(failing) + len(racing)
-    counts = [words.plural(violations, "violation")] if violations else []
-    counts += [words.plural(surprises, "surprise")] if surprises else []
-    counts.append(words.plural(tested.cover.steps, "step"))
+    violations = sum(fails(each, least) for each in _every(tested))
+    surprises = len(_every(tested)) - violations
+    tally = [words.plural(violations, "violation")] if violations else []
+    tally += [words.plural(surprises, "surprise")] if surprises else []
+    tally.append(words.plural(tested.cover.steps, "step"))
     if tested.cover.unspecified:
-        counts.append(f"{tested.cover.unspecified:,} of them unspecified")
-    counts += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
-    yield from layout.wrapped(", ".join(counts))
+        tally.append(f"{tested.cover.unspecified:,} of them unspecified")
+    tally += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
+    yield from layout.wrapped(", ".join(tally))
     met, closed = len(tested.reachable) - len(tested.missed), tested.closed
     behind = tuple(each for each in closed if not _left_out(tested, *each))
     rest = f"; {words.plural(len(closed), 'cell')} not met by any way that the SUT has" if closed else ""
@@ -77,13 +75,8 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     yield from layout.wrapped(f"{met} of {cells} covered{rest}")
     if (search := tested.races) is not None:
         ran = f"{words.plural(search.programmes, 'programme')} of threads ran {words.plural(search.runs, 'time')}"
-        late = (
-            "; then the SUT did not answer any more"
-            if search.gone
-            else "; there was no time for more"
-            if search.cut
-            else ""
-        )
+        late = "; there was no time for more" if search.cut else ""
+        late = "; then the SUT did not answer any more" if search.gone else late
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
     if tested.told:
         yield from layout.wrapped(f"{words.plural(tested.told, 'container event')} held to the calls")
@@ -211,7 +204,7 @@ def _races_data(races: RaceSearch, least: Level) -> Json:
 def _race_data(race: Race, least: Level) -> Json:
     programme = race.programme
     return {
-        "fails": race_fails(race, least),
+        "fails": fails(race, least),
         "drawn": "\n".join(raced(race)),
         "broken": race.broken or None,
         "violation": violation_data(race.violation) if race.violation else None,

@@ -6,8 +6,8 @@ from typing import Final
 
 from fsm.conformance.property_tests import PropertyTestResult
 from fsm.errors import visible
-from fsm.machine import LEVELS, Level
-from fsm.report import ExitCode, words, worst
+from fsm.machine import Level
+from fsm.report import ExitCode, counts, words, worst
 from fsm.report.check_report import PropertyStatus
 from fsm.report.failures import evidence, trace_data
 from fsm.report.json_report import Json, dumped, record
@@ -30,8 +30,7 @@ class PropertyTestReport:
         if result.failure is not None:
             if result.of.expected(self.profile) is not None:
                 return PropertyStatus.KNOWN
-            fails = LEVELS.index(result.of.level) >= LEVELS.index(self.least)
-            return PropertyStatus.FAILS if fails else PropertyStatus.SURPRISE
+            return PropertyStatus.FAILS if counts(result.of.level, self.least) else PropertyStatus.SURPRISE
         if result.unwatchable:
             return PropertyStatus.UNWATCHABLE
         return PropertyStatus.UNEXERCISED if _why(result) else PropertyStatus.HOLDS
