@@ -78,6 +78,14 @@ def room(size: int, width: int) -> Words:
 
 
 @inner
+def written(space: Words, width: Number) -> tuple[Number, Number, Number]:
+    """How many steps there is room for in *space*, where the words of their states begin, and where their labels."""
+    part = space.shape[0] // (4 * width + 7)
+    words = 3 * part * (width + 2)
+    return part, words, words + part * width
+
+
+@inner
 def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
     """Whether the state that begins *at* this place of *words* passes the *test*."""
     tests, members = program[0], program[1]
@@ -191,11 +199,9 @@ def expand(  # noqa: C901  (the same)
     program: Numbers, chains: Numbers, space: Words, states: Words, state: Number, width: Number, step: Number
 ) -> Number:
     """Write every step from *state* to *space*, after the first *step* ones, and give their number; or FULL."""
-    part = space.shape[0] // (4 * width + 7)
+    part, words, labels = written(space, width)
     here, size = state * width, width + 2
     ended = 2 * part * size
-    words = 3 * part * size
-    labels = words + part * width
     for event in range(program[8]):
         row = program[2] + 4 * event
         if program[row] != ACCEPTED and not accepted(program, program[row], states, here):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm.checker.packed.compiled import Number, compiled, inner
-from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Numbers, Words, expand
+from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Numbers, Words, expand, written
 
 BATCH: Final = 512
 """Steps that are looked up together, so that the memory is asked for all of them at once."""
@@ -88,12 +88,18 @@ def numbered(
 
 
 @inner
+def count_level(progress: Numbers) -> None:
+    """Where the next state is the first that is farther away, what was met until now is as near as it."""
+    if progress[EXPANDED] == progress[LEVEL]:
+        progress[LEVEL] = progress[MET]
+        progress[DEPTH] += 1
+
+
+@inner
 def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, width: Number, free: Number) -> Number:
     """Write the steps of *state*, which were not kept, from *free* on among those that are, and give their number."""
     space = expansion.space
-    part = space.shape[0] // (4 * width + 7)
-    words = 3 * part * (width + 2)
-    labels = words + part * width
+    _, words, labels = written(space, width)
     states, slots = visited
     last = np.uint64(slots.shape[0] - 1)
     found = expand(expansion.program, expansion.chains, space, states, state, width, 0)
@@ -112,16 +118,12 @@ def explore(  # noqa: C901, PLR0912  (one loop: a compiled function is called sl
     states, slots = visited
     space = expansion.space
     last = np.uint64(slots.shape[0] - 1)
-    part = space.shape[0] // (4 * width + 7)
-    words = 3 * part * (width + 2)
-    labels = words + part * width
+    part, words, labels = written(space, width)
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
         if progress[STEPS] >= end:
             return MORE
-        if progress[EXPANDED] == progress[LEVEL]:
-            progress[LEVEL] = progress[MET]
-            progress[DEPTH] += 1
+        count_level(progress)
         state, count, before = progress[EXPANDED], progress[MET], progress[STEPS]
         kept = progress[KEPT] == state and before + part <= steps.to.shape[0] - part
         found: Number = 0

@@ -6,13 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm.checker.packed.compiled import Number, compiled, inner
-from fsm.checker.packed.expansion import ACCEPTED, Numbers, Words, accepted
+from fsm.checker.packed.expansion import ACCEPTED, Numbers, Words, accepted, written
 from fsm.checker.packed.exploration import (
-    DEPTH,
     DONE,
     EXPANDED,
     KEPT,
-    LEVEL,
     MET,
     MORE,
     STEPS,
@@ -20,6 +18,7 @@ from fsm.checker.packed.exploration import (
     Steps,
     Visited,
     again,
+    count_level,
 )
 
 FOUND: Final = 4
@@ -155,7 +154,7 @@ def called_twice(
 
 
 @compiled
-def walk(  # noqa: C901, PLR0912  (one loop: a compiled function is called slowly)
+def walk(  # noqa: C901  (one loop: a compiled function is called slowly)
     expansion: Expansion,
     visited: Visited,
     steps: Steps,
@@ -175,14 +174,12 @@ def walk(  # noqa: C901, PLR0912  (one loop: a compiled function is called slowl
     size = automaton.conditions.shape[0]
     twice = size == 0
     size = 2 if twice else size
-    free = steps.to.shape[0] - expansion.space.shape[0] // (4 * width + 7)
+    free = steps.to.shape[0] - written(expansion.space, width)[0]
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
         if progress[STEPS] >= end:
             return MORE
-        if progress[EXPANDED] == progress[LEVEL]:
-            progress[LEVEL] = progress[MET]
-            progress[DEPTH] += 1
+        count_level(progress)
         node = progress[EXPANDED]
         state, held = divmod(np.int64(nodes.nodes[node]), size)
         if state >= explored[EXPANDED]:
