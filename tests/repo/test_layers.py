@@ -14,7 +14,7 @@ PACKAGE = Path(fsm.__file__).parent
 # Lowest first.  A module may import from the rows before its own, never from
 # its own row or after: engines do not know each other, nothing knows the command.
 LAYERS = (
-    ("errors", "trace", "sut", "scratch"),
+    ("errors", "trace", "sut", "scratch", "compiled"),
     ("machine",),
     ("verdict", "product"),
     ("property",),

@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.checker.packed.compiled import Number, compiled, inner
 from fsm.checker.packed.expansion import ACCEPTED, Numbers, Words, accepted, written
 from fsm.checker.packed.exploration import (
     DONE,
@@ -20,6 +19,7 @@ from fsm.checker.packed.exploration import (
     again,
     count_level,
 )
+from fsm.compiled import Number, compiled, inner
 
 FOUND: Final = 4
 TOO_MANY: Final = 5

@@ -1,7 +1,8 @@
 """Functions compiled to machine code, when they are first called; the code is kept in the user's cache folder.
 
-It is kept by the text of this package, so that code of another version is never used, and may be deleted at any time.
-Where nothing can be written, it is compiled in each process.
+It is kept by the text of the package that the function is of, so that code of another version is never used, and may be
+deleted at any time.  A compiled function therefore calls others of its own package only.  Where nothing can be written,
+it is compiled in each process.
 """
 
 import hashlib
@@ -31,7 +32,7 @@ def inner(function: F) -> F:
 
 def compiled(function: F) -> F:
     """*function*, which is always called with arguments of the same types, as machine code that is kept."""
-    folder = _folder()
+    folder = _folder(Path(function.__code__.co_filename).parent)
     if not folder:
         return inner(function)
     config = vars(numba.config)  # read when a function is wrapped
@@ -44,10 +45,10 @@ def compiled(function: F) -> F:
 
 
 @cache
-def _folder() -> str:
-    """Where the machine code of this text is kept; empty if nothing can be written there."""
+def _folder(package: Path) -> str:
+    """Where the machine code of the text of the folder *package* is kept; empty if nothing can be written there."""
     kept = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises where there is no home)
-    texts = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    texts = b"".join(path.read_bytes() for path in [Path(__file__), *sorted(package.glob("*.py"))])
     folder = Path(kept) / "container-fsm" / hashlib.sha256(texts).hexdigest()[:16]
     if not folder.is_absolute():
         return ""
