@@ -5,11 +5,19 @@ An *observation* is a single thing that was observed: a request, a reply, a sign
 form of an observation, field by field, is the trace format of ``docs/trace-format.md``.
 """
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 import msgspec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 
 class Line(NamedTuple):
@@ -77,11 +85,55 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     line: int = 0
 
 
+class Columns(NamedTuple):
+    """The observations of a batch once more, as arrays, for compiled code.
+
+    The i-th is of the kind ``kinds[kind[i]]``: an observation that has all of it that bears on legality
+    (:class:`Key`) and what it is ``of``, and nothing else.  Where ``kind[i]`` is -1, only the observation itself says
+    what it is: it has fields, or is of a form that is rare.  ``kinds`` is one list for all batches of a recording, and
+    grows at its end only.  Otherwise it is of the entity whose id, in UTF-8, is ``text[starts[e]:ends[e]]``, with
+    ``e = entity[i]``; these are numbered anew in each batch, each id once.
+    """
+
+    kinds: Sequence[Observation]
+    kind: NDArray[np.int32]
+    entity: NDArray[np.int32]
+    text: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
 class Batch(NamedTuple):
-    """Observations in order, and the line on which each stands."""
+    """Observations in order, and the line on which each stands; with ``columns`` both may be :class:`Made` one by one."""
 
     observations: Sequence[Observation]
     lines: Sequence[int | Line]
+    columns: Columns | None = None
+
+
+class Made(Sequence[T]):
+    """As many items as its ``length``, each made by ``item`` whenever it is asked for.
+
+    >>> squares = Made(4, lambda index: index * index)
+    >>> squares[-1], squares[1:3], list(squares)
+    (9, [1, 4], [0, 1, 4, 9])
+    """
+
+    __slots__ = ("_item", "_length")
+
+    def __init__(self, length: int, item: Callable[[int], T]) -> None:
+        self._length, self._item = length, item
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        at = range(self._length)[index]
+        return self._item(at) if isinstance(at, int) else list(map(self._item, at))
 
 
 def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:

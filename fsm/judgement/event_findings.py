@@ -36,7 +36,7 @@ class EventFindings:
     def pieces(self, batch: Batch) -> Iterator[Batch]:
         """*batch*, whose findings are folded."""
         yield batch
-        for seen, line in zip(*batch, strict=True):
+        for seen, line in zip(batch.observations, batch.lines, strict=True):
             if monitor := self._monitors.get(KINDS.get(seen.of, "")):
                 place = line if isinstance(line, Line) else Line(self._file, line)
                 monitor.folder.fold(broken_by(seen, monitor.machine.name, place, monitor.states(seen.entity)))

@@ -62,7 +62,7 @@ class JointWatch:
     def pieces(self, batch: Batch) -> Iterator[Batch]:
         """The parts of *batch*; what follows each is looked at when the monitors have taken it."""
         start = 0
-        for index, (seen, line) in enumerate(zip(*batch, strict=True)):
+        for index, (seen, line) in enumerate(zip(batch.observations, batch.lines, strict=True)):
             pod = seen.entity if seen.of == POD else self._pods.get(seen.entity, "")
             if seen.of == CONTAINER and pod:
                 self._within.setdefault(pod, {})[seen.entity] = None

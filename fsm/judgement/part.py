@@ -84,7 +84,7 @@ class Chosen:
         if not self.part.timed:
             return batch
         kept = []
-        for seen, line in zip(*batch, strict=True):
+        for seen, line in zip(batch.observations, batch.lines, strict=True):
             at = seen_at(seen)
             if at is not None and at > (inf if until is None else until):
                 self.notes["observations after the time asked for"] += 1
