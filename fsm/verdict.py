@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from fsm.machine import Clause, Deviation, Machine
 from fsm.trace import Line, Observation
 
 T = TypeVar("T")
+
+NOTHING_CONCERNS: Final = "nothing in the trace concerns this machine"
+"""Why a trace cannot be judged of which nothing is of the machine's entities."""
+
+
+def tells_of_none(kind: str) -> str:
+    """Why a trace cannot be judged in which no entity of this *kind* is named."""
+    return f"the trace tells of no {kind}"
 
 
 class Cause(Enum):

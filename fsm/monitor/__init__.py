@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from fsm import verdict
 from fsm.machine import Machine
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError, tried
@@ -173,9 +174,8 @@ class Monitor:
         if findings:
             return Illegal(findings=findings, incomplete=incomplete)
         if not incomplete and self.observations and not self.entities and not self._notes["unknown event"]:
-            incomplete = f"the trace tells of no {self.machine.entity}"
-        if not incomplete and self.observations == self._beside:
-            incomplete = "nothing in the trace concerns this machine"
+            incomplete = verdict.tells_of_none(self.machine.entity)
+        incomplete = incomplete or (verdict.NOTHING_CONCERNS if self.observations == self._beside else "")
         return Unknown(why=incomplete) if incomplete else Holds()
 
     def _slowly(self, seen: Observation, line: int | Line) -> None:

@@ -1,0 +1,76 @@
+"""One recording that is judged in parts, each with entities of its own: put together, they are the judgement of the whole.
+
+What concerns all entities is in every part, so each also judges that alone; what comes of it is counted once.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct, structs
+
+from fsm.fleet.summary import GatheredCause, Share, Summary, total
+from fsm.monitor.grouping import NAMED
+from fsm.verdict import NOTHING_CONCERNS, tells_of_none
+
+
+class RecordingPart(Struct, frozen=True, kw_only=True):
+    """What comes of some entities of a recording, and of what concerns all, ``of_all``, by itself."""
+
+    whole: Summary
+    of_all: Summary
+
+
+def joined(parts: Sequence[RecordingPart]) -> Summary:
+    """The summary of the one recording of which these are all *parts*."""
+    groups: dict[tuple[str, ...], list[Share]] = {}
+    for part in parts:
+        for share in part.whole.shares:
+            groups.setdefault(share.of, []).append(share)
+    repeated = {share.of: share for share in parts[0].of_all.shares}
+    added = total(each.whole for each in parts)
+    shares = tuple(_whole(each, groups[each.of], repeated[each.of]) for each in added.shares)
+    return structs.replace(added, notes=_less(added.notes, parts[0].of_all.notes, len(parts) - 1), shares=shares)
+
+
+def _whole(added: Share, parts: Sequence[Share], repeated: Share) -> Share:
+    """The share of one recording: all of its *parts* *added* up, where all but one of them have *repeated* something."""
+    times = len(parts) - 1
+    found = structs.replace(
+        added,
+        recordings=1,
+        observations=added.observations - times * repeated.observations,
+        notes=_less(added.notes, repeated.notes, times),
+        found=tuple(map(_of_one, added.found)),
+        tolerated=tuple(map(_of_one, added.tolerated)),
+    )
+    reason = _reason(found, parts)
+    return structs.replace(found, unknown={reason: 1} if reason else {})
+
+
+def _less(counts: Mapping[str, int], repeated: Mapping[str, int], times: int) -> dict[str, int]:
+    return {name: left for name, count in counts.items() if (left := count - times * repeated.get(name, 0))}
+
+
+def _of_one(cause: GatheredCause) -> GatheredCause:
+    """*cause* with as many entities as one judgement tells apart."""
+    return structs.replace(cause, entities=min(cause.entities, NAMED))
+
+
+def _reason(found: Share, parts: Iterable[Share]) -> str:
+    """Why the whole could not be judged, or not in full; empty if it could.
+
+    That nothing concerns the machine is so only if it is so in all parts; anything else, if it is so in one.
+    """
+    idle = tells_of_none(found.entity)
+    reasons = [next(iter(each.unknown), "") for each in parts]
+    if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS}, key=_place):
+        return others[0]
+    if not all(reasons):
+        return ""
+    return idle if found.observations and not found.notes.get("unknown event") else NOTHING_CONCERNS
+
+
+def _place(reason: str) -> tuple[int, str]:
+    """The order of reasons: those of no line first."""
+    first, _, _ = reason.partition(":")
+    word, _, number = first.partition(" ")
+    return int(number) if word == "line" and number.isdecimal() else 0, reason
