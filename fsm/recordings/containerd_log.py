@@ -90,11 +90,11 @@ class Log:
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     _rebooted: bool = False
     _booting: bool = False
-    _replies: deque[Observation] = field(default_factory=lambda: deque(maxlen=_DOUBTFUL))
+    _replies: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_DOUBTFUL))
 
     def observations(self, line: bytes) -> Sequence[Observation]:
         seen = self._read(line)
-        self._replies.extend(each for each in seen if each.phase == "reply")
+        self._replies.extend((each.entity, each.of) for each in seen if each.phase == "reply")
         return seen
 
     def paused(self, quiet: int) -> Sequence[tuple[int, Observation]]:
@@ -134,8 +134,7 @@ class Log:
             return self._restarted("")
         if _CRASH.search(line):
             self.notes["crashes"] += 1
-            doubted = dict.fromkeys((each.entity, each.of) for each in self._replies)
-            return [Observation(entity=entity, of=of, phase="gap") for entity, of in doubted]
+            return [Observation(entity=entity, of=of, phase="gap") for entity, of in dict.fromkeys(self._replies)]
         self.notes[FOREIGN] += bool(line.strip())
         return ()
 
@@ -183,7 +182,8 @@ class Log:
             return self._replied(name, identity, "", found)
         if _REPLIED.match(rest):
             return self._replied(name, identity, "ok", found)
-        self._asked[name, identity] += 1
+        if name in _UNLOGGED:
+            self._asked[name, identity] += 1
         of = POD if name in POD_CALLS else CONTAINER
         return (Observation(entity=identity, of=of, event=name, phase="request", at=found.at),)
 

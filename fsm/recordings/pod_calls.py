@@ -302,8 +302,8 @@ class Joiner:
         if self.beginning is None or now is None:
             return []
         self._began = now if self._began is None else self._began
-        quiet = all(map(self._closed, self._reached)) and self.beginning.quiet()
-        if now - self._began <= (WINDOW if quiet else 2 * WINDOW):
+        since = now - self._began
+        if since <= WINDOW or (since <= 2 * WINDOW and not self._quiet(self.beginning)):
             return []
         found = self.beginning.over()
         self.beginning = None
@@ -313,6 +313,10 @@ class Joiner:
                     reached.perhaps = self._reach(pod)
                     found += _inner(reached.call, reached.perhaps, "request", at=None)
         return found
+
+    def _quiet(self, beginning: Beginning) -> bool:
+        """Whether no recorded call is in progress on what may be older than the recording."""
+        return all(map(self._closed, self._reached)) and beginning.quiet()
 
     def _reach(self, pod: str) -> tuple[str, ...]:
         return (*self._containers.get(pod, ()), *self._candidates(pod))
