@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
+
+from msgspec import structs
 
 from fsm.checker.breadth_first import SearchEdge, SearchResult, search
 from fsm.checker.instants import InstantStep, Successors, machine_table
 from fsm.machine import ANY_ERROR, Event
-from fsm.machine.calls.belief import dynamics
+from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations, within
 from fsm.machine.calls.rules import ASKED, BEGUN, FREE, CallInstant, Rules
 from fsm.machine.table import Table, TransitionSystem
@@ -116,12 +118,13 @@ class BeliefTable:
             for event in other.machine.events.values()
             if event.kind != "hidden" and known & {event.name, event.rpc}
         }
-        self.dynamics = dynamics(other, shown=None if whole else shared)
         self.tried = False
         self.refused: tuple[int, ...] = ()
-        self._numbers: Numbering[Configurations] = Numbering()
-        self._after: dict[tuple[int, Key], int] = {}
-        self._within = cache(lambda less, more: within(self._numbers.listed[less], self._numbers.listed[more]))
+        self._moves = _moves(_Behaviour.of(other), None if whole else frozenset(shared))
+        self.dynamics = self._moves.dynamics
+        self._numbers = self._moves.numbers
+        self._after = self._moves.after
+        self._within = self._moves.within
 
     @property
     def initial(self) -> int:
@@ -160,6 +163,38 @@ class BeliefTable:
         beside[:] = [known for known in beside if not self._within(belief, known)]
         beside.append(belief)
         return belief
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Behaviour:
+    """A *table*, equal to any in which beliefs move alike: clauses and deviations make no difference."""
+
+    table: Table = field(compare=False)
+    key: tuple[object, ...]
+
+    @classmethod
+    def of(cls, table: Table) -> _Behaviour:
+        machine = table.machine
+        ways = tuple(ways and tuple(structs.replace(way, deviation=None) for way in ways) for ways in table.cells)
+        events = tuple((each.name, each.kind, each.rpc, each.interrupts) for each in machine.events.values())
+        states = table.initial, tuple(table.states), tuple(table.shows), machine.indefinite
+        return cls(table=table, key=(machine.name, states, events, ways, table.begun))
+
+
+class _Moves:
+    """How beliefs about a machine move, so far as it was asked."""
+
+    def __init__(self, moved: Dynamics) -> None:
+        self.dynamics = moved
+        self.numbers: Numbering[Configurations] = Numbering()
+        self.after: dict[tuple[int, Key], int] = {}
+        self.within = cache(lambda less, more: within(self.numbers.listed[less], self.numbers.listed[more]))
+
+
+@lru_cache(maxsize=8)
+def _moves(other: _Behaviour, shown: frozenset[str] | None) -> _Moves:
+    """Made once for all machines, and all profiles of one, that are held to the same *other*."""
+    return _Moves(dynamics(other.table, shown=shown))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

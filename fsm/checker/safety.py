@@ -89,8 +89,12 @@ def _run_through(
     sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: int
 ) -> tuple[Run | None, Counts]:
     """The shortest run through *sequence*, if there is one."""
-    automaton, table = SequenceAutomaton(sequence, until, stepping), stepping.table
+    table = stepping.table
     initial = table.states[table.initial]
+    if len(sequence) == 1 and (instants := stepping.first_instants(sequence[0].means)) is not None:
+        path, counts = instants.first(sequence[0].means, limit)
+        return None if path is None else Run(initial=initial, steps=path), counts
+    automaton = SequenceAutomaton(sequence, until, stepping)
     start = automaton.advance(0, [automaton.steps.beginning])
     if start == DONE:
         return Run(initial=initial), Counts(states=1, transitions=0, depth=0)
@@ -187,6 +191,8 @@ def _unless_vacuous(stepping: StepCache, needed: Iterable[WrittenCondition]) -> 
 
 def met(condition: Condition, stepping: StepCache) -> bool:
     """Whether *condition* holds at any reachable instant."""
+    if (instants := stepping.first_instants(condition)) is not None:
+        return instants.bits(condition) > 0
     steps = stepping.steps([condition])
     test = holds(condition, stepping.table)
     sequence = (WrittenCondition(text="", means=condition),)

@@ -1,0 +1,172 @@
+"""The first instant at which a condition holds, in all runs of a small machine.
+
+Most claims ask for one instant, and a machine has few that differ.  They are numbered in the order in which a
+breadth-first search meets them, and what is true of them are numbers with a bit for each: a condition is asked once of
+what differs, and the lowest bit of its number is the end of a shortest run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from fsm.checker.breadth_first import SearchEdge
+from fsm.machine.conditions import (
+    All,
+    At,
+    Atom,
+    Condition,
+    Emits,
+    EmitsOnly,
+    Happens,
+    In,
+    Not,
+    Replies,
+    Some,
+    StateChanges,
+    StepEmits,
+)
+from fsm.machine.traversal import BreadthFirst, LimitError
+from fsm.property.claims import Counts
+
+if TYPE_CHECKING:
+    from fsm.checker.instants import Instant, Successors
+    from fsm.property.evidence import RunStep
+
+MOST: Final = 10_000
+"""Instants of the largest machine for which such numbers pay."""
+
+
+class FirstInstants:
+    """The instants of all that *steps* reaches; *test* is what a condition that is not made of others asks of one."""
+
+    def __init__(self, steps: Successors, test: Callable[[Atom], Callable[[Instant], bool]]) -> None:
+        self._instants = [steps.beginning]
+        self._edges: list[tuple[int, int, RunStep]] = []
+        self._edge_of = [-1]
+        self._search: BreadthFirst[int, SearchEdge[int]] = BreadthFirst([steps.table.initial], self._following)
+        self._steps = steps
+        self._test = test
+        self.known = self._exhausted()
+        self._alike = cache(self._groups)
+        self._bits = cache(self._bits_of)
+
+    def first(self, condition: Condition, limit: int) -> tuple[tuple[RunStep, ...] | None, Counts]:
+        """A shortest run to an instant at which *condition* holds, and how much was searched for it; none if there is none."""
+        bits = self.bits(condition)
+        depth = self._search.depth
+        if not bits:
+            if len(depth) > limit:
+                raise LimitError(limit)
+            farthest = next(reversed(depth.values()))
+            return None, Counts(states=len(depth), transitions=len(self._edges), depth=farthest)
+        if bits & 1:
+            return (), Counts(states=1, transitions=0, depth=0)
+        number = self._edge_of[(bits & -bits).bit_length() - 1]
+        met, source, last = self._edges[number]
+        if met > limit:
+            raise LimitError(limit)
+        path = (*(edge.taken for edge in self._search.path_to(source)), last)
+        return path, Counts(states=met, transitions=number + 1, depth=len(path))
+
+    def bits(self, condition: Condition) -> int:
+        """The instants at which *condition* holds."""
+        match condition:
+            case Not(of=inner):
+                return ~self.bits(inner) & ((1 << len(self._instants)) - 1)
+            case All(of=parts):
+                found = (1 << len(self._instants)) - 1
+                for part in parts:
+                    found &= self.bits(part)
+                return found
+            case Some(of=parts):
+                found = 0
+                for part in parts:
+                    found |= self.bits(part)
+                return found
+            case _:
+                return self._bits(condition)
+
+    def _exhausted(self) -> bool:
+        """Go through all that is reached; whether it is little enough."""
+        search = self._search
+        for edge in search:
+            self._edges.append((len(search.depth), search.node, edge.taken))
+            if len(self._instants) > MOST:
+                return False
+        return True
+
+    def _following(self, state: int) -> Iterator[SearchEdge[int]]:
+        for step in self._steps.after(state):
+            self._edge_of += [len(self._edges)] * len(step.instants)
+            self._instants += step.instants
+            yield SearchEdge(taken=step.taken, to=step.way.to)
+
+    def _bits_of(self, atom: Atom) -> int:
+        test = self._test(atom)
+        found = 0
+        for each, bits in self._alike(_depends(atom)):
+            if test(each):
+                found |= bits
+        return found
+
+    def _groups(self, of: Callable[[Instant], Hashable]) -> list[tuple[Instant, int]]:
+        """One instant for all for which the same is true *of* them, and the bits of these."""
+        groups: dict[Hashable, list[int]] = {}
+        for number, each in enumerate(self._instants):
+            groups.setdefault((of(each), each.first), []).append(number)
+        found = []
+        for numbers in groups.values():
+            bits = bytearray(len(self._instants) // 8 + 1)
+            for number in numbers:
+                bits[number >> 3] |= 1 << (number & 7)
+            found.append((self._instants[numbers[0]], int.from_bytes(bits, "little")))
+        return found
+
+
+def _depends(atom: Atom) -> Callable[[Instant], Hashable]:
+    """On what of an instant *atom* depends."""
+    match atom:
+        case In(before=before) | At(before=before):
+            return _source if before else _state
+        case Emits():
+            return _output
+        case EmitsOnly() | StepEmits():
+            return _outputs
+        case Happens():
+            return _event
+        case Replies():
+            return _reply
+        case StateChanges():
+            return _changed
+        case _:
+            return _state
+
+
+def _state(at: Instant) -> int:
+    return at.state
+
+
+def _source(at: Instant) -> int:
+    return at.source
+
+
+def _output(at: Instant) -> str:
+    return at.output
+
+
+def _outputs(at: Instant) -> tuple[str, ...]:
+    return at.outputs
+
+
+def _event(at: Instant) -> str:
+    return at.event
+
+
+def _reply(at: Instant) -> str:
+    return at.reply
+
+
+def _changed(at: Instant) -> bool:
+    return at.source != at.state
