@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from fsm.checker.breadth_first import SearchEdge
+from fsm.checker.instants import Instant, StepCache, Successors, codes, holds
 from fsm.machine.conditions import (
     All,
     At,
@@ -31,23 +32,32 @@ from fsm.machine.traversal import BreadthFirst, LimitError
 from fsm.property.claims import Counts
 
 if TYPE_CHECKING:
-    from fsm.checker.instants import Instant, Successors
     from fsm.property.evidence import RunStep
 
 MOST: Final = 10_000
 """Instants of the largest machine for which such numbers pay."""
 
 
-class FirstInstants:
-    """The instants of all that *steps* reaches; *test* is what a condition that is not made of others asks of one."""
+def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | None:
+    """The instants of *stepping*, as what is *asked* tells them apart, where these are few and no other machine's."""
+    if stepping.like is not None or stepping.packed is not None:
+        return None
+    told = codes([asked])
+    if told not in stepping.known:
+        stepping.known[told] = FirstInstants(stepping.distinguishing(told))
+    found = cast("FirstInstants", stepping.known[told])
+    return found if found.known else None
 
-    def __init__(self, steps: Successors, test: Callable[[Atom], Callable[[Instant], bool]]) -> None:
+
+class FirstInstants:
+    """The instants of all that *steps* reaches."""
+
+    def __init__(self, steps: Successors) -> None:
         self._instants = [steps.beginning]
         self._edges: list[tuple[int, int, RunStep]] = []
         self._edge_of = [-1]
         self._search: BreadthFirst[int, SearchEdge[int]] = BreadthFirst([steps.table.initial], self._following)
         self._steps = steps
-        self._test = test
         self.known = self._exhausted()
         self._alike = cache(self._groups)
         self._bits = cache(self._bits_of)
@@ -104,7 +114,7 @@ class FirstInstants:
             yield SearchEdge(taken=step.taken, to=step.way.to)
 
     def _bits_of(self, atom: Atom) -> int:
-        test = self._test(atom)
+        test = holds(atom, self._steps.table)
         found = 0
         for each, bits in self._alike(_depends(atom)):
             if test(each):

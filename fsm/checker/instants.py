@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from msgspec import Struct
 
 from fsm.checker.breadth_first import SearchEdge, reachable_size
-from fsm.checker.first_instant import FirstInstants
 from fsm.checker.packing import packed
 from fsm.machine import ANY_ERROR, conditions
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
@@ -71,7 +70,8 @@ class StepCache:
         self.but = but
         self.witnesses: dict[Sequence, Run | None] = {}
         self.distinguishing = cache(self._distinguishing)
-        self._first: dict[tuple[str, ...], FirstInstants] = {}
+        self.known: dict[tuple[str, ...], object] = {}
+        """What searches keep of the steps, by the error codes that they tell apart."""
         self._tests: dict[tuple[Sequence, WrittenCondition | None], SequenceTests] = {}
 
     @cached_property
@@ -82,16 +82,6 @@ class StepCache:
     def packed(self) -> PackedGraph | None:
         """The steps as packed states have them, where searches are to use these."""
         return packed(self.table)
-
-    def first_instants(self, asked: Condition) -> FirstInstants | None:
-        """The instants of all that is reached, as what is *asked* tells them apart, where these are few and no other machine's."""
-        if self.like is not None or self.packed is not None:
-            return None
-        steps = self.steps([asked])
-        found = self._first.get(steps.codes)
-        if found is None:
-            found = self._first[steps.codes] = FirstInstants(steps, partial(_simple, self.table))
-        return found if found.known else None
 
     def size(self, limit: int) -> Counts:
         """The size of what can be reached, of at most *limit* states; otherwise raises :class:`~fsm.machine.traversal.LimitError`."""

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fsm.checker.breadth_first import SearchEdge, SearchResult, along, search
+from fsm.checker.first_instant import first_instants
 from fsm.checker.instants import Instant, SequenceNode, StepCache, Successors, holds, system_table
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 from fsm.property.claims import Always, Counts, Never, Reachable
@@ -91,7 +92,7 @@ def _run_through(
     """The shortest run through *sequence*, if there is one."""
     table = stepping.table
     initial = table.states[table.initial]
-    if len(sequence) == 1 and (instants := stepping.first_instants(sequence[0].means)) is not None:
+    if len(sequence) == 1 and (instants := first_instants(stepping, sequence[0].means)) is not None:
         path, counts = instants.first(sequence[0].means, limit)
         return None if path is None else Run(initial=initial, steps=path), counts
     automaton = SequenceAutomaton(sequence, until, stepping)
@@ -191,7 +192,7 @@ def _unless_vacuous(stepping: StepCache, needed: Iterable[WrittenCondition]) -> 
 
 def met(condition: Condition, stepping: StepCache) -> bool:
     """Whether *condition* holds at any reachable instant."""
-    if (instants := stepping.first_instants(condition)) is not None:
+    if (instants := first_instants(stepping, condition)) is not None:
         return instants.bits(condition) > 0
     steps = stepping.steps([condition])
     test = holds(condition, stepping.table)
