@@ -21,7 +21,7 @@ from fsm.checker.breadth_first import SearchEdge, SearchResult, search
 from fsm.checker.instants import InstantStep, Successors, machine_table
 from fsm.machine import ANY_ERROR, Event
 from fsm.machine.calls.belief import Dynamics, dynamics
-from fsm.machine.calls.configuration import Configurations, within
+from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.rules import ASKED, BEGUN, FREE, CallInstant, Rules
 from fsm.machine.table import Table, TransitionSystem
 from fsm.machine.traversal import Numbering
@@ -188,7 +188,9 @@ class _Moves:
         self.dynamics = moved
         self.numbers: Numbering[Configurations] = Numbering()
         self.after: dict[tuple[int, Key], int] = {}
-        self.within = cache(lambda less, more: within(self.numbers.listed[less], self.numbers.listed[more]))
+        self.within = cache(
+            lambda less, more: moved.covering.within(self.numbers.listed[less], self.numbers.listed[more])
+        )
 
 
 @lru_cache(maxsize=8)

@@ -198,7 +198,7 @@ class PropertyWatch:
         elif window.open:
             row = self._dynamics.row(seen.event)
             window.late = window.late or (seen.phase in {"maybe", "noticed"} and self._dynamics.calls(row))
-            window.add(seen, line, moves=row < 0 or self._dynamics.moves(row))
+            window.add(seen, line, moves=row < 0 or self._dynamics.rules.moves(row))
 
     def _exercise(self, window: _Window, seen: Observation) -> None:
         """Note which claims *seen* puts to the test."""

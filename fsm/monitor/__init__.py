@@ -376,7 +376,7 @@ class Monitor:
 
     def _leads(self, seen: Key) -> bool:
         """Whether *seen* may have moved an entity, or shows its state; a request does neither."""
-        moves = not seen.event or seen.shows or seen.met or self._dynamics.moves(self._dynamics.row(seen.event))
+        moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
         return seen.phase != "request" and bool(moves)
 
     def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:

@@ -20,6 +20,7 @@ from fsm.checker.safety import DONE
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending
+from fsm.machine.calls.covering import Covering
 from fsm.machine.calls.held import stepped
 from fsm.machine.calls.rules import HELD
 from fsm.machine.conditions import SilentOn, atoms
@@ -133,7 +134,8 @@ class Watch:
         self._product = PropertyProduct(self._stepping, stated.claim, profile)
         self._memory = self._product.memory
         rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
-        bare = replace(dynamics(self._table), rules=self._product.rules, unseen=())
+        rules = self._product.rules
+        bare = replace(dynamics(self._table), rules=rules, covering=Covering(rules), unseen=())
         self._moves = (bare, replace(bare, unseen=rows)) if rows else (bare,)
         self._busy = frozenset(state for _, state in self._table.begun)
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()

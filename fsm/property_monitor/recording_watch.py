@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_of, interrupted, passing
+from fsm.machine.calls.covering import Covering
 from fsm.machine.calls.rules import ASKED, BEGUN
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.property.claims import LeadsTo, Property, Reachable, Refines
@@ -104,7 +105,7 @@ class ClaimWatch:
         self.breaches: list[Breach] = []
         self.entities: set[str] = set()
         self.product = product
-        self._dynamics = replace(dynamics, rules=product.rules, limit=LIMIT)
+        self._dynamics = replace(dynamics, rules=product.rules, covering=Covering(product.rules), limit=LIMIT)
         self._bare = replace(self._dynamics, unseen=())
         self._unknown = self._dynamics.closed(map(Configuration, product.unknown))
         self._beginning = self._dynamics.beginning()
@@ -176,7 +177,7 @@ class ClaimWatch:
         if seen.phase == "gap":
             return self._unknown
         if not self._whole(before, seen):
-            return self._unknown if self._dynamics.moves(row) else self._shown(before, seen.shows)
+            return self._unknown if self._dynamics.rules.moves(row) else self._shown(before, seen.shows)
         return self._dynamics.observed(before, seen).configurations
 
     def _whole(self, before: Configurations, seen: Key) -> bool:

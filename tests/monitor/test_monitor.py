@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from fsm.machine import Machine
     from fsm.machine.calls.configuration import Configuration, Configurations
+    from fsm.machine.calls.covering import Covering
     from fsm.trace import Phase
     from fsm.verdict import Edit, Judgement, Violation
 
@@ -187,8 +188,9 @@ def test_finds_what_brute_force_finds_in_outputs_alone(machine: Machine, outputs
 class Unpruned:
     """Configurations, all of them: what the monitor would keep if it did not know what adds nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, _covering: Covering) -> None:
         self._all: dict[Configuration, None] = {}
+        self.covered: set[Configuration] = set()
 
     @property
     def size(self) -> int:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from machines import machine_of, problems_of
 
-from fsm.machine.calls.configuration import Configuration, within
+from fsm.machine.calls.configuration import Configuration
+from fsm.machine.calls.covering import Covering
+from fsm.machine.calls.rules import Rules
+from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
 from fsm.trace import Observation
 from fsm.verdict import Cause, Violation
@@ -152,6 +155,7 @@ def test_a_limit_is_one_second_at_least() -> None:
 
 def test_what_has_no_limit_covers_what_has_one() -> None:
     """And not the other way round."""
+    within = Covering(Rules(tabulate(machine_of(LAMP)))).within
     free, due = (frozenset({Configuration(1, due=way)}) for way in (-1, 3))
 
     assert within(due, free)

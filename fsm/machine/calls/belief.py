@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, bits, each_of, late, numbers, plus
+from fsm.machine.calls.covering import Covering
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, Rules
 from fsm.machine.calls.unobserved import Unobserved, resting_on, tried
@@ -66,10 +67,10 @@ class Dynamics(Unobserved):
                 case "":
                     asked = self.asked(before, row)
                     kept = replace(self._replied(asked, row, reply, met, emits), passed=bits(asked))
-                    before = self.closed(kept.configurations)
+                    before = self.without_a_call(kept.configurations)
                 case _:
                     kept = self._replied(before, row, reply, met, emits)
-                    before = self.closed(kept.configurations)
+                    before = self.without_a_call(kept.configurations)
         elif row >= 0:
             kept = self._happened(before, row, emits, phase)
             before = self.closed(kept.configurations)
@@ -124,12 +125,19 @@ class Dynamics(Unobserved):
         kept: set[Configuration] = set()
         cells: set[frozenset[tuple[int, int]]] = set()
         unspecified = True
+        known: dict[tuple[Pending, int, bool], _Fit | None] = {}
         for each in before:
-            for call, others in each_of(each.pending):
-                fit = self._fits(each, call, reply, met, emits) if call.row == row else None
+            alone = bool(self.limits) and self.alone(each)
+            last = None
+            for index, call in enumerate(each.pending):
+                if call.row != row or call == last:  # of those that are alike, the first
+                    continue
+                last = call
+                at = (call, each.state, alone)
+                fit = known[at] if at in known else known.setdefault(at, self._fits(each, call, reply, met, emits))
                 if fit is None:
                     continue
-                left = each._replace(pending=others)
+                left = each._replace(pending=each.pending[:index] + each.pending[index + 1 :])
                 kept.update(resting_on(left, deviation) for deviation in fit.deviations)
                 cells.add(fit.cells)
                 unspecified = unspecified and fit.unspecified
@@ -176,7 +184,7 @@ class Dynamics(Unobserved):
             for call, others in each_of(each.pending):
                 if call.row != row or call.stage <= LOST:
                     continue
-                lost = call.stage in {BEGUN, HELD} or (call.stage == ASKED and self.moves(row))
+                lost = call.stage in {BEGUN, HELD} or (call.stage == ASKED and self.rules.moves(row))
                 left = late(others, row, LOST if call.stage == ASKED else LOST_BEGUN) if lost else others
                 kept.add(each._replace(pending=left))
         return self.closed(kept)
@@ -264,7 +272,10 @@ def dynamics(
     ]
     names = dict(table.row) | {event.rpc: table.row[event.name] for event in events if event.rpc}
     limits = {way.index: _leading(table, way.to) for way in table.ways if timed and way.within}
-    return Dynamics(rules=Rules(table), unseen=tuple(unseen), outputs=outputs, limits=limits, names=names)
+    rules = Rules(table)
+    return Dynamics(
+        rules=rules, covering=Covering(rules), unseen=tuple(unseen), outputs=outputs, limits=limits, names=names
+    )
 
 
 def _leading(table: Table, state: int) -> frozenset[int]:

@@ -1,9 +1,9 @@
-"""Configurations of one entity: its state with the calls in progress; and sets of them without those that add nothing."""
+"""Configurations of one entity: its state with the calls in progress."""
 
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN
+from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST
 
 
 class Pending(NamedTuple):
@@ -32,82 +32,6 @@ class Configuration(NamedTuple):
 
 
 Configurations: TypeAlias = frozenset[Configuration]
-
-
-class ConfigurationSet:
-    """Configurations, without those that another one of them covers.
-
-    One covers another if the two differ only in that its calls may have met more states, that a call of it was not
-    interrupted, that more of its calls are lost, that it has no time limit, or that it rests on fewer deviations: whatever
-    is legal after the other is legal after it, and no deviation is certain for the other alone.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], list[tuple[_Open, Configuration]]] = {}
-        self._met: set[Configuration] = set()
-        self.size = 0
-
-    def add(self, new: Configuration) -> bool:
-        """Take *new*; whether it says anything that was not known."""
-        if new in self._met:  # most are, as calls act in every order; what is covered stays covered
-            return False
-        self._met.add(new)
-        shape, mine = _split(new)
-        known = self._known.setdefault(shape, [])
-        for other, _ in known:
-            if _covers(other, mine):
-                return False
-        left = [each for each in known if not _covers(mine, each[0])]
-        self.size += 1 + len(left) - len(known)
-        known[:] = [*left, (mine, new)]
-        return True
-
-    def all(self) -> Configurations:
-        """What is left."""
-        return frozenset(each for known in self._known.values() for _, each in known)
-
-
-def within(less: Configurations, more: Configurations) -> bool:
-    """Whether whatever is legal after *less* is legal after *more*, since some of *more* covers each of *less*."""
-    known: dict[tuple[object, ...], list[_Open]] = {}
-    for each in more:
-        shape, mine = _split(each)
-        known.setdefault(shape, []).append(mine)
-    return all(any(_covers(other, mine) for other in known.get(shape, ())) for shape, mine in map(_split, less))
-
-
-class _Open(NamedTuple):
-    """What a configuration leaves open: late calls and what each call has met, as bits; what it rests on; its time limit."""
-
-    sets: tuple[int, ...]
-    deviations: tuple[str, ...]
-    due: int
-
-
-def _split(each: Configuration) -> tuple[tuple[object, ...], _Open]:
-    """What must be the same in two configurations for one to cover the other, and what may be more open."""
-    if not each.pending:
-        return (each.state, (), each.queue), _Open((0,), each.deviations, each.due)
-    waited: list[tuple[int, int]] = []
-    met: list[int] = []
-    late = 0
-    for call in each.pending:
-        if call.stage > LOST:
-            # One that was cut off is like one that was asked and has met no state.
-            waited.append((call.row, ASKED if call.stage == CUT else call.stage))
-            met.append(call.met)
-        else:  # it may act or not, so the more of them there are the more is legal
-            late |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
-    return (each.state, tuple(waited), each.queue), _Open((late, *met), each.deviations, each.due)
-
-
-def _covers(more: _Open, less: _Open) -> bool:
-    for one, other in zip(more.sets, less.sets, strict=True):
-        if one | other != one:
-            return False
-    if more.due not in {-1, less.due}:
-        return False
-    return not more.deviations or set(more.deviations) <= set(less.deviations)
 
 
 def each_of(calls: tuple[Pending, ...]) -> Iterator[tuple[Pending, tuple[Pending, ...]]]:

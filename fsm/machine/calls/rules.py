@@ -74,6 +74,10 @@ class Rules:
     def __init__(self, table: Table) -> None:
         self.table = table
         self._instants: dict[tuple[int, int, int], tuple[CallInstant, ...]] = {}
+        self._moving: dict[tuple[int, int, int], tuple[CallInstant, ...]] = {}
+        self._staying: dict[tuple[int, int], tuple[CallInstant, ...]] = {}
+        self._special: dict[tuple[int, int], tuple[CallInstant, ...]] = {}
+        self._moves: dict[tuple[int, int], bool] = {}
 
     def instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
         """Every way in which an event of *row*, or a call that is as far as *stage*, may go in *state*.
@@ -86,6 +90,46 @@ class Rules:
         if found is None:
             begun = stage in {BEGUN, LOST_BEGUN}
             found = self._instants[state, row, stage] = self._found(state, row, begun=begun)
+        return found
+
+    def moving(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
+        """Those of :meth:`instants` that do more than end a call without moving the entity."""
+        found = self._moving.get((state, row, stage))
+        if found is None:
+            staying = self.staying(state, row) if stage in {ASKED, LOST} else ()
+            found = tuple(each for each in self.instants(state, row, stage) if each not in staying)
+            self._moving[state, row, stage] = found
+        return found
+
+    def staying(self, state: int, row: int) -> tuple[CallInstant, ...]:
+        """Those by which a call of *row* that was asked for ends at once, in the same *state*."""
+        found = self._staying.get((state, row))
+        if found is None:
+            found = tuple(
+                each
+                for each in self.instants(state, row)
+                if each.way is not None and each.stage >= 0 and each.to == state
+            )
+            self._staying[state, row] = found
+        return found
+
+    def special(self, state: int, row: int) -> tuple[CallInstant, ...]:
+        """Those of :meth:`staying` that may have to be tried at an instant of their own: they emit, or set a limit."""
+        found = self._special.get((state, row))
+        if found is None:
+            staying = self.staying(state, row)
+            found = tuple(each for each in staying if each.way is not None and (each.way.emits or each.way.within))
+            self._special[state, row] = found
+        return found
+
+    def moves(self, row: int) -> bool:
+        """Whether an event of *row* can change the state, anywhere."""
+        known = len(self.table.states)
+        found = self._moves.get((row, known))
+        if found is None:
+            cells = ((state, self.table.step(state, row)) for state in range(known))
+            found = any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in cells)
+            self._moves[row, known] = found
         return found
 
     def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:

@@ -7,21 +7,20 @@ that another one covers is dropped.  Without this, eight threads at one containe
 it, hundreds.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.machine.calls.configuration import (
     Configuration,
     Configurations,
-    ConfigurationSet,
     Pending,
-    each_of,
     interrupted,
     late,
     passing,
     plus,
 )
+from fsm.machine.calls.covering import ConfigurationSet, Covering
 from fsm.machine.calls.rules import ASKED, BEGUN, HELD, LOST, LOST_BEGUN, CallInstant, Rules
 from fsm.machine.table import Table, Way
 
@@ -59,6 +58,7 @@ class Unobserved:
     """
 
     rules: Rules
+    covering: Covering
     unseen: tuple[int, ...]
     outputs: bool = False
     coming: tuple[str, ...] | None = None
@@ -82,25 +82,48 @@ class Unobserved:
 
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:
         """*configurations*, and all that may come of them unobserved, but for those that others cover."""
-        found = ConfigurationSet()
+        found = ConfigurationSet(self.covering)
         most = (self.limit or LIMIT) + len(self.table.states)
-        todo = [each for each in configurations if found.add(each)]
-        while todo:
-            todo += [each for each in self._unseen(todo.pop()) if found.add(each)]
-            if found.size > most:
-                raise TooManyError
+        for first in sorted(configurations, key=_acted):
+            todo = [first] if found.add(first) else []
+            while todo:
+                here = todo.pop()
+                if here not in found.covered:
+                    todo += [each for each in self._unseen(here) if found.add(each)]
+                if found.size > most:
+                    raise TooManyError
+        return found.all()
+
+    def without_a_call(self, left: Collection[Configuration]) -> Configurations:
+        """What is *left* of closed configurations once a call of each is over, closed: what the others may do was tried.
+
+        Unless the other one is alone now, and comes to have a time limit by that.
+        """
+        if self.coming is not None or (self.limits and any(map(self.alone, left))):
+            return self.closed(left)
+        found = ConfigurationSet(self.covering)
+        for each in left:
+            found.add(each)
         return found.all()
 
     def _unseen(self, here: Configuration) -> Iterator[Configuration]:
-        for call, others in each_of(here.pending):
-            asked = call.stage in _ASKED
-            for instant in self.rules.instants(here.state, call.row, call.stage):
-                way = instant.way
-                if asked and way and instant.stage >= 0 and instant.to == here.state and not self.apart(way, here):
-                    continue  # it has moved nothing: what it has met says all
-                yield from self._acts(here, call, others, instant)
+        rules, state, pending = self.rules, here.state, here.pending
+        last = None
+        for index, call in enumerate(pending):
+            if call == last:  # of those that are alike, the first
+                continue
+            last = call
+            instants = rules.moving(state, call.row, call.stage)
+            if (self.limits or self.coming is not None) and call.stage in _ASKED:
+                staying = rules.special(state, call.row)
+                apart = [each for each in staying if each.way is not None and self.apart(each.way, here)]
+                instants = (*instants, *apart) if apart else instants
+            if instants:
+                others = pending[:index] + pending[index + 1 :]
+                for instant in instants:
+                    yield from self._acts(here, call, others, instant)
         for row in self.unseen:
-            for instant in self.rules.instants(here.state, row):
+            for instant in rules.instants(state, row):
                 yield from self.happens(here, row, instant)
 
     def _acts(
@@ -178,13 +201,23 @@ class Unobserved:
         Time limits are only for calls that no other one that may move the entity overlaps: many would take too long.
         """
         if way.index in self.limits and way.to == here.state:
-            return sum(each.stage > LOST and self.moves(each.row) for each in here.pending) == 1
+            return self.alone(here)
         return self.coming is not None and bool(way.emits)
 
-    def moves(self, row: int) -> bool:
-        """Whether an event of *row* can change the state, anywhere."""
-        cells = ((state, self.table.step(state, row)) for state in range(len(self.table.states)))
-        return any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in cells)
+    def alone(self, here: Configuration) -> bool:
+        """Whether one call is awaited that may move the entity."""
+        moves, found = self.rules.moves, 0
+        for row, stage, _ in here.pending:
+            if stage > LOST and moves(row):
+                found += 1
+                if found > 1:
+                    return False
+        return found == 1
+
+
+def _acted(each: Configuration) -> int:
+    """How many of its calls have acted: much of what comes of those in which fewer have is what comes of the others."""
+    return sum(call.stage not in _ASKED for call in each.pending)
 
 
 def resting_on(each: Configuration, deviation: str) -> Configuration:
