@@ -27,9 +27,9 @@ _Kind: TypeAlias = tuple[object, ...]
 
 
 class _Open(NamedTuple):
-    """What a configuration leaves open: late calls, what each call has met and may be, as bits; what it rests on; its limit."""
+    """What a configuration leaves open: as bits, late calls and what each call has met and may be; what it rests on; its limit."""
 
-    sets: tuple[int, ...]
+    sets: int
     deviations: tuple[str, ...]
     due: int
 
@@ -52,10 +52,11 @@ class Covering:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._calls: dict[tuple[Pending, ...], tuple[_Kind, tuple[int, ...]]] = {}
+        self._calls: dict[tuple[Pending, ...], tuple[_Kind, int]] = {}
         self._call: dict[Pending, tuple[tuple[int, int], int]] = {}
         self._first: dict[_Kind, int] = {}
         self._ends: dict[tuple[int, int], int] = {}
+        self._width = 0
 
     def split(self, each: Configuration) -> tuple[_Kind, _Open]:
         """What must be the same in two configurations for one to cover the other, and what may be more open."""
@@ -75,8 +76,10 @@ class Covering:
             known.setdefault(shape, []).append(mine)
         return all(any(covers(other, mine) for other in known.get(shape, ())) for shape, mine in map(self.split, less))
 
-    def _split(self, pending: tuple[Pending, ...]) -> tuple[_Kind, tuple[int, ...]]:
-        late = 0
+    def _split(self, pending: tuple[Pending, ...]) -> tuple[_Kind, int]:
+        if self._width < _ENDS + len(self._rules.table.states):  # places of a product are added as they are met
+            self._width = _ENDS + 2 * len(self._rules.table.states)
+        late, width = 0, self._width
         waited: list[tuple[tuple[int, int], int]] = []
         for call in pending:
             if call.stage > LOST:
@@ -87,7 +90,10 @@ class Covering:
             else:  # it may act or not, so the more of them there are the more is legal
                 late |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
         waited.sort()
-        return tuple(kind for kind, _ in waited), (late, *(left for _, left in waited))
+        sets = late
+        for _, left in waited:
+            sets = sets << width | left
+        return (width, *(kind for kind, _ in waited)), sets
 
     def _waited(self, call: Pending) -> tuple[tuple[int, int], int]:
         """The kind of a call whose reply is awaited, and what it leaves open, as bits."""
@@ -145,11 +151,12 @@ class ConfigurationSet:
         self._met.add(new)
         shape, mine = self._split(new)
         known = self._known.setdefault(shape, [])
+        sets = mine.sets
         for other, _ in known:
-            if covers(other, mine):
+            if other.sets | sets == other.sets and covers(other, mine):
                 return False
         self.size += 1
-        less = [each for each in known if covers(mine, each[0])]
+        less = [each for each in known if each[0].sets | sets == sets and covers(mine, each[0])]
         if less:
             self.covered.update(each for _, each in less)
             self.size -= len(less)
@@ -164,9 +171,6 @@ class ConfigurationSet:
 
 def covers(more: _Open, less: _Open) -> bool:
     """Whether what leaves *more* open covers what leaves *less*, where both are of one kind."""
-    for one, other in zip(more.sets, less.sets, strict=True):
-        if one | other != one:
-            return False
-    if more.due not in {-1, less.due}:
+    if more.sets | less.sets != more.sets or more.due not in {-1, less.due}:
         return False
     return not more.deviations or set(more.deviations) <= set(less.deviations)
