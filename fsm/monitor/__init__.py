@@ -81,7 +81,7 @@ class Monitor:
         self.file = file
         self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
         self._ids = FreshIds(self._dynamics if ids else None)
-        self._beliefs = Beliefs(self._shared.beginning, self._shared.ended)
+        self._beliefs = Beliefs(self._shared.beginning, self._shared.ended, len(self._dynamics.table.states))
         self._everything = self._belief(self._shared.everything, rests=not fresh)
         self._unseen = self._belief(self._shared.beginning) if fresh else self._everything
         self._alive: dict[str, Life] = {}
@@ -338,6 +338,7 @@ class Monitor:
         """The step from *before*; remembered there unless it is a violation."""
         what = key(seen)
         try:
+            self._beliefs.charge(before)
             step = self._found(before, what)
         except TooManyError:
             step = BeliefStep(to=self._everything, note="too many possibilities")

@@ -14,12 +14,22 @@ from typing import Final
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.rules import CUT, LOST
+from fsm.machine.calls.unobserved import TooManyError
 from fsm.monitor.diagnosis import Explained
 from fsm.trace import Key, Observation, nanoseconds
 from fsm.verdict import Assumed
 
 INTERNED: Final = 200_000
 """Configurations and steps, in all, that are remembered beyond those that are needed."""
+
+FEW: Final = 64
+"""Configurations of a belief, beyond the states, from which each step is found, whatever was done for others."""
+
+TRIED: Final = 20_000
+"""Configurations of larger ones that steps may begin with in all, beyond :data:`EACH` for every step that is found."""
+
+EACH: Final = 25
+"""Configurations that every step adds to those."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,16 +73,18 @@ class BeliefStep:
 class Beliefs:
     """All beliefs that entities have, or may come to again; *initial* is that of one in the initial state.
 
-    An entity does not leave the states *ended*.
+    An entity has so many *states*, and does not leave those that are *ended*.
     """
 
-    def __init__(self, initial: Configurations, ended: frozenset[int]) -> None:
+    def __init__(self, initial: Configurations, ended: frozenset[int], states: int) -> None:
         self.covered: Counter[tuple[int, int]] = Counter()
         self._initial = initial
         self._ended = ended
         self._known: dict[tuple[Configurations, int], Belief] = {}
         self._size = 0
         self._room = INTERNED
+        self._few = FEW + states
+        self._tried = -TRIED
 
     def belief(self, configurations: Configurations, since: int, *, rests: bool = False) -> Belief:
         """The one belief in *configurations* that were so *since*; it *rests* also where that is not to be seen."""
@@ -87,6 +99,13 @@ class Beliefs:
         """*seen* leads from *before* by *step*."""
         before.next[seen] = step
         self._size += 1
+
+    def charge(self, before: Belief) -> None:
+        """Count the work of a step from *before*; raises :class:`TooManyError` where too much was done for others."""
+        tried = len(before.configurations)
+        self._tried += (tried if tried > self._few else 0) - EACH
+        if self._tried > 0 and tried > self._few:
+            raise TooManyError
 
     def full(self) -> bool:
         """Whether there is more than needs to be remembered."""

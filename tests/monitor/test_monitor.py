@@ -960,6 +960,23 @@ def test_gives_up_and_says_so_when_too_many_calls_overlap(monkeypatch: pytest.Mo
     assert Unknown(why="too many calls overlap to try every order of them") == judgement.verdict
 
 
+@pytest.mark.parametrize(("tried", "gives_up"), [(0, True), (100_000, False)])
+def test_gives_up_where_all_steps_together_are_too_much_work(
+    tried: int,
+    gives_up: bool,  # noqa: FBT001  (a column)
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not each step has too many possibilities: it is known again what is so once fewer calls overlap."""
+    monkeypatch.setattr(beliefs, "TRIED", tried)
+    monkeypatch.setattr(beliefs, "FEW", 10)
+    monkeypatch.setattr(beliefs, "EACH", 1)
+    overlapping = "add? reset? " * 6 + "add=ok reset=ok " * 6
+    judgement = judged(counter(to=9), seen(overlapping + "reset:ok@n0 add:ok@n5"), fresh=True)
+
+    assert gives_up == gave_up(judgement)
+    assert 1 == len(violations(judgement))
+
+
 @pytest.mark.parametrize("limit", [*range(7, 40), 60, 100])
 def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the edits are too many to try the violation stands without them; nothing is alleged that is not so."""
