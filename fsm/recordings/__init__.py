@@ -21,6 +21,7 @@ from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, js
 from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.line_reader import PIECE, LineReader, Piece, decoded
 from fsm.recordings.log_entries import entry
+from fsm.recordings.log_reader import LogReader
 from fsm.recordings.restarts import Restarts
 from fsm.trace import Batch, Line, Observation, batch
 
@@ -200,14 +201,13 @@ def open_recording(
             )
         case _:
             log = containerd_log.Log(notes=notes, as_called=as_called)
+            lines = LogReader(log=log)
             return recording(
                 kind=kind,
                 machines=("container-status", "pod-sandbox"),
                 shown=containerd_log.SHOWN,
                 batches=_batches(
-                    lambda line, number: zip(repeat(number), log.observations(line)),
-                    _at_starts(rest, b"starting containerd"),
-                    log,
+                    lines.observations, _at_starts(rest, b"starting containerd"), lines, whole=lines.whole
                 ),
                 version=lambda: log.version,
                 names=log.names,
@@ -262,13 +262,17 @@ def _batches(
     pieces: Iterable[Piece],
     reader: _Reader,
     rest: Callable[[], Iterable[tuple[int | Line, Observation]]] = tuple,
+    whole: Callable[[Piece], Batch | None] = lambda _: None,
 ) -> Iterator[Batch]:
-    """What *read* finds in each line with its number, and the *rest* once there are no more lines."""
+    """What *read* finds in each line with its number, or is found in a *whole* piece, and the *rest* in the end."""
     file = ""
     for piece in pieces:
         if piece.gap:
             yield _of(file, batch(reader.gap()))
         file = piece.file
+        if (read_whole := whole(piece)) is not None:
+            yield read_whole
+            continue
         places = range(piece.first, piece.first + len(piece.lines))
         # What is held back is of this file, and given when another is read.
         numbers: Iterable[int | Line] = (Line(file, number) for number in places) if file else places

@@ -43,7 +43,7 @@ _SEEN: Final = re.compile(
     r'^Container to stop "([0-9a-f]{64})" must be in running or unknown state, current state "(CONTAINER_[A-Z]+)"'
 )
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
-_CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
+CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
 _BOOT: Final = re.compile(rb"^-- (?:Reboot|Boot [0-9a-f]+)")
 
 _LOGGED: Final = frozenset(
@@ -63,12 +63,16 @@ _NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
 _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |with |stats|status)")
 _FAILED: Final = re.compile(r"^ failed\b")
 
-_DOUBTFUL: Final = 64
+DOUBTFUL: Final = 64
 """Replies before a crash that may be false: a handler that panics still logs that it returns successfully."""
 
 _CALLED: Final = re.compile(r"Metadata\{Name:([^,}]+)(?:,Uid:[^,}]*,Namespace:([^,}]+))?")
 _NAMED: Final = 65_536
 """Containers and pods whose names are remembered."""
+
+NO_EVENT: Final = "lines without a lifecycle event"
+
+UNKNOWN_EXITS: Final = "exits of unknown containers or pods"
 
 SHOWN: Final = frozenset({"restart"})
 """The signals that are always logged; exits may be missing (1.6 logs none)."""
@@ -86,15 +90,15 @@ class Log:
     version: str = ""
     names: OrderedDict[str, tuple[str, ...]] = field(default_factory=OrderedDict)
     as_called: bool = False
-    _joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
-    _asked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    joiner: Joiner = field(default_factory=lambda: Joiner(beginning=Beginning()))
+    asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     _rebooted: bool = False
     _booting: bool = False
-    _replies: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_DOUBTFUL))
+    replies: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=DOUBTFUL))
 
     def observations(self, line: bytes) -> Sequence[Observation]:
-        seen = self._read(line)
-        self._replies.extend((each.entity, each.of) for each in seen if each.phase == "reply")
+        seen = self.read(line)
+        self.replies.extend((each.entity, each.of) for each in seen if each.phase == "reply")
         return seen
 
     def paused(self, quiet: int) -> Sequence[tuple[int, Observation]]:
@@ -104,26 +108,26 @@ class Log:
 
     def gap(self) -> Sequence[tuple[int, Observation]]:
         """Lines are missing here."""
-        self._asked.clear()
-        self._joiner = Joiner(beginning=Beginning())
+        self.asked.clear()
+        self.joiner = Joiner(beginning=Beginning())
         return [(0, Observation(phase="gap"))]
 
-    def _read(self, line: bytes) -> Sequence[Observation]:
+    def read(self, line: bytes) -> Sequence[Observation]:
         if RELEVANT.search(line) is None:
-            self.notes["lines without a lifecycle event"] += 1
+            self.notes[NO_EVENT] += 1
             return ()
         found = entry(line)
         if found is None:
             return self._joined(self._framed(line))
-        begun = self._joiner.begun(found.at)
-        seen = self._observed(found)
+        begun = self.joiner.begun(found.at)
+        seen = self.unjoined(found)
         if seen is None:
-            self.notes["lines without a lifecycle event"] += 1
+            self.notes[NO_EVENT] += 1
             return begun
         return [*begun, *self._joined(seen)]
 
     def _joined(self, found: Sequence[Observation]) -> Sequence[Observation]:
-        return found if self.as_called else [each for seen in found for each in self._joiner.joined(seen)]
+        return found if self.as_called else [each for seen in found for each in self.joiner.joined(seen)]
 
     def _framed(self, line: bytes) -> Sequence[Observation]:
         """Observations in a line that is not containerd's: journald reports lost lines and boots."""
@@ -132,13 +136,13 @@ class Log:
         if _BOOT.match(line):
             self._rebooted = True
             return self._restarted("")
-        if _CRASH.search(line):
+        if CRASH.search(line):
             self.notes["crashes"] += 1
-            return [Observation(entity=entity, of=of, phase="gap") for entity, of in dict.fromkeys(self._replies)]
+            return [Observation(entity=entity, of=of, phase="gap") for entity, of in dict.fromkeys(self.replies)]
         self.notes[FOREIGN] += bool(line.strip())
         return ()
 
-    def _observed(self, found: Entry) -> Sequence[Observation] | None:
+    def unjoined(self, found: Entry) -> Sequence[Observation] | None:
         message = found.message
         if (call := _CALL.match(message)) and (name := _NAMES.get(call[1].lower())):
             return self._called(name, call[2], call[3], found)
@@ -148,7 +152,7 @@ class Log:
             return self._creating(create, found)
         if _RUN.match(message):
             if ran := _RAN.search(message):
-                self._called_so(ran[1], message)
+                self.called_so(ran[1], message)
                 return (_made(ran[1], POD, "RunPodSandbox", found),)
             phase: Phase = "reply" if message.endswith(" failed, error") else "request"
             return (Observation(of=POD, event="RunPodSandbox", phase=phase, at=found.at),)
@@ -173,7 +177,7 @@ class Log:
         return () if known else self._restarted(found.at)
 
     def _restarted(self, at: str) -> Sequence[Observation]:
-        self._asked.clear()
+        self.asked.clear()
         self.notes["restarts"] += 1
         return (Observation(event="restart", at=at),)
 
@@ -183,7 +187,7 @@ class Log:
         if _REPLIED.match(rest):
             return self._replied(name, identity, "ok", found)
         if name in _UNLOGGED:
-            self._asked[name, identity] += 1
+            self.asked[name, identity] += 1
         of = POD if name in POD_CALLS else CONTAINER
         return (Observation(entity=identity, of=of, event=name, phase="request", at=found.at),)
 
@@ -192,12 +196,12 @@ class Log:
         if not reply:
             reply, text = split(found.error) if found.error else ("", "")
         phase: Phase = "reply"
-        if self._asked[name, identity] > 0:
-            self._asked[name, identity] -= 1
+        if self.asked[name, identity] > 0:
+            self.asked[name, identity] -= 1
         elif name in _UNLOGGED:
             phase = "answered"
-        if self._asked[name, identity] == 0:
-            del self._asked[name, identity]
+        if self.asked[name, identity] == 0:
+            del self.asked[name, identity]
         if unresolved(text):
             reply = text = ""
         if phase == "answered" and not reply:
@@ -213,13 +217,13 @@ class Log:
         created = _CREATED.search(found.message)
         if created:
             self._replied("CreateContainer", pod, "ok", found)
-            self._called_so(created[1], found.message, self.names.get(pod, ()))
+            self.called_so(created[1], found.message, self.names.get(pod, ()))
             return (structs.replace(_made(created[1], CONTAINER, "CreateContainer", found), detail=pod),)
         if found.message.endswith(" failed"):
             return self._replied("CreateContainer", pod, "", found)
         return self._called("CreateContainer", pod, "", found)
 
-    def _called_so(self, identity: str, message: str, pods: Sequence[str] = ()) -> None:
+    def called_so(self, identity: str, message: str, pods: Sequence[str] = ()) -> None:
         """The name of what was made, with that of its namespace or those of its pod before it."""
         if found := _CALLED.search(message):
             before = (found[2],) if found[2] else pods
@@ -233,9 +237,9 @@ class Log:
             return ()  # a process that was run in the container, not its own
         what = (exit_event["what"] or "").strip()
         pod = what.startswith("sandbox") or exit_event["pod"] is not None
-        of = POD if pod else CONTAINER if what == "container" or self.as_called else self._joiner.kind(entity)
+        of = POD if pod else CONTAINER if what == "container" or self.as_called else self.joiner.kind(entity)
         if not of:
-            self.notes["exits of unknown containers or pods"] += 1
+            self.notes[UNKNOWN_EXITS] += 1
             return ()
         return (Observation(entity=entity, of=of, event="exit", phase="noticed", at=found.at),)
 

@@ -58,7 +58,7 @@ UNRECORDED: Final = 65_536
 
 
 @dataclass(slots=True, kw_only=True)
-class _Reached:
+class Reached:
     """A call in progress on a pod: the containers it certainly reaches, and those it may reach."""
 
     call: str
@@ -74,31 +74,31 @@ class Joiner:
     """
 
     beginning: Beginning | None = None
-    _pod_of: dict[str, str] = field(default_factory=dict)
-    _containers: dict[str, dict[str, None]] = field(default_factory=dict)
-    _whole: set[str] = field(default_factory=set)
-    _unrecorded: dict[str, OrderedDict[str, int]] = field(
+    pod_of: dict[str, str] = field(default_factory=dict)
+    containers: dict[str, dict[str, None]] = field(default_factory=dict)
+    whole: set[str] = field(default_factory=set)
+    unrecorded: dict[str, OrderedDict[str, int]] = field(
         default_factory=lambda: {CONTAINER: OrderedDict(), POD: OrderedDict()}
     )
-    _reached: dict[str, list[_Reached]] = field(default_factory=dict)
-    _removed: dict[str, OrderedDict[str, None]] = field(
+    reached: dict[str, list[Reached]] = field(default_factory=dict)
+    removed: dict[str, OrderedDict[str, None]] = field(
         default_factory=lambda: {CONTAINER: OrderedDict(), POD: OrderedDict()}
     )
-    _creating: dict[str, list[int]] = field(default_factory=dict)
-    _leaks: dict[str, int] = field(default_factory=dict)
-    _met: int = 0
-    _stopped: set[str] = field(default_factory=set)
-    _not_ready: set[str] = field(default_factory=set)
-    _starts: dict[str, list[bool]] = field(default_factory=dict)
-    _overlapped: dict[str, list[str]] = field(default_factory=dict)
+    creating: dict[str, list[int]] = field(default_factory=dict)
+    leaks: dict[str, int] = field(default_factory=dict)
+    met: int = 0
+    stopped: set[str] = field(default_factory=set)
+    not_ready: set[str] = field(default_factory=set)
+    starts: dict[str, list[bool]] = field(default_factory=dict)
+    overlapped: dict[str, list[str]] = field(default_factory=dict)
     _anonymous: int = 0
-    _began: int | None = None
+    began: int | None = None
 
     def kind(self, identity: str) -> str:
         """The kind of *identity*, container or pod; empty if it is unknown."""
-        if identity in self._containers or identity in self._unrecorded[POD]:
+        if identity in self.containers or identity in self.unrecorded[POD]:
             return POD
-        return CONTAINER if identity in self._pod_of or identity in self._unrecorded[CONTAINER] else ""
+        return CONTAINER if identity in self.pod_of or identity in self.unrecorded[CONTAINER] else ""
 
     def _meant(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
         """The full ids that *identity* may stand for, and whether it certainly stands for one of them.
@@ -108,9 +108,9 @@ class Joiner:
         """
         if _FULL.fullmatch(identity):
             return (identity,), True
-        known = self._pod_of if of == CONTAINER else self._containers
+        known = self.pod_of if of == CONTAINER else self.containers
         mine = tuple(each for each in known if each.startswith(identity))
-        unrecorded = tuple(each for each in self._unrecorded[of] if each.startswith(identity) and each not in known)
+        unrecorded = tuple(each for each in self.unrecorded[of] if each.startswith(identity) and each not in known)
         return (*mine, *unrecorded), len(mine) == 1 and not unrecorded
 
     def concerned(self, identity: str, of: str) -> list[tuple[str, str]]:
@@ -129,8 +129,8 @@ class Joiner:
             case _ if not seen.entity:
                 return []  # the run of a pod that has no id yet, or gets none
             case "RunPodSandbox":  # all its containers will be known
-                self._containers.setdefault(seen.entity, {})
-                self._whole.add(seen.entity)
+                self.containers.setdefault(seen.entity, {})
+                self.whole.add(seen.entity)
                 return [structs.replace(seen, phase="", detail="")]
             case "CreateContainer" if seen.of == CONTAINER:
                 on_pod = structs.replace(seen, entity=seen.detail, of=POD, detail="", start=None)
@@ -157,7 +157,7 @@ class Joiner:
 
     def _vague(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
         """What *seen* may mean for containers if its pod is never named in full."""
-        if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self._reached):
+        if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self.reached):
             return []
         return [*self._before(seen), *self._after(seen)]
 
@@ -167,12 +167,12 @@ class Joiner:
             if seen.event == "CreateContainer":
                 self._creates(seen)
             elif seen.met == _NOT_READY:
-                self._not_ready.add(seen.entity)
-            met = [] if seen.entity in self._containers else self._meet(seen)
+                self.not_ready.add(seen.entity)
+            met = [] if seen.entity in self.containers else self._meet(seen)
             return [*met, *self._before(seen), *self._certain(seen, seen.entity), *self._after(seen)]
-        pod = self._pod_of.get(seen.entity, "")
+        pod = self.pod_of.get(seen.entity, "")
         if seen.event == "RemoveContainer" and seen.phase == "reply" and seen.reply == "ok":
-            self._forget(seen.entity)
+            self.forget(seen.entity)
             return self._certain(seen, pod)
         met = [] if pod else self._meet(seen)
         return [*met, *self._certain(seen, pod), *self._starting(seen, pod)]
@@ -184,20 +184,20 @@ class Joiner:
         """
         if seen.event != "StartContainer" or not pod:
             return []
-        starts = self._starts.setdefault(seen.entity, [])
+        starts = self.starts.setdefault(seen.entity, [])
         if seen.phase == "request":
-            starts.append(pod in self._stopped or pod in self._not_ready)
+            starts.append(pod in self.stopped or pod in self.not_ready)
             return []
         if seen.phase != "reply" or not starts:
             return []
         late = seen.reply == "ok" and all(starts)
         starts.remove(max(starts))
-        what = f"StartContainer succeeded after the pod had been {'stopped' if pod in self._stopped else 'shown as not ready'}"
+        what = f"StartContainer succeeded after the pod had been {'stopped' if pod in self.stopped else 'shown as not ready'}"
         return [Observation(entity=pod, of=POD, event="started-once-stopped", at=seen.at, detail=what)] if late else []
 
     def _closed(self, pod: str) -> bool:
         """Whether all containers of *pod* are known, also because it was removed."""
-        return pod in self._whole or pod in self._removed[POD]
+        return pod in self.whole or pod in self.removed[POD]
 
     def _doubtful(self, pod: str) -> bool:
         """Whether *pod* and its containers may be older than the recording, with unrecorded calls in progress."""
@@ -209,39 +209,39 @@ class Joiner:
 
     def _meet(self, seen: Observation) -> list[Observation]:
         """Remember an entity of unrecorded origin while it may exist; the calls that may reach it."""
-        unrecorded = self._unrecorded[seen.of]
-        if seen.entity in self._removed[seen.of]:
+        unrecorded = self.unrecorded[seen.of]
+        if seen.entity in self.removed[seen.of]:
             return []
         if seen.met == ABSENT or (seen.event == "RemovePodSandbox" and seen.reply == "ok"):
             unrecorded.pop(seen.entity, None)
             return []
         found: list[Observation] = []
         if seen.of == CONTAINER and seen.entity not in unrecorded:
-            for pod in self._reached:
-                if pod in self._leaks or (self.beginning is None and not self._closed(pod)):
+            for pod in self.reached:
+                if pod in self.leaks or (self.beginning is None and not self._closed(pod)):
                     found += self._joins(seen.entity, pod, at=seen.at)
         self._remember(seen.entity, seen.of)
         return found
 
     def _remember(self, identity: str, of: str) -> None:
-        unrecorded = self._unrecorded[of]
-        self._met += 1
-        unrecorded.setdefault(identity, self._met)
+        unrecorded = self.unrecorded[of]
+        self.met += 1
+        unrecorded.setdefault(identity, self.met)
         unrecorded.move_to_end(identity)
         if len(unrecorded) > UNRECORDED:
             unrecorded.popitem(last=False)
 
     def _candidates(self, pod: str) -> tuple[str, ...]:
         """Containers of unrecorded origin that may belong to *pod*."""
-        since = self._leaks.get(pod) if self._closed(pod) else 0
+        since = self.leaks.get(pod) if self._closed(pod) else 0
         if since is None:
             return ()
-        return tuple(each for each, met in self._unrecorded[CONTAINER].items() if met > since)
+        return tuple(each for each, met in self.unrecorded[CONTAINER].items() if met > since)
 
     def _joins(self, container: str, pod: str, *, at: int | str | None) -> list[Observation]:
         """The requests of calls in progress on *pod*, which *container* may have missed."""
         found: list[Observation] = []
-        for reached in self._reached.get(pod, ()):
+        for reached in self.reached.get(pod, ()):
             reached.perhaps = (*reached.perhaps, container)
             found += _inner(reached.call, (container,), "request", at=at)
         return found
@@ -249,16 +249,16 @@ class Joiner:
     def _creates(self, seen: Observation) -> None:
         pod = seen.entity
         if seen.phase == "request":
-            self._creating.setdefault(pod, []).append(self._met)
+            self.creating.setdefault(pod, []).append(self.met)
             return
-        met = self._creating.get(pod) or [self._met]
+        met = self.creating.get(pod) or [self.met]
         if seen.phase == "lost":
-            self._leaks.setdefault(pod, met[0])  # there may be a container with an unknown id
+            self.leaks.setdefault(pod, met[0])  # there may be a container with an unknown id
         del met[0]
         if not met:
-            self._creating.pop(pod, None)
+            self.creating.pop(pod, None)
             if seen.reply != "ok":
-                self._overlapped.pop(pod, None)
+                self.overlapped.pop(pod, None)
 
     def _created(self, seen: Observation) -> list[Observation]:
         """A container was created; calls in progress on its pod may reach it."""
@@ -266,48 +266,48 @@ class Joiner:
         meant, certain = self._meant(seen.detail, POD)
         pod = meant[0] if certain else ""
         if pod:
-            self._pod_of[container] = pod
-            self._containers.setdefault(pod, {})[container] = None
+            self.pod_of[container] = pod
+            self.containers.setdefault(pod, {})[container] = None
         else:
             self._remember(container, CONTAINER)
         found = [structs.replace(seen, phase="", detail="")]
         if self._doubtful(pod):
             return found
         found += self._joins(container, pod, at=at)
-        for call in self._overlapped.get(pod, ()):
+        for call in self.overlapped.get(pod, ()):
             found += _inner(call, (container,), "request", at=at)
             found += _inner(call, (container,), "reply", at=at)
-        if pod not in self._creating:
-            self._overlapped.pop(pod, None)
+        if pod not in self.creating:
+            self.overlapped.pop(pod, None)
         return found
 
     def _restarted(self, seen: Observation) -> list[Observation]:
         self.beginning = None
         self.may_restart()
-        for pod, met in self._creating.items():
-            self._leaks.setdefault(pod, met[0])
-        self._reached.clear()
-        self._creating.clear()
-        self._overlapped.clear()
-        self._starts.clear()
+        for pod, met in self.creating.items():
+            self.leaks.setdefault(pod, met[0])
+        self.reached.clear()
+        self.creating.clear()
+        self.overlapped.clear()
+        self.starts.clear()
         return [seen]
 
     def may_restart(self) -> None:
         """The runtime may have restarted here: a pod that it could not recover before may be ready again."""
-        self._not_ready.clear()
+        self.not_ready.clear()
 
     def begun(self, at: str) -> list[Observation]:
         """What it means that no unrecorded call is in progress any more, if *at* is later than any call takes."""
         now = nanoseconds(at) if self.beginning else None
         if self.beginning is None or now is None:
             return []
-        self._began = now if self._began is None else self._began
-        since = now - self._began
+        self.began = now if self.began is None else self.began
+        since = now - self.began
         if since <= WINDOW or (since <= 2 * WINDOW and not self._quiet(self.beginning)):
             return []
         found = self.beginning.over()
         self.beginning = None
-        for pod, calls in self._reached.items():
+        for pod, calls in self.reached.items():
             if not self._closed(pod):
                 for reached in calls:
                     reached.perhaps = self._reach(pod)
@@ -316,18 +316,18 @@ class Joiner:
 
     def _quiet(self, beginning: Beginning) -> bool:
         """Whether no recorded call is in progress on what may be older than the recording."""
-        return all(map(self._closed, self._reached)) and beginning.quiet()
+        return all(map(self._closed, self.reached)) and beginning.quiet()
 
     def _reach(self, pod: str) -> tuple[str, ...]:
-        return (*self._containers.get(pod, ()), *self._candidates(pod))
+        return (*self.containers.get(pod, ()), *self._candidates(pod))
 
-    def _forget(self, container: str) -> None:
+    def forget(self, container: str) -> None:
         self._gone(container, CONTAINER)
-        self._unrecorded[CONTAINER].pop(container, None)
-        self._starts.pop(container, None)
-        pod = self._pod_of.pop(container, None)
+        self.unrecorded[CONTAINER].pop(container, None)
+        self.starts.pop(container, None)
+        pod = self.pod_of.pop(container, None)
         if pod is not None:
-            self._containers.get(pod, {}).pop(container, None)
+            self.containers.get(pod, {}).pop(container, None)
 
     def _before(self, seen: Observation) -> list[Observation]:
         """The requests that a request on a pod makes of its containers."""
@@ -335,9 +335,9 @@ class Joiner:
             return []
         pod = seen.entity
         doubtful = self._doubtful(pod)
-        mine = () if doubtful else tuple(self._containers.get(pod, ()))
+        mine = () if doubtful else tuple(self.containers.get(pod, ()))
         others = () if doubtful else self._candidates(pod)
-        self._reached.setdefault(pod, []).append(_Reached(call=seen.event, certain=mine, perhaps=others))
+        self.reached.setdefault(pod, []).append(Reached(call=seen.event, certain=mine, perhaps=others))
         return _inner(seen.event, (*mine, *others), "request", at=seen.at)
 
     def _after(self, seen: Observation) -> list[Observation]:
@@ -345,44 +345,44 @@ class Joiner:
         if seen.event not in _INNER or seen.phase not in {"reply", "lost"}:
             return []
         pod = seen.entity
-        if pod in self._creating:
-            self._overlapped.setdefault(pod, []).append(seen.event)
-        calls = self._reached.get(pod, [])
+        if pod in self.creating:
+            self.overlapped.setdefault(pod, []).append(seen.event)
+        calls = self.reached.get(pod, [])
         reached = next((each for each in calls if each.call == seen.event), None)
         found: list[Observation] = []
         if reached is None:
             # Its request was not recorded, or named a pod that was not known yet.
-            reached = _Reached(call=seen.event, certain=(), perhaps=())
+            reached = Reached(call=seen.event, certain=(), perhaps=())
             reach = () if self._doubtful(pod) else self._reach(pod)
             found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]
         else:
             calls.remove(reached)
         if not calls:
-            self._reached.pop(pod, None)
+            self.reached.pop(pod, None)
         ok = seen.reply == "ok"
         found += _inner(seen.event, reached.certain, seen.phase, at=seen.at, reply="ok" if ok else "")
         found += _inner(seen.event, reached.perhaps, seen.phase, at=seen.at)
         if ok:
-            self._stopped.add(pod)
+            self.stopped.add(pod)
         if seen.event == "RemovePodSandbox" and ok:
             self._pod_is_gone(pod, reached)
         return found
 
-    def _pod_is_gone(self, pod: str, reached: _Reached) -> None:
+    def _pod_is_gone(self, pod: str, reached: Reached) -> None:
         for each in reached.certain:
-            self._forget(each)
-        for each in self._containers.pop(pod, {}):
+            self.forget(each)
+        for each in self.containers.pop(pod, {}):
             # Created while its pod was being removed, it may be left without one.
-            self._forget(each)
+            self.forget(each)
             self._remember(each, CONTAINER)
-            self._removed[CONTAINER].pop(each, None)
-        for pods in (self._whole, self._stopped, self._not_ready):
+            self.removed[CONTAINER].pop(each, None)
+        for pods in (self.whole, self.stopped, self.not_ready):
             pods.discard(pod)
-        self._leaks.pop(pod, None)
+        self.leaks.pop(pod, None)
         self._gone(pod, POD)
 
     def _gone(self, identity: str, of: str) -> None:
-        removed = self._removed[of]
+        removed = self.removed[of]
         removed[identity] = None
         if len(removed) > UNRECORDED:
             removed.popitem(last=False)

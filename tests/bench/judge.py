@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ SHOWN = {
 }
 RECORDING = Path(__file__).resolve().parent.parent / "recordings" / "containerd-1.7.24.log"
 ID = re.compile(rb"[0-9a-f]{64}")
+TIME = re.compile(rb'time="([^"]+)"')
 
 
 def trace(path: Path, lines: int) -> None:
@@ -64,13 +66,18 @@ def trace(path: Path, lines: int) -> None:
 
 
 def log(path: Path, lines: int) -> None:
-    """A log of *lines* lines: a recording again and again, with fresh ids each time."""
+    """A log of *lines* lines: a recording again and again, each time later and with fresh ids."""
     recorded = RECORDING.read_bytes().splitlines(keepends=True)
+    times = [datetime.fromisoformat(found[1].decode()) if (found := TIME.match(line)) else None for line in recorded]
+    known = [each for each in times if each]
     with path.open("wb") as file:
         for number in range(lines):
             turn, index = divmod(number, len(recorded))
-            salt = b"%08x" % turn
-            file.write(ID.sub(lambda found, salt=salt: salt + found[0][8:], recorded[index]))  # type: ignore[misc]
+            salt, line, at = b"%08x" % turn, recorded[index], times[index]
+            if at:
+                later = at + turn * (max(known) - min(known))
+                line = b'time="%sZ"' % later.isoformat()[:26].encode() + line[line.index(b" level=") :]
+            file.write(ID.sub(lambda found, salt=salt: salt + found[0][8:], line))  # type: ignore[misc]
 
 
 class Container:

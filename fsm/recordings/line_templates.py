@@ -1,0 +1,53 @@
+"""The templates of lines, numbered as they are met, and what varies in each line."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm.recordings.log_scanner import IDS, LONGEST, MOMENTS, SPANS, scan
+
+
+class Scanned(NamedTuple):
+    """What is in some lines: of each its template, its ids by their numbers, 0 for none, and its times.
+
+    Of a time there are its microseconds, where it begins and ends.  ``places`` are where the ids from 1 on begin, and
+    ``spans`` what was cut out of the last line: kinds, where they begin and end.
+    """
+
+    templates: NDArray[np.int32]
+    ids: NDArray[np.int32]
+    times: NDArray[np.int64]
+    places: list[int]
+    spans: NDArray[np.int64]
+
+
+class Templates:
+    """The templates of all lines so far, up to so many."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self._words = most, 64 * most
+        self._table = np.zeros(4 * most, np.uint64)
+        self._pool = np.zeros(self._words + LONGEST, np.uint64)
+        self._pool[0] = 2  # words that are used, then templates, then each of them
+
+    @property
+    def count(self) -> int:
+        return int(self._pool[1])
+
+    @property
+    def full(self) -> bool:
+        """Whether there may soon be no room for more."""
+        return 2 * self.count > self.most or 2 * int(self._pool[0]) > self._words
+
+    def scan(self, data: bytes, count: int) -> Scanned:
+        """What is in *data*, which is so many lines."""
+        found = np.zeros((count, 1 + IDS), np.int32)
+        times = np.zeros((count, MOMENTS, 3), np.int64)
+        places = np.zeros(IDS * count + 1, np.int64)
+        places[0] = 1
+        known = np.empty((len(places), 4), np.uint64)
+        table = np.zeros(2 << len(places).bit_length(), np.int64)
+        spans = np.zeros((SPANS, 4), np.int64)
+        scan(np.frombuffer(data, np.uint8), self._table, self._pool, table, known, places, found, times, spans)
+        return Scanned(found[:, 0], found[:, 1:], times, places[1 : int(places[0])].tolist(), spans)

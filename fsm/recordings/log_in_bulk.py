@@ -1,0 +1,320 @@
+"""A log read in bulk: the same observations as line by line, from what the templates of its lines say.
+
+Lines are scanned by compiled code.  Lines of most templates say nothing; of the others one observation is known but for
+its id.  Calls on pods all of whose containers are known are joined by the table of :mod:`fsm.recordings.pod_shapes`, others
+by the joiner itself, and what has no template that says always the same is read by the log.
+"""
+
+from collections.abc import Container, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from fsm.recordings.bulk_findings import Found, Variants, ScannedLines, batch_of
+from fsm.recordings.containerd_log import CRASH, DOUBTFUL, NO_EVENT, RELEVANT, UNKNOWN_EXITS, Log
+from fsm.recordings.line_forms import BESIDE, EITHER, NOTHING, QUIET, SAYS, SLOW, LineForm, form
+from fsm.recordings.line_templates import Templates
+from fsm.recordings.log_entries import entry
+from fsm.recordings.pod_calls import CONTAINER, POD, Joiner
+from fsm.recordings.pod_shapes import Pod, Shapes, Step, given_back, removed_so
+from fsm.recordings.time_order import WINDOW
+from fsm.trace import Batch, Observation
+
+_TEMPLATES: Final = 8_192
+
+_SLOW: Final = 0.1
+"""The part of lines that the log itself must read from which on it reads all."""
+
+_FEW: Final = 64
+"""Lines for which it is not worth while."""
+
+
+class _Saying(NamedTuple):
+    """What lines of a template say: with the number ``symbol``, the observation ``seen``.
+
+    It is the variant ``gone`` if it is said of a container that was removed; -1 if that depends on others.
+    """
+
+    symbol: int
+    seen: Observation
+    gone: int
+
+
+def _others(joiner: Joiner) -> tuple[Container[str], ...]:
+    """What the joiner knows ids by, but for removed containers."""
+    pods, containers = joiner.unrecorded[POD], joiner.unrecorded[CONTAINER]
+    return joiner.containers, joiner.pod_of, joiner.removed[POD], containers, pods
+
+
+class Bulk:
+    """Reads lines of *log* in bulk."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self._said = Variants()
+        self._shapes = Shapes(self._said.number)
+        self._pods: dict[str, Pod] = {}
+        self._sayings: dict[tuple[Observation, bool], _Saying] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        """Forget all templates."""
+        self._templates = Templates(_TEMPLATES)
+        self._forms: list[LineForm] = []
+        self._sayings_of: list[tuple[_Saying, ...]] = []
+        self._plain: list[int] = []
+        self._unasked: list[int] = []
+        self._gone: list[int] = []
+        self._waiting: set[int] = set()
+        # The last row is that of lines without a template.
+        self._does = np.full(_TEMPLATES + 1, SLOW, np.int8)
+        self._moments = np.zeros(_TEMPLATES + 1, np.int64)
+        self._entities = np.zeros(_TEMPLATES + 1, np.int64)
+
+    def batch(self, lines: Sequence[bytes], first: int, file: str = "") -> Batch | None:
+        """The observations in *lines*; ``None`` if the log had better read them one by one."""
+        if len(lines) < _FEW:
+            self.give_back()
+            return None
+        scanned = self._scan(lines)
+        log_reads = np.flatnonzero(scanned.does == SLOW)
+        for row in log_reads.tolist():
+            if RELEVANT.search(lines[row]) is None:
+                scanned.does[row] = NOTHING
+        counted = np.bincount(scanned.does, minlength=SLOW + 1)
+        if counted[SLOW] > _SLOW * len(lines):
+            self.give_back()
+            return None
+        if beside := int(counted[NOTHING] + counted[BESIDE]):
+            self.log.notes[NO_EVENT] += beside
+        seen = Found(scanned.ids)
+        start = 0
+        while start < len(lines):
+            start = self._read(scanned, start, seen)
+        self._replied(seen)
+        return batch_of(self._said, scanned, first, file, seen)
+
+    def _scan(self, lines: Sequence[bytes]) -> ScannedLines:
+        """What is in *lines*."""
+        if self._templates.full:
+            self._clear()
+        data = b"\n".join(lines)
+        scanned = self._templates.scan(data, len(lines))
+        self._learn(lines, scanned.templates)
+        moments = scanned.times[np.arange(len(lines)), self._moments[scanned.templates]]
+        entities = scanned.ids[np.arange(len(lines)), self._entities[scanned.templates]]
+        text = data.decode("latin-1")  # as many characters as bytes
+        ids = ["", *(text[at : at + 64] for at in scanned.places)]
+        return ScannedLines(
+            lines, self._does[scanned.templates], scanned.templates, entities, scanned.ids, moments, text, ids
+        )
+
+    def _learn(self, lines: Sequence[bytes], templates: NDArray[np.int32]) -> None:
+        """Find out what the templates do that were met twice."""
+        before, now = len(self._forms), self._templates.count
+        if now == before and not self._waiting:
+            return
+        self._forms += [LineForm(SLOW)] * (now - before)
+        self._sayings_of += [()] * (now - before)
+        self._plain += [-1] * (now - before)
+        self._unasked += [-1] * (now - before)
+        self._gone += [-1] * (now - before)
+        self._waiting.update(range(before, now))
+        times = np.bincount(templates + 1, minlength=now + 1)[1:]
+        for template in [each for each in self._waiting if times[each] > (each >= before)]:
+            self._waiting.discard(template)
+            found = form(lines[int(np.flatnonzero(templates == template)[0])])
+            self._forms[template], self._does[template] = found, found.does
+            self._moments[template], self._entities[template] = found.moment, found.entity
+            if found.seen is not None:
+                kinds = (CONTAINER, POD) if found.seen.of == EITHER else (found.seen.of,)
+                says = (self._saying(structs.replace(found.seen, of=of), made=found.pod >= 0) for of in kinds)
+                self._sayings_of[template] = tuple(says)
+                if not found.named and found.pod < 0 and len(kinds) == 1:
+                    (said,) = self._sayings_of[template]
+                    self._unasked[template], self._gone[template] = said.symbol, said.gone
+                    self._plain[template] = said.symbol if found.always else -1
+
+    def _saying(self, seen: Observation, *, made: bool) -> _Saying:
+        """What is *seen* of an entity; of a container that was ``made`` in a pod."""
+        found = self._sayings.get((seen, made))
+        if found is None:
+            after = removed_so(seen) if not made and seen.of == CONTAINER else None
+            gone = self._said.number(after) if after else -1
+            found = self._sayings[seen, made] = _Saying(len(self._sayings), seen, gone)
+        return found
+
+    def _late(self, scanned: ScannedLines, start: int) -> NDArray[np.int64]:
+        """The lines from *start* on by which it may be found that no call from before the log is in progress."""
+        joiner = self.log.joiner
+        if joiner.beginning is None:
+            return np.empty(0, np.int64)
+        timed = (scanned.does == BESIDE) | (scanned.does == QUIET) | (scanned.does == SAYS)
+        if joiner.began is not None:
+            timed &= scanned.moments[:, 0] * 1_000 - joiner.began > WINDOW
+        late = np.flatnonzero(timed[start:]) + start
+        return late if joiner.began is not None else late[:1]
+
+    def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901  (it runs for every line)
+        """Find what is in the lines from *start* on; the line from which on it is to be found anew."""
+        log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
+        beginning, asked, late = joiner.beginning, bool(log.asked), self._late(scanned, start)
+        rows = np.union1d(np.flatnonzero(scanned.does[start:] >= SAYS) + start, late)
+        templates, entities = scanned.templates[rows], scanned.entities[rows]
+        plain = self._plain if asked else self._unasked
+        recorded = beginning is None
+        check, ids, gone, does = set(late.tolist()), seen.ids, self._gone, scanned.does.tolist()
+        pods, removed, others = self._pods, joiner.removed[CONTAINER], _others(joiner)
+        containers, pod_of, pods_removed, unrecorded, unrecorded_pods = others
+        row: int
+        for row, template, entity in zip(rows.tolist(), templates.tolist(), entities.tolist(), strict=True):
+            if check and row in check:
+                found = entry(scanned.lines[row])
+                for each in joiner.begun(found.at if found else ""):
+                    seen.add(self._said.number(each), each.entity, row)
+                if began is None or joiner.beginning is None:
+                    return row
+            if does[row] != SAYS:
+                if does[row] == SLOW:
+                    self._slowly(scanned.lines[row], row, seen)
+                    same = joiner.beginning is beginning and joiner.began == began
+                    if log.joiner is not joiner or not same or bool(log.asked) != asked:
+                        return row + 1
+                continue
+            identity, symbol = ids[entity], plain[template]
+            if symbol >= 0:
+                pod = pods.get(identity)
+                if pod is not None:
+                    place = pod.ids.index(identity)
+                    step = pod.shape.steps.get((symbol, place))
+                    if step is not None:
+                        if step.one < 0:
+                            self._take(pod, step, place, entity, row, seen)
+                            continue
+                        pod.shape = step.to
+                        seen.variants.append(step.one)
+                        seen.entities.append(entity)
+                        seen.rows.append(row)
+                        continue
+                elif (
+                    recorded
+                    and gone[template] >= 0
+                    and identity in removed
+                    and identity not in pod_of
+                    and identity not in unrecorded
+                    and identity not in containers
+                    and identity not in pods_removed
+                    and identity not in unrecorded_pods
+                ):
+                    seen.variants.append(gone[template])
+                    seen.entities.append(entity)
+                    seen.rows.append(row)
+                    continue
+            self._said_so(scanned, row, entity, seen)
+        return len(scanned.lines)
+
+    def _said_so(self, scanned: ScannedLines, row: int, entity: int, seen: Found) -> None:
+        """Take what the line *row* says of the *entity*."""
+        log, joiner, template = self.log, self.log.joiner, int(scanned.templates[row])
+        found, says, identity = self._forms[template], self._sayings_of[template], seen.ids[entity]
+        home = seen.ids[scanned.named[row, found.pod]] if found.pod >= 0 else ""
+        one = says[0]
+        if not found.always and (one.seen.event, identity) in log.asked:
+            self._slowly(scanned.lines[row], row, seen)
+            return
+        if found.named:
+            line = scanned.lines[row].decode("utf-8", errors="replace")
+            log.called_so(identity, line, log.names.get(home, ()))
+        if len(says) > 1:
+            of = joiner.kind(identity)
+            if not of:
+                log.notes[UNKNOWN_EXITS] += 1
+                return
+            one = says[of == POD]
+        pod = self._pod(home or identity)
+        if pod is not None and not (home and (identity in self._pods or self._is_known(identity))):
+            place = len(pod.ids) if home else pod.ids.index(identity)
+            steps, which = pod.shape.steps, (one.symbol, place)
+            if which not in steps:
+                steps[which] = self._shapes.step(pod, one.seen, place, made=bool(home))
+            step = steps[which]
+            if step is not None:
+                self._take(pod, step, place, entity, row, seen)
+                return
+        self._give_back(identity)
+        self._give_back(home)
+        for what in joiner.joined(structs.replace(one.seen, entity=identity, detail=home or one.seen.detail)):
+            seen.add(self._said.number(what), what.entity, row)
+
+    def _take(self, pod: Pod, step: Step, place: int, entity: int, row: int, seen: Found) -> None:
+        """Take the *step* of a *pod* when something was seen of the *entity*, which is at the *place*."""
+        joiner, ids = self.log.joiner, pod.ids
+        made = place == len(ids)
+        if made:
+            ids = [*ids, seen.ids[entity]]
+        for variant, where in step.seen:
+            seen.variants.append(variant)
+            seen.entities.append(entity if where == place else seen.number(ids[where]))
+            seen.rows.append(row)
+        if step.ended or step.begun:
+            pod.creating = [*pod.creating[step.ended :], *[joiner.met] * step.begun]
+        for where in step.removed:
+            joiner.forget(ids[where])
+            self._pods.pop(ids[where], None)
+        if made:
+            joiner.pod_of[ids[place]] = ids[0]
+            joiner.containers[ids[0]][ids[place]] = None
+            self._pods[ids[place]] = pod
+        if step.moved:
+            pod.ids = [ids[where] for where in step.comes]
+        pod.shape = step.to
+
+    def _is_known(self, identity: str) -> bool:
+        """Whether the joiner knows *identity* from before."""
+        joiner = self.log.joiner
+        return identity in joiner.removed[CONTAINER] or any(identity in each for each in _others(joiner))
+
+    def _pod(self, identity: str) -> Pod | None:
+        """The pod that is *identity* or of which this container is, if its calls can be taken by steps."""
+        pod = self._pods.get(identity)
+        if pod is None and (pod := self._shapes.taken(self.log.joiner, identity)) is not None:
+            for each in (pod.ids[0], *self.log.joiner.containers[pod.ids[0]]):
+                self._pods[each] = pod
+        return pod
+
+    def _give_back(self, identity: str) -> None:
+        """Let the joiner have the pod that is *identity* or of which this container is."""
+        pod = self._pods.get(identity)
+        if pod is not None:
+            for each in (pod.ids[0], *self.log.joiner.containers[pod.ids[0]]):
+                self._pods.pop(each, None)
+            given_back(self.log.joiner, pod)
+
+    def give_back(self) -> None:
+        """Let the joiner have all pods, since the log itself will read what follows."""
+        for pod in {id(each): each for each in self._pods.values()}.values():
+            given_back(self.log.joiner, pod)
+        self._pods.clear()
+
+    def _slowly(self, line: bytes, row: int, seen: Found) -> None:
+        """Let the log read the *line*."""
+        self.give_back()
+        if CRASH.search(line):
+            self._replied(seen)
+        for each in self.log.read(line):
+            seen.own[len(seen.variants)] = each
+            seen.add(-1, each.entity, row)
+
+    def _replied(self, seen: Found) -> None:
+        """Let the log know of the last replies."""
+        replies: list[tuple[str, str]] = []
+        at = len(seen.variants)
+        while at > seen.replied and len(replies) < DOUBTFUL:
+            at -= 1
+            what = seen.own[at] if seen.variants[at] < 0 else self._said.variants[seen.variants[at]]
+            if what.phase == "reply":
+                replies.append((seen.ids[seen.entities[at]], what.of))
+        self.log.replies.extend(reversed(replies))
+        seen.replied = len(seen.variants)

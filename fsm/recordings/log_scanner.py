@@ -1,0 +1,364 @@
+"""The lines of a log, scanned in bulk by compiled code: what varies is cut out of each, and the rest is its template.
+
+What is cut out are times, ids of 64 digits, numbers, names of pods and containers, and words of digits and small letters.
+A line that cannot be cut so, since it is too long, or has control characters or escapes by number, is *unfit*.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm.compiled import Number, compiled, inner
+
+UNFIT: Final = -1
+"""In place of the template of a line that has none."""
+
+MOMENTS: Final = 2
+"""Of so many times of a line it is told where they are."""
+
+IDS: Final = 4
+"""The most different ids in a line."""
+
+SPANS: Final = 128
+"""The most pieces that are cut out of a line."""
+
+LONGEST: Final = 8_192
+"""The most bytes of a line that has a template."""
+
+ID, TIME, NUMBER, ZEROS, NAME, MIXED = 1, 2, 3, 4, 5, 6
+"""What is cut out.  ``ZEROS`` is a number with zeros before it, which JSON does not have."""
+
+_DIGIT, _HEX, _SMALL, _OTHER = 1, 2, 4, 8
+_BACKSLASH, _CONTROL = 16, 32
+_WORD: Final = _DIGIT | _HEX | _SMALL | _OTHER
+_LOWER: Final = _DIGIT | _HEX | _SMALL
+_NEWLINE, _PLUS, _COMMA, _MINUS, _DOT, _ZERO, _NINE, _COLON, _CLOSING = map(ord, "\n+,-.09:}")
+_T, _Z, _SMALL_A, _SMALL_X, _SMALL_U, _U = map(ord, "TZaxuU")
+_FULL: Final = 64
+_YEAR: Final = 4
+_LONG: Final = 18
+"""Digits that every reader of numbers takes."""
+_DATE, _SECONDS, _ZONE, _NANOSECONDS = 10, 19, 6, 9
+"""Characters of a date, of a time to its seconds, of a zone, and of a part of a second."""
+_OFFSET: Final = np.int64(719_469)
+"""Days before 1970-01-01 in years that begin with March, from year 0 on, and one."""
+
+
+def _kinds() -> NDArray[np.uint8]:
+    kinds = np.zeros(256, np.uint8)
+    kinds[:32] = _CONTROL
+    kinds[ord("\t")] = 0
+    kinds[127] = _CONTROL
+    kinds[128:] = _OTHER
+    for first, last, kind in (("0", "9", _DIGIT), ("a", "f", _HEX), ("g", "z", _SMALL), ("A", "Z", _OTHER)):
+        kinds[ord(first) : ord(last) + 1] = kind
+    kinds[ord("_")] = _OTHER
+    kinds[ord("\\")] = _BACKSLASH
+    return kinds
+
+
+KINDS: Final = _kinds()
+_NAME, _UID, _NAMESPACE = (np.frombuffer(word, np.uint8) for word in (b"Name", b"Uid", b"Namespace"))
+
+Bytes = NDArray[np.uint8]
+Numbers = NDArray[np.int64]
+
+
+@inner
+def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
+    """The number of *size* digits *at* a place; -1 if there is none, or it is larger than *most*."""
+    found = np.int64(0)
+    for index in range(at, at + size):
+        digit = np.int64(data[index]) - _ZERO
+        if digit < 0 or digit > 9:  # noqa: PLR2004
+            return -1
+        found = found * 10 + digit
+    return found if found <= most else -1
+
+
+@inner
+def _day(data: Bytes, at: Number) -> Number:
+    """The day since 1970-01-01 of the date ``YYYY-MM-DD`` *at* a place; -1 if there is none."""
+    year, month, day = _number(data, at, 4, 9999), _number(data, at + 5, 2, 12), _number(data, at + 8, 2, 31)
+    if data[at + 4] != _MINUS or data[at + 7] != _MINUS or year < 1970 or month < 1 or day < 1:  # noqa: PLR2004
+        return -1
+    leap = (year % 4 == 0 and year % 100 != 0) or year % 400 == 0
+    if month == 2 and day > (29 if leap else 28):  # noqa: PLR2004
+        return -1
+    if day == 31 and month in {4, 6, 9, 11}:  # noqa: PLR2004
+        return -1
+    before = 1 if month <= 2 else 0  # noqa: PLR2004
+    year, month = year - before, month - 3 + 12 * before
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - _OFFSET
+
+
+@inner
+def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
+    """Where the time ``YYYY-MM-DDTHH:MM:SS[.F](Z|+HH:MM)`` *at* a place ends, 0 if there is none; and its microseconds."""
+    if end - at <= _SECONDS or data[at + _DATE] != _T or data[at + 13] != _COLON or data[at + 16] != _COLON:
+        return 0, 0
+    day = _day(data, at)
+    hour, minute, second = _number(data, at + 11, 2, 23), _number(data, at + 14, 2, 59), _number(data, at + 17, 2, 59)
+    if day < 0 or hour < 0 or minute < 0 or second < 0:
+        return 0, 0
+    stop: Number = at + _SECONDS
+    part, weight = np.int64(0), np.int64(100_000)
+    if data[stop] == _DOT:
+        stop += 1
+        first = stop
+        while stop < end and _ZERO <= data[stop] <= _NINE:
+            part += weight * (np.int64(data[stop]) - _ZERO)
+            weight //= 10
+            stop += 1
+        if stop == first or stop - first > _NANOSECONDS:
+            return 0, 0
+    away: Number = 0
+    if stop < end and data[stop] == _Z:
+        stop += 1
+    elif stop + _ZONE <= end and (data[stop] == _PLUS or data[stop] == _MINUS) and data[stop + 3] == _COLON:
+        hours, minutes = _number(data, stop + 1, 2, 23), _number(data, stop + 4, 2, 59)
+        if hours < 0 or minutes < 0:
+            return 0, 0
+        away = (hours * 60 + minutes) * (1 if data[stop] == _PLUS else -1)
+        stop += _ZONE
+    else:
+        return 0, 0
+    if stop < end and KINDS[data[stop]] & _WORD:
+        return 0, 0
+    return stop, (((day * 24 + hour) * 60 + minute - away) * 60 + second) * 1_000_000 + part
+
+
+@inner
+def _named(data: Bytes, at: Number, stop: Number) -> bool:
+    """Whether a name follows the word from *at* to *stop*: it is ``Name``, ``Uid`` or ``Namespace``, and a colon follows."""
+    if stop >= len(data) or data[stop] != _COLON:
+        return False
+    for word in (_NAME, _UID, _NAMESPACE):
+        if stop - at == len(word):
+            same = True
+            for index in range(len(word)):
+                same &= data[at + index] == word[index]
+            if same:
+                return True
+    return False
+
+
+@inner
+def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is called slowly)
+    data: Bytes, start: Number, text: Bytes, spans: Numbers
+) -> tuple[Number, Number, Number]:
+    """The line from *start* on with what varies cut out, written to *text*: its length, the number of *spans*, and its end.
+
+    Each span is what was cut out: its kind, where it begins and ends, and of a time its microseconds.
+    The length is -1 if the line is unfit.
+    """
+    at, size, count, end, last = start, 0, 0, len(data), start + LONGEST
+    while at < end:
+        byte = data[at]
+        kind = KINDS[byte]
+        if at >= last or (kind == _CONTROL and byte != _NEWLINE):
+            return -1, 0, at
+        if kind == 0:
+            text[size] = byte
+            size += 1
+            at += 1
+            continue
+        if kind == _CONTROL:
+            break
+        if kind == _BACKSLASH:
+            text[size] = byte
+            size += 1
+            at += 1
+            if at < end:
+                byte = data[at]
+                if KINDS[byte] == _CONTROL or byte in {_SMALL_X, _SMALL_U, _U} or KINDS[byte] == _DIGIT:
+                    return -1, 0, at
+                text[size] = byte
+                size += 1
+                at += 1
+            continue
+        stop, seen, before = at, 0, size
+        while True:
+            seen |= kind
+            text[size] = byte
+            size += 1
+            stop += 1
+            if stop >= end:
+                break
+            byte = data[stop]
+            kind = KINDS[byte]
+            if kind & _WORD == 0:
+                break
+            if stop >= last:
+                return -1, 0, stop
+        what = 0
+        micros: Number = 0
+        if seen & (_SMALL | _OTHER) == 0 and stop - at == _FULL:
+            what = ID
+        elif seen == _DIGIT:
+            if stop - at == _YEAR:
+                until, micros = _time(data, at, end)
+                if until:
+                    what, stop = TIME, until
+            if what == 0 and stop - at <= _LONG:
+                what = ZEROS if data[at] == _ZERO and stop - at > 1 else NUMBER
+        elif seen & _DIGIT and seen & _OTHER == 0:
+            what = MIXED
+        if what:
+            if count == SPANS:
+                return -1, 0, at
+            spans[count, 0], spans[count, 1], spans[count, 2], spans[count, 3] = what, at, stop, micros
+            count += 1
+            text[before] = what
+            size = before + 1
+            at = stop
+            continue
+        named = seen & _DIGIT == 0 and _named(data, at, stop)
+        at = stop
+        if named:
+            text[size] = _COLON
+            size += 1
+            at += 1
+            stop = at
+            while stop < end and (KINDS[data[stop]] & _LOWER or data[stop] == _MINUS or data[stop] == _DOT):
+                stop += 1
+            if stop > at and stop < end and (data[stop] == _COMMA or data[stop] == _CLOSING):
+                if count == SPANS or stop >= last:
+                    return -1, 0, at
+                spans[count, 0], spans[count, 1], spans[count, 2], spans[count, 3] = NAME, at, stop, 0
+                count += 1
+                text[size] = NAME
+                size += 1
+                at = stop
+    return size, count, at
+
+
+@inner
+def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
+    """The 64 digits *at* a place as four *words*."""
+    for index in range(4):
+        word = np.uint64(0)
+        for place in range(at + 16 * index, at + 16 * index + 16):
+            digit = data[place]
+            word = (word << np.uint64(4)) | np.uint64(digit - _ZERO if digit < _COLON else digit - _SMALL_A + 10)
+        words[index] = word
+
+
+@inner
+def _numbered(
+    words: NDArray[np.uint64], at: Number, known: NDArray[np.uint64], places: Numbers, table: Numbers
+) -> Number:
+    """The number of the id *words*, which stands *at* a place, among those that are *known* in these lines."""
+    mask = len(table) - 1
+    slot = np.int64((words[0] ^ (words[1] >> np.uint64(7))) & np.uint64(mask))
+    while table[slot]:
+        number: Number = table[slot]
+        if (
+            known[number, 0] == words[0]
+            and known[number, 1] == words[1]
+            and known[number, 2] == words[2]
+            and known[number, 3] == words[3]
+        ):
+            return number
+        slot = (slot + 1) & mask
+    number = places[0]
+    if number == len(places):
+        return -1
+    places[0] += 1
+    table[slot] = number
+    known[number] = words
+    places[number] = at
+    return number
+
+
+@inner
+def _template(text: NDArray[np.uint64], size: Number, forms: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Number:
+    """The number of the template of so many words of *text*, a new one if need be; ``UNFIT`` if there is no room."""
+    seen = np.uint64(0xCBF29CE484222325)
+    for index in range(size):
+        seen = (seen ^ text[index]) * np.uint64(0x9E3779B97F4A7C15)
+        seen ^= seen >> np.uint64(29)
+    half = np.int64(len(forms) // 2)
+    slot = np.int64(seen & np.uint64(half - 1))
+    while forms[2 * slot]:
+        begin = np.int64(forms[2 * slot + 1])
+        if forms[2 * slot] == seen | np.uint64(1) and np.int64(pool[begin + 1]) == size:
+            same = True
+            for index in range(size):
+                if pool[begin + 2 + index] != text[index]:
+                    same = False
+                    break
+            if same:
+                return np.int64(pool[begin])
+        slot = (slot + 1) & (half - 1)
+    begin, number = np.int64(pool[0]), np.int64(pool[1])
+    if begin + size + 2 > len(pool) or number >= half // 2:
+        return UNFIT
+    forms[2 * slot], forms[2 * slot + 1] = seen | np.uint64(1), np.uint64(begin)
+    pool[begin], pool[begin + 1] = np.uint64(number), np.uint64(size)
+    for index in range(size):
+        pool[begin + 2 + index] = text[index]
+    pool[0], pool[1] = np.uint64(begin + size + 2), np.uint64(number + 1)
+    return number
+
+
+@compiled
+def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
+    data: Bytes,
+    forms: NDArray[np.uint64],
+    pool: NDArray[np.uint64],
+    table: Numbers,
+    known: NDArray[np.uint64],
+    places: Numbers,
+    found: NDArray[np.int32],
+    times: NDArray[np.int64],
+    spans: Numbers,
+) -> None:
+    """Of each line of *data*: its template, the numbers of its ids, and its first times: microseconds, beginning and end.
+
+    ``forms`` and ``pool`` are the templates of all lines so far; ``table``, ``known`` and ``places`` the ids of these.
+    What was cut out of the last one is in ``spans``.
+    """
+    words = np.zeros(LONGEST // 8 + 8, np.uint64)
+    text = words.view(np.uint8)
+    digits = np.zeros(4, np.uint64)
+    end, line = len(data), 0
+    start: Number = 0
+    while line < len(found):
+        size, count, stop = cut(data, start, text, spans)
+        while stop < end and data[stop] != _NEWLINE:
+            stop += 1
+        found[line, 0] = UNFIT
+        ids = moments = 0
+        for index in range(count if size >= 0 else 0):
+            if spans[index, 0] == TIME and moments < MOMENTS:
+                times[line, moments, 0] = spans[index, 3]
+                times[line, moments, 1], times[line, moments, 2] = spans[index, 1], spans[index, 2]
+                moments += 1
+            elif spans[index, 0] == ID:
+                _digits(data, spans[index, 1], digits)
+                number = _numbered(digits, spans[index, 1], known, places, table)
+                which = 0
+                while which < ids and found[line, 1 + which] != number:
+                    which += 1
+                if which == IDS or number < 0:
+                    size = -1
+                    break
+                if which == ids:
+                    found[line, 1 + ids] = number
+                    ids += 1
+                # Which of the ids of the line it is belongs to the template; the order of spans is that of their marks.
+                spans[index, 3] = which
+        if size >= 0:
+            order = np.uint64(1)
+            for index in range(count):
+                if spans[index, 0] == ID:
+                    order = order * np.uint64(5) + np.uint64(spans[index, 3]) + np.uint64(1)
+            last = (size + 7) // 8
+            for index in range(size, 8 * last):
+                text[index] = 0
+            words[last] = order
+            found[line, 0] = _template(words, last + 1, forms, pool)
+        start = stop + 1
+        line += 1

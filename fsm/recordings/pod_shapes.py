@@ -1,0 +1,200 @@
+"""What the joiner does with a pod and its containers, as a table of steps that is filled on demand.
+
+What the joiner knows of a pod all of whose containers are known is a :class:`Shape`, the same for all pods of which it
+knows the same.  A step from one to the next is found by the joiner itself, which takes the observation for such a pod
+with ids of its own; it is taken again for all others.  What concerns more than the one pod has no step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from msgspec import structs
+
+from fsm.recordings.pod_calls import CONTAINER, POD, Joiner, Reached
+from fsm.trace import Observation
+
+_MOST: Final = 32
+"""Containers of a pod, and calls in progress on it, up to which there are steps: their combinations are many."""
+
+_SHAPES: Final = 16_384
+"""The most shapes that are remembered."""
+
+_NAMES: Final = tuple(f"{number:064x}" for number in range(3 * _MOST))
+
+
+class _Known(NamedTuple):
+    """What is known of a pod; it has the place 0, and its containers those from 1 on, then those that are no longer there."""
+
+    containers: int
+    starts: tuple[tuple[bool, ...], ...]
+    reached: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+    creating: int
+    overlapped: tuple[str, ...]
+    stopped: bool
+    not_ready: bool
+
+
+class Step(NamedTuple):
+    """What was ``seen``, each of the entity at a place; what is known then, and from which place each place ``comes`` if one ``moved``.
+
+    ``removed`` are the places of containers that are no more.  Of the creations in progress the first ``ended`` are over,
+    and so many have ``begun``.  ``one`` is what was seen if it was but that, of the entity itself, and no id and no
+    creation comes or goes; -1 if not.
+    """
+
+    one: int
+    seen: tuple[tuple[int, int], ...]
+    to: Shape
+    comes: tuple[int, ...]
+    moved: bool
+    removed: tuple[int, ...]
+    ended: int
+    begun: int
+
+
+@dataclass(slots=True, eq=False)
+class Shape:
+    """What is known, and the steps from there that were found, by what is seen and of the entity at which place."""
+
+    known: _Known
+    steps: dict[tuple[int, int], Step | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Pod:
+    """A pod whose calls are taken by steps: its shape, the ids of its places, and the creations in progress."""
+
+    shape: Shape
+    ids: list[str]
+    creating: list[int]
+
+
+@dataclass(slots=True)
+class Shapes:
+    """The shapes of pods; ``number`` gives what is seen in steps a number."""
+
+    number: Callable[[Observation], int]
+    _known: dict[_Known, Shape] = field(default_factory=dict)
+
+    def taken(self, joiner: Joiner, identity: str) -> Pod | None:
+        """The pod that is *identity*, or that this container is of, taken out of *joiner*; ``None`` if it has no shape."""
+        name = identity if identity in joiner.containers else joiner.pod_of.get(identity, "")
+        pod = self._read(joiner, name)
+        if pod is not None:
+            for each in (joiner.reached, joiner.creating, joiner.overlapped):
+                each.pop(name, None)
+            joiner.stopped.discard(name)
+            joiner.not_ready.discard(name)
+            for container in joiner.containers[name]:
+                joiner.starts.pop(container, None)
+        return pod
+
+    def step(self, pod: Pod, seen: Observation, place: int, *, made: bool) -> Step | None:
+        """What follows when *seen* is seen of the entity at the *place*, or of a container that was *made* in the *pod*."""
+        known = pod.shape.known
+        joiner = Joiner()
+        _put(joiner, known, _NAMES, list(range(known.creating)))
+        joiner.pod_of = dict.fromkeys(_NAMES[1 : 1 + known.containers], _NAMES[0])
+        joiner.containers = {_NAMES[0]: dict.fromkeys(joiner.pod_of)}
+        joiner.whole = {_NAMES[0]}
+        joiner.met = known.creating
+        found = joiner.joined(structs.replace(seen, entity=_NAMES[place], detail=_NAMES[0] if made else seen.detail))
+        after = self._read(joiner, _NAMES[0])
+        if after is None or _others(joiner) or joiner.met != known.creating:
+            return None
+        removed = tuple(map(_NAMES.index, joiner.removed[CONTAINER]))
+        ended = next((at for at in range(known.creating) if at in after.creating), known.creating)
+        begun = after.creating.count(known.creating)
+        if after.creating != [*range(ended, known.creating), *[known.creating] * begun]:
+            return None
+        if any(not each.entity or each.detail in _NAMES for each in found):
+            return None
+        parts = tuple((self.number(each), _NAMES.index(each.entity)) for each in found)
+        comes = tuple(map(_NAMES.index, after.ids))
+        moved = comes != tuple(range(len(pod.ids)))
+        same = not moved and not removed and ended == begun == 0
+        one = parts[0][0] if same and len(parts) == 1 and parts[0][1] == place else -1
+        return Step(one, parts, after.shape, comes, moved, removed, ended, begun)
+
+    def _read(self, joiner: Joiner, name: str) -> Pod | None:
+        containers = joiner.containers.get(name)
+        if containers is None or name not in joiner.whole or name in joiner.leaks or name in joiner.pod_of:
+            return None
+        others: list[Container[str]] = [*joiner.unrecorded.values(), *joiner.removed.values()]
+        if any(name in each for each in others):
+            return None
+        for each in containers:
+            if joiner.pod_of.get(each) != name or each in joiner.containers or any(each in other for other in others):
+                return None
+        reached = joiner.reached.get(name, ())
+        inner = (each for call in reached for each in (*call.certain, *call.perhaps))
+        ids = list(dict.fromkeys((name, *containers, *inner)))
+        place = {each: number for number, each in enumerate(ids)}
+        creating = joiner.creating.get(name, [])
+        starts = tuple(tuple(joiner.starts.get(each, ())) for each in containers)
+        if len(ids) + len(reached) + len(creating) + max(map(len, starts), default=0) > _MOST:
+            return None
+        known = _Known(
+            containers=len(containers),
+            starts=starts,
+            reached=tuple(
+                (each.call, tuple(map(place.__getitem__, each.certain)), tuple(map(place.__getitem__, each.perhaps)))
+                for each in reached
+            ),
+            creating=len(creating),
+            overlapped=tuple(joiner.overlapped.get(name, ())),
+            stopped=name in joiner.stopped,
+            not_ready=name in joiner.not_ready,
+        )
+        if len(self._known) > _SHAPES:
+            self._known.clear()
+        return Pod(self._known.setdefault(known, Shape(known)), ids, creating)
+
+
+def given_back(joiner: Joiner, pod: Pod) -> None:
+    """Let *joiner* know again what is known of *pod*."""
+    _put(joiner, pod.shape.known, pod.ids, pod.creating)
+
+
+def removed_so(seen: Observation) -> Observation | None:
+    """What it means that *seen* is seen of a container that was removed; ``None`` if that depends on others."""
+    joiner = Joiner()
+    joiner.removed[CONTAINER][_NAMES[0]] = None
+    found = joiner.joined(structs.replace(seen, entity=_NAMES[0]))
+    changed = joiner.whole or joiner.containers or joiner.pod_of or joiner.reached or joiner.stopped or _others(joiner)
+    if changed or list(joiner.removed[CONTAINER]) != [_NAMES[0]] or [each.entity for each in found] != [_NAMES[0]]:
+        return None
+    return structs.replace(found[0], entity="")
+
+
+def _others(joiner: Joiner) -> bool:
+    """Whether *joiner* knows of others than the pod with the first name and its containers."""
+    pods = {*joiner.whole, *joiner.containers, *joiner.pod_of.values(), *joiner.reached, *joiner.creating}
+    pods |= {*joiner.overlapped, *joiner.stopped, *joiner.not_ready, *joiner.leaks, *joiner.removed[POD]}
+    away = joiner.leaks or joiner.removed[POD] or joiner.unrecorded[POD] or joiner.unrecorded[CONTAINER]
+    return bool(away) or not pods <= {_NAMES[0]} or not joiner.starts.keys() <= joiner.pod_of.keys()
+
+
+def _put(joiner: Joiner, known: _Known, ids: Sequence[str], creating: list[int]) -> None:
+    name = ids[0]
+    if known.reached:
+        joiner.reached[name] = [
+            Reached(
+                call=call, certain=tuple(ids[each] for each in certain), perhaps=tuple(ids[each] for each in perhaps)
+            )
+            for call, certain, perhaps in known.reached
+        ]
+    if creating:
+        joiner.creating[name] = creating
+    if known.overlapped:
+        joiner.overlapped[name] = list(known.overlapped)
+    if known.stopped:
+        joiner.stopped.add(name)
+    if known.not_ready:
+        joiner.not_ready.add(name)
+    for container, starts in zip(ids[1:], known.starts, strict=False):
+        if starts:
+            joiner.starts[container] = list(starts)

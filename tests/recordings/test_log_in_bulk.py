@@ -1,0 +1,314 @@
+"""A log that is read in bulk shows what it shows line by line."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import re
+from collections import Counter
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from commands import RECORDINGS
+from damage import flipped, mixed
+
+from fsm.judgement import judge
+from fsm.judgement.part import WHOLE, Part
+from fsm.recordings import log_in_bulk, log_reader, log_scanner, open_recording, pod_shapes
+from fsm.recordings.containerd_log import Log
+from fsm.recordings.following import Followed
+from fsm.recordings.line_forms import NOTHING, QUIET, SAYS, SLOW, LineForm, form, spans
+from fsm.recordings.line_reader import Piece
+from fsm.recordings.line_templates import Templates
+from fsm.recordings.log_in_bulk import Bulk
+from fsm.recordings.rotated import Rotated
+from fsm.trace import key, nanoseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from fsm.trace import Observation
+
+PLAIN = sorted(RECORDINGS.glob("containerd-*.log"))
+MORE = [RECORDINGS / f"{name}.log.gz" for name in ("2.1.9-random", "1.7.24-restart-graceful", "1.6.20-debuglevel")]
+SLOWER = sorted(set(RECORDINGS.glob("*.log.gz")) - set(MORE))
+STOP = b'time="2026-11-20T11:03:25.27Z" level=info msg="StopContainer for \\"%064x\\" with timeout %d (s)"'
+"""A line of the log, but for the id and a number."""
+
+
+def lines_of(path: Path) -> list[bytes]:
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()
+
+
+def read_slowly(lines: Sequence[bytes]) -> tuple[Log, list[tuple[int, Observation]]]:
+    log = Log()
+    return log, [(number, seen) for number, line in enumerate(lines, 1) for seen in log.observations(line)]
+
+
+def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[int, Observation]], int]:
+    """What is in *lines*, read in bulk, so many at once; and how many of them were so."""
+    log, found, at, in_bulk = Log(), list[tuple[Any, "Observation"]](), 0, 0
+    bulk = Bulk(log)
+    while at < len(lines):
+        part = lines[at : at + next(sizes)]
+        batch = bulk.batch(part, at + 1)
+        if batch is None:
+            found += [(number, seen) for number, line in enumerate(part, at + 1) for seen in log.observations(line)]
+        else:
+            in_bulk += len(part)
+            found += zip(batch.lines, batch.observations, strict=True)
+            columns = batch.columns
+            assert columns is not None
+            text = columns.text.tobytes()
+            for index, (kind, entity) in enumerate(zip(columns.kind, columns.entity, strict=True)):
+                seen = batch.observations[index]
+                assert text[columns.starts[entity] : columns.ends[entity]].decode() == seen.entity
+                assert kind < 0 or (columns.kinds[kind].of, key(columns.kinds[kind])) == (seen.of, key(seen))
+        at += len(part)
+    bulk.give_back()
+    return log, found, in_bulk
+
+
+def differ(lines: Sequence[bytes], chosen: random.Random, least: int = 64) -> tuple[bool, int]:
+    """Whether *lines* say something else in bulk than one by one; and how many of them were read in bulk."""
+    log, found = read_slowly(lines)
+    other, in_bulk, count = read(lines, iter(lambda: chosen.randrange(least, 700), None))
+    for each in (log, other):  # an empty list of starts is as good as none
+        each.joiner.starts = {name: starts for name, starts in each.joiner.starts.items() if starts}
+    return (log, found) != (other, in_bulk), count
+
+
+def in_bulk_alike(lines: Sequence[bytes]) -> bool:
+    """Whether *lines* say the same in bulk, and nearly all of them are read so."""
+    differs, count = differ(lines, random.Random(len(lines)))
+    return not differs and count > 0.7 * len(lines)
+
+
+@pytest.mark.parametrize("path", [*PLAIN, *MORE], ids=lambda path: path.name)
+def test_a_recording_says_in_bulk_what_it_says_line_by_line(path: Path) -> None:
+    lines = lines_of(path)
+    differs, count = differ(lines, random.Random(path.name))
+    assert not differs
+    assert count > 0 or "debuglevel" in path.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SLOWER, ids=lambda path: path.name)
+def test_every_recording_says_in_bulk_what_it_says_line_by_line(path: Path) -> None:
+    assert not differ(lines_of(path), random.Random(path.name))[0]
+
+
+def again(lines: Sequence[bytes], turns: int, minutes: int) -> list[bytes]:
+    """*lines* again and again, each time so many minutes later, with other ids."""
+    found = []
+    for turn in range(turns):
+        for line in lines:
+            other = re.sub(rb"[0-9a-f]{64}", lambda each, turn=turn: b"%02x" % turn + each[0][2:], line)  # type: ignore[misc]
+            hour, minute = divmod(turn * minutes, 60)
+            found.append(re.sub(rb"T\d\d:\d\d:", b"T%02d:%02d:" % (hour, minute), other))
+    return found
+
+
+def test_a_long_log_says_the_same_when_no_call_from_before_it_is_in_progress_any_more() -> None:
+    lines = again(lines_of(PLAIN[1]), 6, 7)
+    assert in_bulk_alike(lines)
+    assert any(seen.phase == "gap" for _, seen in read_slowly(lines)[1])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_lines_say_the_same(seed: int) -> None:
+    chosen = random.Random(seed)
+    data = b"\n".join(again(lines_of(PLAIN[seed % 3]), 2, 13))
+    data = mixed(data, chosen) if seed % 2 else flipped(data, chosen)
+    assert not differ(data.split(b"\n"), chosen)[0]
+
+
+def test_logs_that_are_mixed_line_by_line_say_the_same() -> None:
+    parts = [lines_of(path) for path in PLAIN]
+    lines = [line for each in zip(*parts, strict=False) for line in each]
+    assert in_bulk_alike(lines)
+
+
+def test_crashes_and_lost_lines_say_the_same() -> None:
+    lines = again(lines_of(PLAIN[2]), 3, 1)
+    lines[500] = b"panic: runtime error: index out of range"
+    lines[250] = b"Nov 20 11:03:20 n1 systemd-journald[1]: Suppressed 12 messages from containerd.service"
+    lines[700] = lines[701] = b'time="2026-11-20T11:03:25Z" level=info msg="starting containerd" version=1.7.24'
+    assert differ(lines, random.Random(3))[0] is False
+    assert {seen.phase for _, seen in read_slowly(lines)[1]} >= {"gap"}
+
+
+@pytest.mark.parametrize("wrap", ["json", "cri", "journal"])
+def test_wrapped_lines_say_the_same(wrap: str) -> None:
+    log = read_slowly(lines_of(PLAIN[1]))[1]
+    lines = [wrapped(line, wrap) for line in lines_of(PLAIN[1])]
+    assert [seen.event for _, seen in read_slowly(lines)[1]] == [seen.event for _, seen in log]
+    assert in_bulk_alike(lines)
+
+
+def wrapped(line: bytes, wrap: str) -> bytes:
+    match wrap:
+        case "json":
+            text = line.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+            return b'{"log":"' + text + b'\\n","stream":"stderr","time":"2026-11-20T11:03:25.2Z"}'
+        case "cri":
+            return b"2026-11-20T11:03:26.123456789+01:00 stderr F " + line
+        case _:
+            return b"Nov 20 11:03:20 n1 containerd[7]: " + line
+
+
+# -- templates -------------------------------------------------------------------
+
+
+def test_a_template_stands_for_lines_that_say_the_same() -> None:
+    assert form(STOP % (7, 3)) == form(STOP % (2**200, 90))
+    assert form(STOP % (7, 3)).does == SAYS
+    assert form(b'time="2026-11-20T11:03:25.27Z" level=info msg="cleaning up dead shim"').does == NOTHING
+    run = b'time="2026-11-20T11:03:25Z" level=info msg="RunPodSandbox for &PodSandboxMetadata{Name:p0,Uid:u,Namespace:d,Attempt:0,}"'
+    assert form(run).does == QUIET
+
+
+def test_what_is_sensitive_to_an_id_or_a_number_has_no_template() -> None:
+    assert form((STOP % (7, 3)).replace(b"%064x" % 7, b"c1")).does == SLOW
+    assert form(b'{"log": "x", "count": 1e5, "msg": "StopContainer for \\"%064x\\""}' % 7).does == SLOW
+    assert form(b'{"time":"2026-11-20T11:03:25.27Z","msg":"StopContainer for \\"%064x\\"","n":00}' % 7).does == SLOW
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-02-28T23:59:59.999999999Z",
+        "2024-02-29T00:00:00.12Z",
+        "1970-01-01T00:00:00Z",
+        "2000-12-31T11:22:33.654321-11:30",
+    ],
+)
+def test_a_time_is_read_as_python_reads_it(text: str) -> None:
+    assert scanned_time(text) == (nanoseconds(text) or 0) // 1_000
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-01-01T24:00:00Z", "2026-01-01T00:00:00"]
+)
+def test_what_is_no_time_is_not_read_as_one(text: str) -> None:
+    assert scanned_time(text) is None
+
+
+def test_random_times_are_read_as_python_reads_them() -> None:
+    chosen = random.Random(5)
+    for _ in range(300):
+        moment = datetime.fromtimestamp(chosen.randrange(2**31), UTC).replace(microsecond=chosen.randrange(10**6))
+        assert scanned_time(moment.isoformat(timespec="microseconds")) == round(moment.timestamp() * 1e6)
+
+
+def scanned_time(text: str) -> int | None:
+    cut = spans(text.encode())
+    times = Templates(1).scan(text.encode(), 1).times
+    return int(times[0, 0, 0]) if cut and cut[0].kind == log_scanner.TIME else None
+
+
+# -- planted mistakes, each of which some recording shows ---------------------------
+
+
+MISTAKES: dict[str, Any] = {
+    "pods are not given back": patch.object(log_in_bulk, "given_back", lambda *_: None),
+    "every template is known by one line": patch.object(
+        log_in_bulk, "form", lambda line: LineForm(NOTHING) if b"failed" in line else form(line)
+    ),
+    "names are not kept": patch.object(Log, "called_so", lambda *_: None),
+    "removed containers are others": patch.object(
+        log_in_bulk, "removed_so", lambda seen: seen if seen.event == "exit" else None
+    ),
+    "replies are not remembered": patch.object(Bulk, "_replied", lambda *_: None),
+    "calls from before may go on for ever": patch.object(Bulk, "_late", lambda *_: np.empty(0, np.int64)),
+    "a pod is never of a shape that others have": patch.object(pod_shapes, "_others", lambda _: False),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_found(mistake: str) -> None:
+    lines = [*again(lines_of(PLAIN[1]), 5, 9), *lines_of(MORE[0])]
+    log, found = read_slowly(lines)
+    with MISTAKES[mistake]:
+        other, in_bulk, _ = read(lines, iter([200] * 100))
+    assert (log, found) != (other, in_bulk)
+
+
+# -- in the reader -----------------------------------------------------------------
+
+
+def judged(path: Path, part: Part = WHOLE) -> object:
+    """All that is judged of the recording in *path*, and what its notes are."""
+    found = judge(path, part=part)
+    return found.judgements, found.notes, found.version, found.stories
+
+
+def in_bulk() -> ExitStack:
+    stack = ExitStack()
+    stack.enter_context(patch.object(log_reader, "ENOUGH", -1))
+    return stack
+
+
+@pytest.mark.parametrize("path", [*PLAIN, MORE[1]], ids=lambda path: path.name)
+def test_judging_is_the_same(path: Path) -> None:
+    expected = judged(path)
+    with in_bulk():
+        assert judged(path) == expected
+
+
+def test_one_entity_and_a_time_are_judged_the_same() -> None:
+    entity = re.findall(rb"[0-9a-f]{64}", PLAIN[1].read_bytes())[0].decode()
+    expected = judged(PLAIN[1], part=Part(entity=entity, since=nanoseconds("2026-11-20T11:03:25.3Z")))
+    with in_bulk():
+        assert judged(PLAIN[1], part=Part(entity=entity, since=nanoseconds("2026-11-20T11:03:25.3Z"))) == expected
+
+
+def test_rotated_and_followed_files_say_the_same(tmp_path: Path) -> None:
+    lines = again(lines_of(PLAIN[1]), 4, 1)
+    (tmp_path / "c.log.3").write_bytes(b"\n".join(lines[:500]))
+    (tmp_path / "c.log.1").write_bytes(b"\n".join(lines[500:900]))
+    (tmp_path / "c.log").write_bytes(b"\n".join(lines[900:]))
+    names = [str(each) for each in tmp_path.iterdir()]
+
+    def found(source: Rotated | Followed) -> object:
+        recording = open_recording("c.log", source=source)
+        batches = [(list(each.observations), list(each.lines)) for each in recording.batches]
+        return [each for seen, at in batches for each in zip(seen, at, strict=True)], recording.notes
+
+    sources: list[Callable[[], Rotated | Followed]] = [
+        lambda: Rotated(names=names),
+        lambda: Followed(name=names[0], over=Once()),
+    ]
+    for source in sources:
+        expected = found(source())
+        with in_bulk():
+            assert found(source()) == expected
+
+
+class Once:
+    """Over when the file was read once."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self) -> bool:
+        self.asked += 1
+        return self.asked > 4
+
+
+def test_short_logs_load_no_library_and_long_ones_need_none() -> None:
+    reader = log_reader.LogReader(log=Log())
+    piece = Piece(first=1, lines=lines_of(PLAIN[0]))
+    assert reader.whole(piece) is None
+    with in_bulk(), patch.object(log_reader, "import_module", side_effect=ImportError):
+        assert log_reader.LogReader(log=Log()).whole(piece) is None
+    with in_bulk():
+        batch = log_reader.LogReader(log=Log()).whole(piece)
+    assert batch is not None
+    assert Counter(each.of for each in batch.observations)["pod"] > 0
