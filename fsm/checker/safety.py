@@ -18,7 +18,7 @@ from fsm.property.claims import Always, Counts, Never, Reachable
 from fsm.property.evidence import Conclusion, Proved, Refuted, Run, Unreached, Vacuous
 
 if TYPE_CHECKING:
-    from fsm.checker.packed.sequences import PackedSearch
+    from fsm.checker.packed.sequences import PackedScan, PackedSearch
 
 UNLIMITED = 1 << 62
 """States of a search that has no limit."""
@@ -113,7 +113,7 @@ def _run_through(
 
 def packed_search(
     sequence: Sequence, until: WrittenCondition | None, start: int, stepping: StepCache, successors: Successors
-) -> PackedSearch | None:
+) -> PackedScan | PackedSearch | None:
     """The same search on packed states, where that is possible and worth it."""
     packed = stepping.packed
     if packed is None:
@@ -123,7 +123,7 @@ def packed_search(
     engine = import_module("fsm.checker.packed.sequences")
     if not engine.supported(packed, [*conditions, *([resets] if resets else [])]):
         return None
-    found: PackedSearch = engine.through(packed, successors, conditions, resets, start)
+    found: PackedScan | PackedSearch = engine.through(packed, successors, conditions, resets, start)
     return found
 
 

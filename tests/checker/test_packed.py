@@ -24,7 +24,7 @@ from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache, system_table
 from fsm.checker.packed.expansion import ACCEPTED, REJECTED
 from fsm.checker.packed.exploration import KEPT
-from fsm.checker.packed.packed_graph import MOST_KEPT, PackedGraph
+from fsm.checker.packed.packed_graph import MOST_KEPT, WINDOW, PackedGraph
 from fsm.checker.packed.programs import StateVector, TooWideError
 from fsm.checker.packing import packed
 from fsm.errors import InputError
@@ -55,12 +55,12 @@ def small(system: System) -> System:
 
 
 def both(
-    stated: Property, system: System, *, limit: int = 100_000, most_kept: int = MOST_KEPT
+    stated: Property, system: System, *, limit: int = 100_000, most_kept: int = MOST_KEPT, window: int = WINDOW
 ) -> tuple[Checked, Checked]:
     """What the plain search and that of packed states conclude."""
     plain, quick = (Cones(system=system).stepping(stated.claim) for _ in range(2))
     plain.packed = None
-    quick.packed = PackedGraph(system_table(quick.table), most_kept=most_kept)
+    quick.packed = PackedGraph(system_table(quick.table), most_kept=most_kept, window=window)
     return decide(stated, plain, limit=limit), decide(stated, quick, limit=limit)
 
 
@@ -187,10 +187,11 @@ def random_claim(system: System, chance: random.Random) -> Property:
     st.randoms(use_true_random=False).map(random_system),
     st.randoms(use_true_random=False),
     st.sampled_from([0, 2_500, MOST_KEPT]),
+    st.sampled_from([1, 7, 60, WINDOW]),
 )
-def test_random_claims_come_out_the_same(system: System, chance: random.Random, most_kept: int) -> None:
+def test_random_claims_come_out_the_same(system: System, chance: random.Random, most_kept: int, window: int) -> None:
     """The verdict, with the run if there is one, and the size of the search, whether steps are kept or made again."""
-    plain, quick = both(random_claim(small(system), chance), system, most_kept=most_kept)
+    plain, quick = both(random_claim(small(system), chance), system, most_kept=most_kept, window=window)
 
     assert plain == quick
 
@@ -297,6 +298,8 @@ def taken(graph: PackedGraph) -> list[object]:
         ("options", 1, -1),
         ("options", 3, 0),
         ("emitted", 0, 0),
+        ("reads", 3, 0),
+        ("kept", 0, -1),
     ],
 )
 def test_a_planted_mistake_shows(array: str, column: int, value: int) -> None:

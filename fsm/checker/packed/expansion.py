@@ -29,7 +29,9 @@ class Program(NamedTuple):
     """What the joint events of a system do, as numbers; a row of each array is one item, and its columns are as named.
 
     ``tests``: word, shift, mask, where in ``members`` the set of local states begins, the next test if the state is in
-    there, the next if not.  ``events``: when, first and last path, whether outcomes may be alike.  ``paths``: when, name,
+    there, the next if not.  ``events``: when, first and last path, whether outcomes may be alike, from where to where in
+    ``reads`` the copies are on which the event depends, where in ``kept`` the bits are that it leaves as they are, a word each,
+    and where in a memo its outcomes by their states are, or -1.  ``reads``: word, shift, mask, factor.  ``paths``: when, name,
     reply, first and last move.  ``moves``: when, heard, word, shift, mask, where in ``cells`` the options of the first
     local state are.  ``cells``: the first option of each local state.  ``options``: the state that it leads to, the error
     that ends the event, or -1, and from where to where in ``emitted`` the names of its outputs are.
@@ -43,6 +45,8 @@ class Program(NamedTuple):
     cells: Numbers
     options: Numbers
     emitted: Numbers
+    reads: Numbers
+    kept: Numbers
 
     def flat(self) -> Numbers:
         """All of it in one array, as compiled functions take it: they are called with few arguments, or slowly."""
@@ -67,6 +71,21 @@ def no_chains(size: int) -> Numbers:
     chains = np.full(CHAINS + 4 * size, FULL, np.int64)
     chains[:CHAINS] = 0, size
     return chains
+
+
+MEMO: Final = 3
+"""What comes first in a memo: how much of it is taken, how much there is, and how much its table takes.
+
+After that comes the table: for the states of the copies that an event depends on, where its outcomes are, or 0.  These are
+their number, and for each its label and the words of the state.
+"""
+
+
+def no_memo(table: int, size: int) -> Numbers:
+    """A memo with a table of this length, and room for so much."""
+    memo = np.zeros(MEMO + table + size, np.int64)
+    memo[:MEMO] = MEMO + table, len(memo), table
+    return memo
 
 
 def room(size: int, width: int) -> Words:
@@ -195,38 +214,129 @@ def _alike(space: Words, words: Number, labels: Number, first: Number, step: Num
 
 
 @inner
-def expand(  # noqa: C901  (the same)
-    program: Numbers, chains: Numbers, space: Words, states: Words, state: Number, width: Number, step: Number
+def _key(program: Numbers, row: Number, words: Words, here: Number) -> Number:
+    """The number of the states of the copies that the event in this *row* depends on."""
+    key: Number = 0
+    for read in range(program[8] + 4 * program[row + 4], program[8] + 4 * program[row + 5], 4):
+        local = (words[here + program[read]] >> np.uint64(program[read + 1])) & np.uint64(program[read + 2])
+        key += np.int64(local) * program[read + 3]
+    return key
+
+
+@inner
+def _remember(
+    memo: Numbers,
+    place: Number,
+    program: Numbers,
+    row: Number,
+    space: Words,
+    first: Number,
+    step: Number,
+    width: Number,
+) -> None:
+    """Enter in the *memo* at this *place* the outcomes that were written from the *first* step on, if there is room."""
+    needs = 1 + (step - first) * (width + 1)
+    free = memo[0]
+    if free + needs > memo[1]:
+        return
+    _, words, labels = written(space, width)
+    memo[free] = step - first
+    at = free + 1
+    for each in range(first, step):
+        memo[at] = np.int64(space[labels + each])
+        for word in range(width):
+            written_here = ~np.uint64(program[program[9] + program[row + 6] + word])
+            memo[at + 1 + word] = np.int64(space[words + each * width + word] & written_here)
+        at += width + 1
+    memo[place] = free
+    memo[0] = free + needs
+
+
+@inner
+def expand(  # noqa: C901  (one loop: a compiled function is called slowly)
+    program: Numbers,
+    chains: Numbers,
+    memo: Numbers,
+    space: Words,
+    states: Words,
+    state: Number,
+    width: Number,
+    step: Number,
 ) -> Number:
     """Write every step from *state* to *space*, after the first *step* ones, and give their number; or FULL."""
     part, words, labels = written(space, width)
-    here, size = state * width, width + 2
-    ended = 2 * part * size
-    for event in range(program[8]):
-        row = program[2] + 4 * event
-        if program[row] != ACCEPTED and not accepted(program, program[row], states, here):
-            continue
-        first = step
-        for path in range(program[row + 1], program[row + 2]):
-            way = program[3] + 5 * path
-            if program[way] != ACCEPTED and not accepted(program, program[way], states, here):
-                continue
-            for each in range(width):
-                space[each] = states[here + each]
-            space[width] = np.uint64(~program[way + 1])
-            count, over, going = _follow(program, chains, space, part, way, width)
-            if count == FULL or step + count + over > part:
+    here = state * width
+    for event in range(program[10]):
+        row = program[2] + 8 * event
+        place = program[row + 7]
+        if place < 0:
+            step = _taken(program, chains, space, states, here, row, width, step)
+            if step == FULL:
                 return FULL
-            for run in range(count + over):
-                failed = run >= count
-                at = ended + (run - count) * size if failed else going + run * size
-                reply = np.int64(space[at + width + 1]) if failed else program[way + 2]
-                label = chained(chains, np.int64(space[at + width]), ~reply)
-                if label == FULL:
-                    return FULL
-                for each in range(width):
-                    space[words + step * width + each] = space[at + each]
-                space[labels + step] = np.uint64(label)
-                if not (program[row + 3] and _alike(space, words, labels, first, step, width)):
-                    step += 1
+            continue
+        place += _key(program, row, states, here)
+        known = memo[place]
+        if known == 0:
+            first = step
+            step = _taken(program, chains, space, states, here, row, width, step)
+            if step == FULL:
+                return FULL
+            _remember(memo, place, program, row, space, first, step, width)
+            continue
+        count = memo[known]
+        if step + count > part:
+            return FULL
+        if count == 0:
+            continue
+        kept, size = program[9] + program[row + 6], width + 1
+        for word in range(width):
+            same = states[here + word] & np.uint64(program[kept + word])
+            for each in range(count):
+                space[words + (step + each) * width + word] = same | np.uint64(memo[known + 2 + each * size + word])
+        for each in range(count):
+            space[labels + step + each] = np.uint64(memo[known + 1 + each * size])
+        step += count
+    return step
+
+
+@inner
+def _taken(
+    program: Numbers,
+    chains: Numbers,
+    space: Words,
+    states: Words,
+    here: Number,
+    row: Number,
+    width: Number,
+    step: Number,
+) -> Number:
+    """The same of the event in this *row*, by its moves."""
+    part, words, labels = written(space, width)
+    size = width + 2
+    ended = 2 * part * size
+    if program[row] != ACCEPTED and not accepted(program, program[row], states, here):
+        return step
+    first = step
+    for path in range(program[row + 1], program[row + 2]):
+        way = program[3] + 5 * path
+        if program[way] != ACCEPTED and not accepted(program, program[way], states, here):
+            continue
+        for each in range(width):
+            space[each] = states[here + each]
+        space[width] = np.uint64(~program[way + 1])
+        count, over, going = _follow(program, chains, space, part, way, width)
+        if count == FULL or step + count + over > part:
+            return FULL
+        for run in range(count + over):
+            failed = run >= count
+            at = ended + (run - count) * size if failed else going + run * size
+            reply = np.int64(space[at + width + 1]) if failed else program[way + 2]
+            label = chained(chains, np.int64(space[at + width]), ~reply)
+            if label == FULL:
+                return FULL
+            for each in range(width):
+                space[words + step * width + each] = space[at + each]
+            space[labels + step] = np.uint64(label)
+            if not (program[row + 3] and _alike(space, words, labels, first, step, width)):
+                step += 1
     return step

@@ -17,16 +17,23 @@ NO_ROOM: Final = 2
 NO_CHAINS: Final = 3
 """Why a part of a search ended: there is more to do, there is nothing more, there is no room for states, or for steps."""
 
-EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT = range(6)
+EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL = range(8)
 """What the progress of a search has: the numbers of states that were expanded, of all states that were met, of steps, and of
-the states that are as near as the one expanded next; the distance of these; the number of states whose steps are kept."""
+the states that are as near as the one expanded next; the distance of these; the number of states whose steps are kept; and from
+which to which state the steps are in the window."""
+
+
+def no_progress() -> Numbers:
+    """The progress of a search that has met its first state."""
+    return np.array([0, 1, 0, 1, 0, 0, 0, 0], np.int64)
 
 
 class Expansion(NamedTuple):
-    """What steps are made by, and where: the program, the chains of their labels, and a space to write them."""
+    """What steps are made by, and where: the program, the chains of their labels, a memo of them, and a space to write them."""
 
     program: Numbers
     chains: Numbers
+    memo: Numbers
     space: Words
 
 
@@ -38,9 +45,9 @@ class Visited(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The steps of the first states: from ``first`` of the number on, where they lead ``to``, and their labels."""
+    """The steps of states in a row: from ``first`` of each on, where they lead ``to``, and their labels."""
 
-    first: Numbers
+    first: NDArray[np.uint32]
     to: NDArray[np.uint32]
     labels: NDArray[np.uint32]
 
@@ -102,7 +109,7 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
     _, words, labels = written(space, width)
     states, slots = visited
     last = np.uint64(slots.shape[0] - 1)
-    found = expand(expansion.program, expansion.chains, space, states, state, width, 0)
+    found = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, 0)
     for step in range(found):
         at = words + step * width
         steps.to[free + step] = numbered(space, at, slot_of(space, at, width, last), states, slots, 0, width)
@@ -111,34 +118,33 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
 
 
 @compiled
-def explore(  # noqa: C901, PLR0912  (one loop: a compiled function is called slowly)
-    expansion: Expansion, visited: Visited, steps: Steps, progress: Numbers, ahead: Words, most: Number, width: Number
+def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
+    expansion: Expansion, visited: Visited, window: Steps, progress: Numbers, ahead: Words, width: Number
 ) -> Number:
-    """Go on for *most* steps, and keep them while there is room; beyond it is as much as *ahead* has."""
+    """Go on as far as there is room for steps in the *window*, and write them there; the progress says for how many states."""
     states, slots = visited
     space = expansion.space
     last = np.uint64(slots.shape[0] - 1)
     part, words, labels = written(space, width)
-    end = progress[STEPS] + most
+    begin, end = progress[EXPANDED], progress[EXPANDED] + window.first.shape[0] - 1
+    taken: Number = 0
+    progress[RECENT], progress[UNTIL] = begin, begin
+    window.first[0] = 0
     while progress[EXPANDED] < progress[MET]:
-        if progress[STEPS] >= end:
+        if taken + part > window.to.shape[0] or progress[EXPANDED] >= end:
             return MORE
         count_level(progress)
-        state, count, before = progress[EXPANDED], progress[MET], progress[STEPS]
-        kept = progress[KEPT] == state and before + part <= steps.to.shape[0] - part
+        state, count = progress[EXPANDED], progress[MET]
         found: Number = 0
-        while state < progress[LEVEL] and found < BATCH:
-            if kept and state + 1 >= steps.first.shape[0]:
-                kept = False
-            following = expand(expansion.program, expansion.chains, space, states, state, width, found)
+        while state < progress[LEVEL] and state < end and found < BATCH:
+            following = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, found)
             if following == FULL:
                 if found:
                     break
                 return NO_CHAINS
             found = following
-            if kept:
-                steps.first[state + 1] = before + found
             state += 1
+            window.first[state - begin] = taken + found
         if (count + found) * width > states.shape[0] or 3 * (count + found) > 2 * slots.shape[0]:
             return NO_ROOM
         touched = np.uint64(0)
@@ -154,11 +160,25 @@ def explore(  # noqa: C901, PLR0912  (one loop: a compiled function is called sl
             to = numbered(space, words + step * width, ahead[step], states, slots, count, width)
             if to == count:
                 count += 1
-            if kept:
-                steps.to[before + step] = to
-                steps.labels[before + step] = space[labels + step]
-        if kept:
-            progress[KEPT] = state
-        progress[EXPANDED], progress[MET] = state, count
+            window.to[taken + step] = to
+            window.labels[taken + step] = space[labels + step]
+        taken += found
+        progress[EXPANDED], progress[MET], progress[UNTIL] = state, count, state
         progress[STEPS] += found
     return DONE
+
+
+@compiled
+def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, width: Number) -> Number:
+    """The first state from this *state* on that has a step *to* another."""
+    space, states = expansion.space, visited.states
+    _, words, _ = written(space, width)
+    while True:
+        found = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, 0)
+        for step in range(found):
+            same = True
+            for each in range(width):
+                same &= space[words + step * width + each] == states[to * width + each]
+            if same:
+                return state
+        state += 1

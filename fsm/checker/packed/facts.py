@@ -10,6 +10,7 @@ from typing import Final, cast
 import numpy as np
 
 from fsm.checker.instants import Instant, Successors, holds
+from fsm.checker.packed.expansion import Words
 from fsm.checker.packed.packed_graph import PackedGraph
 from fsm.checker.packed.programs import Tests, array, first_test
 from fsm.checker.packed.walk import Facts, mark
@@ -100,6 +101,8 @@ class ConditionTests:
         program = graph.program._replace(tests=array(states.rows, 6), members=np.array(states.members, np.int64))
         self._program = program.flat()
         self._marked = [np.zeros(0, np.uint32) for _ in range(2)]
+        self._done = 0
+        self._instants = np.zeros(0, np.uint64)
 
     def _test(self, atom: Atom, yes: int, no: int) -> int:
         free = len(self._bits) + (0 if isinstance(atom, At) else MOST)
@@ -114,10 +117,26 @@ class ConditionTests:
         for each, tests in enumerate(self._at):
             if each and not len(tests):
                 continue
-            done = len(self._marked[each])
-            marked = np.concatenate([self._marked[each], np.zeros(graph.met - done, np.uint32)])
-            mark(self._program, graph.states, graph.vector.width, tests, done, graph.met, marked)
-            self._marked[each] = marked
+            if graph.met > len(self._marked[each]):
+                self._marked[each].resize(3 * graph.met // 2, refcheck=False)
+            mark(self._program, graph.states, graph.vector.width, tests, self._done, graph.met, self._marked[each])
+        self._done = graph.met
+        if known.count > len(self._instants):
+            self._instants = self._instant_facts()
+        first, replies, outputs = (np.ascontiguousarray(column) for column in known.rows.T)
+        return Facts(
+            after=self._marked[0],
+            before=self._marked[1],
+            moved=np.uint64(1 << MOVED),
+            instants=self._instants,
+            first=first,
+            replies=replies,
+            outputs=outputs,
+        )
+
+    def _instant_facts(self) -> Words:
+        """What is true of all instants that are known by now."""
+        known = self._labelled
         instants = np.zeros(known.count, np.uint64)
         for atom, bit in self._bits.items():
             if not isinstance(atom, At):
@@ -128,16 +147,7 @@ class ConditionTests:
             instants |= np.array(known.holding(granted), np.uint64) << np.uint64(GRANTED)
             silent = np.array(known.holding(Emits(output="")), np.bool_)
             instants |= (~silent).astype(np.uint64) << np.uint64(EMITTING)
-        first, replies, outputs = (np.ascontiguousarray(column) for column in known.rows.T)
-        return Facts(
-            after=self._marked[0],
-            before=self._marked[1],
-            moved=np.uint64(1 << MOVED),
-            instants=instants,
-            first=first,
-            replies=replies,
-            outputs=outputs,
-        )
+        return instants
 
 
 def is_at(atom: Atom, *, before: bool) -> bool:

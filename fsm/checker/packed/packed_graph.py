@@ -1,15 +1,32 @@
 """The states that a system can reach and their steps, packed, as far as they were asked for."""
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm.checker.packed import exploration
-from fsm.checker.packed.expansion import CHAINS, Numbers, Words, chained_again, no_chains, room
-from fsm.checker.packed.exploration import DEPTH, MET, STEPS, Expansion, Steps, Visited, explore, rehash
+from fsm.checker.packed.expansion import CHAINS, MEMO, Numbers, Words, chained_again, no_chains, no_memo, room
+from fsm.checker.packed.exploration import (
+    DEPTH,
+    EXPANDED,
+    KEPT,
+    MET,
+    RECENT,
+    STEPS,
+    UNTIL,
+    Expansion,
+    Steps,
+    Visited,
+    explore,
+    no_progress,
+    parent,
+    rehash,
+)
 from fsm.checker.packed.programs import StateVector, Writing
 from fsm.machine.traversal import LimitError
 from fsm.product import Locals, SystemTable
@@ -17,10 +34,10 @@ from fsm.property.claims import Counts
 
 S = TypeVar("S", bound=np.generic)
 
-CHUNK: Final = 1 << 20
-"""Steps after which compiled code returns, so that an interruption is met within a part of a second."""
+WINDOW: Final = 1 << 16
+"""States and steps after which compiled code returns, so that an interruption is met within a part of a second."""
 
-MOST_KEPT: Final = 1 << 20
+MOST_KEPT: Final = 1 << 19
 """Steps that are kept, of the states that were met first; those of all others are made again when they are needed."""
 
 
@@ -40,7 +57,7 @@ class PackedGraph:
     Raises :class:`~fsm.checker.packed.programs.TooWideError` for a state that does not fit.
     """
 
-    def __init__(self, table: SystemTable, *, most_kept: int = MOST_KEPT) -> None:
+    def __init__(self, table: SystemTable, *, most_kept: int = MOST_KEPT, window: int = WINDOW) -> None:
         self.table = table
         self.vector = StateVector(table)
         self.labels: list[Label | None] = []
@@ -50,17 +67,19 @@ class PackedGraph:
         self._writing = Writing(table, self.vector)
         self.program = self._writing.program
         self._chains = no_chains(1 << 10)
+        self._memo = no_memo(self._writing.memo - MEMO, window)
         self._space = room(1 << 11, self.vector.width)
         self._ahead = np.zeros((1 << 11) + 1, np.uint64)
         self._visited = Visited(states=np.zeros(1 << 12, np.uint64), slots=np.zeros(1 << 12, np.uint32))
         self._visited.states[: self.vector.width] = self.vector.packed(self.vector.initial)
         rehash(self._visited, 1, self.vector.width)
-        kept = most_kept + (1 << 11)
-        self.steps = Steps(
-            first=np.zeros(most_kept + 1, np.int64), to=np.empty(kept, np.uint32), labels=np.empty(kept, np.uint32)
-        )
-        self.progress = np.array([0, 1, 0, 1, 0, 0], np.int64)
+        self.steps = no_steps(1, 1 << 11)
+        self.window = no_steps(window, max(window, 1 << 11))
+        self.progress = no_progress()
+        self._most_kept = most_kept
+        self._kept = 0
         self._over = False
+        self._passed: list[tuple[int, int]] = []
 
     @property
     def met(self) -> int:
@@ -72,13 +91,13 @@ class PackedGraph:
         return self._visited.states[: self.met * self.vector.width]
 
     @property
-    def found(self) -> tuple[Expansion, Visited, Steps, Numbers]:
+    def found(self) -> tuple[Expansion, Visited, Steps, Steps, Numbers]:
         """What compiled code takes of the graph to go through it."""
-        return self._expansion, self._visited, self.steps, self.progress
+        return self._expansion, self._visited, self.steps, self.window, self.progress
 
     @property
     def _expansion(self) -> Expansion:
-        return Expansion(program=self._flat, chains=self._chains, space=self._space)
+        return Expansion(program=self._flat, chains=self._chains, memo=self._memo, space=self._space)
 
     @cached_property
     def _flat(self) -> Numbers:
@@ -98,43 +117,88 @@ class PackedGraph:
 
     def expand(self) -> bool:
         """Go on for a while, the longer the more there is; whether there may be more."""
-        if self._over:
-            return False
-        most = min(CHUNK, max(1 << 12, int(self.progress[STEPS])))
-        end = int(self.progress[STEPS]) + most
-        while True:
-            most = end - int(self.progress[STEPS])
-            match explore(*self.found, self._ahead, most, self.vector.width):
-                case exploration.NO_CHAINS:
-                    self._more_room()
-                case exploration.NO_ROOM:
-                    self._more_states()
-                case answer:
-                    self._over = answer == exploration.DONE
-                    self._label()
-                    return not self._over
+        end = 2 * int(self.progress[STEPS])
+        while self.further() and self.progress[STEPS] < end:
+            pass
+        return not self._over
+
+    def further(self) -> bool:
+        """Go on for as many steps as there is room for in the window; whether there may be more."""
+        while not self._over:
+            before = self.progress.copy()
+            answer = explore(self._expansion, self._visited, self.window, self.progress, self._ahead, self.vector.width)
+            if self.progress[EXPANDED] > before[EXPANDED]:
+                self._passed.append((int(before[MET]), int(before[EXPANDED])))
+                self._keep()
+            if answer == exploration.NO_CHAINS:
+                self._more_room()
+            elif answer == exploration.NO_ROOM:
+                self._more_states()
+            self._over = answer == exploration.DONE
+            if self.progress[EXPANDED] > before[EXPANDED]:
+                self._label()
+                break
+        return not self._over
+
+    def path(self, state: int) -> list[int]:
+        """The states of a shortest path to *state*, which is the last of them."""
+        found = [state]
+        while state:
+            _, first = self._passed[bisect_right(self._passed, state, key=itemgetter(0)) - 1]
+            state = int(parent(self._expansion, self._visited, first, state, self.vector.width))
+            found.append(state)
+        return found[::-1]
+
+    def _keep(self) -> None:
+        """Keep the steps in the window, as long as there is room."""
+        state, until = int(self.progress[RECENT]), int(self.progress[UNTIL])
+        first, to, labels = self.window
+        count = int(first[until - state])
+        if self.progress[KEPT] != state or self._kept + count > self._most_kept:
+            return
+        room = len(self._ahead) - 1
+        if self._kept + count + room > len(self.steps.to) or until >= len(self.steps.first):
+            kept = self.steps
+            self.steps = Steps(
+                first=_grown(kept.first, 2 * until + 1),
+                to=_grown(kept.to, 2 * (self._kept + count) + room),
+                labels=_grown(kept.labels, 2 * (self._kept + count) + room),
+            )
+        self.steps.first[state : until + 1] = first[: until - state + 1] + np.uint32(self._kept)
+        self.steps.to[self._kept : self._kept + count] = to[:count]
+        self.steps.labels[self._kept : self._kept + count] = labels[:count]
+        self._kept += count
+        self.progress[KEPT] = until
 
     def _more_room(self) -> None:
         """Twice the room for steps, and, where it is nearly all taken, for chains."""
         size = 2 * (len(self._ahead) - 1)
         self._space = room(size, self.vector.width)
         self._ahead = np.zeros(size + 1, np.uint64)
-        first, to, labels = self.steps
-        kept = len(first) - 1 + size
-        self.steps = Steps(first=first, to=_grown(to, kept), labels=_grown(labels, kept))
+        self.steps = Steps(
+            first=self.steps.first,
+            to=_grown(self.steps.to, self._kept + size),
+            labels=_grown(self.steps.labels, self._kept + size),
+        )
+        if size > len(self.window.to):
+            self.window = no_steps(len(self.window.first) - 1, size)
+            self.progress[RECENT] = self.progress[UNTIL]
         if 2 * self._chains[0] > self._chains[1]:
             old, self._chains = self._chains, no_chains(2 * int(self._chains[1]))
             chained_again(old, self._chains)
 
     def _more_states(self) -> None:
-        """Room for as much again, where there may be too little."""
+        """Room for half as much again, where there may be too little."""
         width, met = self.vector.width, self.met
         most = met + len(self._ahead) - 1
         states, slots = self._visited
         if most * width > len(states):
-            states = _grown(states, 2 * most * width)
+            states = _grown(states, 3 * most * width // 2)
         if 3 * most > 2 * len(slots):
-            slots = np.zeros(1 << (3 * most // 2).bit_length(), np.uint32)
+            size = 1 << (3 * most // 2).bit_length()
+            self._visited = Visited(states=states, slots=slots[:0])
+            del slots
+            slots = np.zeros(size, np.uint32)
             rehash(Visited(states=states, slots=slots), met, width)
         self._visited = Visited(states=states, slots=slots)
 
@@ -155,8 +219,15 @@ class PackedGraph:
             self.labels.append(Label(row=row, name=name, reply=written.replies.listed[~last], emits=tuple(emits)))
 
 
+def no_steps(states: int, steps: int) -> Steps:
+    """Room for so many steps, of so many states."""
+    return Steps(
+        first=np.zeros(states + 1, np.uint32), to=np.zeros(steps, np.uint32), labels=np.zeros(steps, np.uint32)
+    )
+
+
 def _grown(array: NDArray[S], size: int) -> NDArray[S]:
-    """*array* with room for *size*."""
-    grown = np.empty(size, array.dtype)
-    grown[: len(array)] = array
-    return grown
+    """*array* with room for *size*; where it is large the system moves it, and copies nothing."""
+    if size > len(array):
+        array.resize(size, refcheck=False)
+    return array

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from fsm.checker.packed.expansion import ACCEPTED, REJECTED, Numbers, Program, Words
+from fsm.checker.packed.expansion import ACCEPTED, MEMO, REJECTED, Numbers, Program, Words
 from fsm.machine.conditions import All, At, Atom, Condition, Not, Some
 from fsm.machine.traversal import Numbering
 from fsm.product import JointMove, JointPath, JointRow, Locals, SystemTable
@@ -19,6 +19,10 @@ from fsm.product import JointMove, JointPath, JointRow, Locals, SystemTable
 BITS: Final = 64
 WIDEST: Final = 3
 """Machine words of the largest state that is packed."""
+
+
+MOST_REMEMBERED: Final = 1 << 12
+"""States of the copies that an event depends on, of which its outcomes are remembered."""
 
 
 class TooWideError(Exception):
@@ -147,17 +151,23 @@ class Writing:
         self._cells: list[int] = []
         self._options: list[tuple[int, ...]] = []
         self._emitted: list[int] = []
+        self._reads: list[tuple[int, ...]] = []
+        self._kept: list[int] = []
         self._known: dict[tuple[object, ...], tuple[int, bool, bool]] = {}
+        self.memo = MEMO
+        """Where the table of a memo of the outcomes of events ends."""
         events = [self._event(row, each) for row, each in enumerate(table.joint)]
         self.program = Program(
             tests=array(self._tests.rows, 6),
             members=np.array(self._tests.members, np.int64),
-            events=array(events, 4),
+            events=array(events, 8),
             paths=array(self._paths, 5),
             moves=array(self._moves, 6),
             cells=np.array(self._cells, np.int64),
             options=array(self._options, 4),
             emitted=np.array(self._emitted, np.int64),
+            reads=array(self._reads, 4),
+            kept=np.array(self._kept, np.uint64).view(np.int64),
         )
 
     def _event(self, row: int, event: JointRow) -> tuple[int, ...]:
@@ -165,7 +175,22 @@ class Writing:
         alike = len({path.way.name for path in event.paths}) < len(event.paths)
         for path in event.paths:
             alike |= self._path(row, path)
-        return self._tests.of(event.joint.when), first, len(self._paths), alike
+        return self._tests.of(event.joint.when), first, len(self._paths), alike, *self._depends(event)
+
+    def _depends(self, event: JointRow) -> tuple[int, int, int, int]:
+        """The copies that *event* reads or writes, the bits of others, and its place in the memo, if that is small."""
+        first, kept, place, size = len(self._reads), len(self._kept), self.memo, 1
+        others = [(1 << BITS) - 1] * self._vector.width
+        for digit in event.digits:
+            at = self._vector.fields[digit]
+            self._reads.append((at.word, at.shift, at.mask, size))
+            others[at.word] &= ~(at.mask << at.shift)
+            size *= at.mask + 1
+        self._kept += others
+        if size > MOST_REMEMBERED:
+            return first, len(self._reads), kept, -1
+        self.memo += size
+        return first, len(self._reads), kept, place
 
     def _path(self, row: int, path: JointPath) -> bool:
         """Write the moves of *path*; whether two runs of them may have the same outcome."""

@@ -1,26 +1,61 @@
 """Sequences of conditions on a packed graph: what :mod:`fsm.checker.safety` searches, found by compiled code."""
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from fsm.checker.instants import Successors
 from fsm.checker.packed import exploration
 from fsm.checker.packed import walk as walks
-from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS
+from fsm.checker.packed.expansion import Numbers
+from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS, no_progress
 from fsm.checker.packed.facts import ConditionTests, labelled, supported
-from fsm.checker.packed.packed_graph import CHUNK, PackedGraph
-from fsm.checker.packed.walk import NEVER, Automaton, Nodes, walk
+from fsm.checker.packed.packed_graph import PackedGraph
+from fsm.checker.packed.walk import NEVER, Automaton, Nodes, scan, walk
 from fsm.machine.conditions import All, Condition
 from fsm.machine.traversal import LimitError
 from fsm.product import Locals
 from fsm.property.claims import Counts
 
+CHUNK: Final = 1 << 20
+"""Steps after which compiled code returns, so that an interruption is met within a part of a second."""
+
 PackedNode: TypeAlias = tuple[Locals, int]
 """The states of the copies, and that of the automaton."""
 
 __all__ = ["PackedSearch", "calling_twice", "supported", "through"]
+
+
+class PackedScan:
+    """A search of *graph* for an instant at which the one condition of the *automaton* holds."""
+
+    def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton) -> None:
+        self._graph = graph
+        self._tests = tests
+        self._automaton = automaton
+        self._progress = no_progress()
+
+    def run(self, limit: int) -> tuple[PackedNode, ...] | None:
+        """As :meth:`PackedSearch.run`."""
+        graph = self._graph
+        facts = self._tests.facts()
+        while True:
+            answer = scan(*graph.found, facts, self._automaton, self._progress, graph.vector.width, CHUNK, limit)
+            match answer:
+                case walks.FOUND:
+                    return tuple((graph.locals(state), 0) for state in graph.path(int(self._progress[EXPANDED])))
+                case walks.TOO_MANY:
+                    raise LimitError(limit)
+                case walks.UNKNOWN:
+                    graph.further()
+                    facts = self._tests.facts()
+                case exploration.DONE:
+                    return None
+
+    def counts(self, path: Sequence[PackedNode] | None) -> Counts:
+        """As :meth:`PackedSearch.counts`."""
+        return _counts(self._progress, path)
 
 
 class PackedSearch:
@@ -31,7 +66,7 @@ class PackedSearch:
         self._tests = tests
         self._automaton = automaton
         self._size = size
-        self._progress = np.array([0, 1, 0, 1, 0, 0], np.int64)
+        self._progress = no_progress()
         self._nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(size, np.bool_))
         self._nodes.seen[start] = True
         self._grow()
@@ -62,8 +97,7 @@ class PackedSearch:
 
     def counts(self, path: Sequence[PackedNode] | None) -> Counts:
         """The size of the search, which found the *path*."""
-        depth = int(self._progress[DEPTH]) if path is None else len(path)
-        return Counts(states=int(self._progress[MET]), transitions=int(self._progress[STEPS]), depth=depth)
+        return _counts(self._progress, path)
 
     def met(self, automaton: int) -> bool:
         """Whether a node with this state of the *automaton* was met."""
@@ -80,17 +114,24 @@ class PackedSearch:
             yield self._graph.locals(state), held
 
 
+def _counts(progress: Numbers, path: Sequence[PackedNode] | None) -> Counts:
+    depth = int(progress[DEPTH]) if path is None else len(path)
+    return Counts(states=int(progress[MET]), transitions=int(progress[STEPS]), depth=depth)
+
+
 def through(
     graph: PackedGraph,
     successors: Successors,
     conditions: Sequence[Condition],
     until: Condition | None,
     start: int = 0,
-) -> PackedSearch:
+) -> PackedSearch | PackedScan:
     """A search for a run through *conditions*, which *until* resets; *start* of them hold at its beginning."""
     tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
     first = np.array(tests.first[: len(conditions)], np.int64)
     automaton = Automaton(tests=tests.tests, conditions=first, until=tests.first[-1] if until else NEVER)
+    if len(conditions) == 1:
+        return PackedScan(graph, tests, automaton)
     return PackedSearch(graph, tests, automaton, len(conditions), start)
 
 

@@ -12,7 +12,9 @@ from fsm.checker.packed.exploration import (
     KEPT,
     MET,
     MORE,
+    RECENT,
     STEPS,
+    UNTIL,
     Expansion,
     Steps,
     Visited,
@@ -153,11 +155,70 @@ def called_twice(
     return answer
 
 
+@inner
+def steps_of(
+    expansion: Expansion, visited: Visited, steps: Steps, window: Steps, explored: Numbers, state: Number, width: Number
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Number, Number]:
+    """Where the steps of *state* lead to, their labels, and from where to where in these they are."""
+    if state < explored[KEPT]:
+        return steps.to, steps.labels, np.int64(steps.first[state]), np.int64(steps.first[state + 1])
+    if explored[RECENT] <= state < explored[UNTIL]:
+        at = state - explored[RECENT]
+        return window.to, window.labels, np.int64(window.first[at]), np.int64(window.first[at + 1])
+    free = steps.to.shape[0] - written(expansion.space, width)[0]
+    return steps.to, steps.labels, free, free + again(expansion, visited, steps, state, width, free)
+
+
 @compiled
-def walk(  # noqa: C901  (one loop: a compiled function is called slowly)
+def scan(
     expansion: Expansion,
     visited: Visited,
     steps: Steps,
+    window: Steps,
+    explored: Numbers,
+    facts: Facts,
+    automaton: Automaton,
+    progress: Numbers,
+    width: Number,
+    most: Number,
+    limit: Number,
+) -> Number:
+    """The same for a single condition, for which the product is the graph itself."""
+    end = progress[STEPS] + most
+    while progress[EXPANDED] < progress[MET]:
+        if progress[STEPS] >= end:
+            return MORE
+        count_level(progress)
+        state = progress[EXPANDED]
+        if state >= explored[EXPANDED]:
+            return UNKNOWN
+        all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
+        before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
+        for step in range(begin, stop):
+            label, to = all_labels[step], np.int64(all_to[step])
+            base = np.uint64(before | facts.after[to])
+            if to != state:
+                base |= facts.moved
+            count = facts.replies[label] * facts.outputs[label]
+            for each in range(facts.first[label], facts.first[label] + count):
+                if true(automaton.tests, automaton.conditions[0], base | facts.instants[each]):
+                    progress[STEPS] += 1 + (each - facts.first[label]) // facts.outputs[label]
+                    return FOUND
+            progress[STEPS] += facts.replies[label]
+            if to >= progress[MET]:
+                progress[MET] = to + 1
+                if to >= limit:
+                    return TOO_MANY
+        progress[EXPANDED] += 1
+    return DONE
+
+
+@compiled
+def walk(
+    expansion: Expansion,
+    visited: Visited,
+    steps: Steps,
+    window: Steps,
     explored: Numbers,
     facts: Facts,
     automaton: Automaton,
@@ -174,7 +235,6 @@ def walk(  # noqa: C901  (one loop: a compiled function is called slowly)
     size = automaton.conditions.shape[0]
     twice = size == 0
     size = 2 if twice else size
-    free = steps.to.shape[0] - written(expansion.space, width)[0]
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
         if progress[STEPS] >= end:
@@ -184,13 +244,10 @@ def walk(  # noqa: C901  (one loop: a compiled function is called slowly)
         state, held = divmod(np.int64(nodes.nodes[node]), size)
         if state >= explored[EXPANDED]:
             return UNKNOWN
-        if state < explored[KEPT]:
-            begin, stop = steps.first[state], steps.first[state + 1]
-        else:
-            begin, stop = free, free + again(expansion, visited, steps, state, width, free)
+        all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
         before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
         for step in range(begin, stop):
-            label, to = steps.labels[step], np.int64(steps.to[step])
+            label, to = all_labels[step], np.int64(all_to[step])
             base = np.uint64(before | facts.after[to])
             if to != state:
                 base |= facts.moved
