@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from fsm.cli.options import (
+    engine,
     fail_on_option,
     layout,
     listening,
@@ -128,6 +129,13 @@ FORMATS: Final[Mapping[str, str]] = {
     help="Judge one container or pod, and print its whole story; the beginning of an id will do, or its name in a log.",
 )
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
+@click.option(
+    "--engine",
+    "master",
+    callback=engine,
+    metavar="spark[://HOST:PORT]",
+    help="Judge each TRACE by a task of this cluster, or of one on this machine; see docs/fleet.md.",
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -152,6 +160,7 @@ def command(
     until: int | None,
     entity: str | None,
     coverage: bool,
+    master: str,
 ) -> int:
     """Judge recordings by the specification.
 
@@ -170,9 +179,11 @@ def command(
     fsm judge --follow /var/log/containerd.log
     """
     part = Part(since=since, until=until, entity=entity or "")
-    _check(part, metrics=metrics is not None and not follow, properties=bool(properties or only))
-    if rotated and (follow or calls):
-        raise click.BadParameter("what is rotated is judged by itself, and as a whole", param_hint="--rotated")
+    _check(part, ctx.params, metrics=metrics is not None and not follow, properties=bool(properties or only))
+    if master:
+        from fsm.cli.judge_fleet import on_cluster  # noqa: PLC0415  (which other commands need not wait for)
+
+        return on_cluster(ctx.params, master)
     if follow:
         return _followed(ctx, part, settle=round(settle * 1e9))
     judged: dict[str, Judged] = {}
@@ -221,7 +232,7 @@ def command(
     return report.code()
 
 
-def _check(part: Part, *, metrics: bool, properties: bool) -> None:
+def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: bool) -> None:
     """Refuse options that contradict each other: *metrics* are asked for of what is not followed, *properties* of a part."""
     if part.since is not None and part.until is not None and part.until < part.since:
         raise click.BadParameter("it is before --since", param_hint="--until")
@@ -230,6 +241,8 @@ def _check(part: Part, *, metrics: bool, properties: bool) -> None:
     if part and properties:
         what = "a property is judged by the whole of a recording: leave out --since, --until and --entity"
         raise click.BadParameter(what, param_hint="--properties")
+    if given["rotated"] and (given["follow"] or given["calls"]):
+        raise click.BadParameter("what is rotated is judged by itself, and as a whole", param_hint="--rotated")
 
 
 def _followed(ctx: click.Context, part: Part, *, settle: int) -> int:

@@ -75,6 +75,24 @@ def moment(_context: click.Context, _option: click.Parameter, value: str | None)
     return whole * 1_000_000_000 + (int(fraction[1].ljust(9, "0")) if fraction else 0)
 
 
+def engine(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
+    """The master of Spark that *value* names; empty for this process.
+
+    >>> engine(None, None, "spark"), engine(None, None, "spark[2]"), engine(None, None, "spark://head:7077")
+    ('local[*]', 'local[2]', 'spark://head:7077')
+    """
+    name, _, rest = (value or "").partition("://")
+    if value is None:
+        return ""
+    if name == "spark" and not rest:
+        return "local[*]"
+    if value.startswith("spark[") and value.endswith("]"):
+        return f"local{value.removeprefix('spark')}"
+    if rest:
+        return value
+    raise click.BadParameter(f"'{value}' is no engine: spark, spark[CORES] on this machine, or spark://HOST:PORT")
+
+
 output_option = click.option(
     "--output",
     "-o",

@@ -66,7 +66,7 @@ def _reason(found: Share, parts: Iterable[Share]) -> str:
         return others[0]
     if not all(reasons):
         return ""
-    return idle if found.observations and not found.notes.get("unknown event") else NOTHING_CONCERNS
+    return idle if found.observations and not found.entities else NOTHING_CONCERNS
 
 
 def _place(reason: str) -> tuple[int, str]:

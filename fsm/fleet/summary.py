@@ -4,8 +4,9 @@ Recordings of the same node, version of containerd, machine and profile are coun
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
+from pathlib import PurePosixPath
 from typing import Final
 
 from msgspec import DecodeError, Struct, ValidationError, structs
@@ -28,6 +29,8 @@ _LARGEST: Final = 1 << 28
 
 _KEPT: Final = 3
 """Places that are kept of one cause: the earliest."""
+
+_FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
 NEVER: Final = 1 << 63
 """The time of what has none: it comes last."""
@@ -178,6 +181,29 @@ def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
         Summary(notes=each.notes, shares=tuple(_share(judgement, each, node) for judgement in each.judgements))
         for each in judged
     )
+
+
+def named(files: Iterable[str]) -> dict[str, str]:
+    """The node of each of the *files*: called as the file is, or where files of several folders are called alike, as the folder.
+
+    >>> named(["logs/node-7.v1.log.gz", "logs/node-8.log"])
+    {'logs/node-7.v1.log.gz': 'node-7.v1', 'logs/node-8.log': 'node-8'}
+    >>> named(["node-7/containerd.log", "node-8/containerd.log"])
+    {'node-7/containerd.log': 'node-7', 'node-8/containerd.log': 'node-8'}
+    """
+    paths = {each: PurePosixPath(each) for each in files}
+    ways: tuple[Callable[[PurePosixPath], str], ...] = (lambda path: _stem(path.name), lambda path: path.parent.name)
+    for way in ways:
+        found = {each: way(path) for each, path in paths.items()}
+        if all(found.values()) and len({*found.values()}) == len(found):
+            return found
+    return {each: each for each in paths}
+
+
+def _stem(name: str) -> str:
+    """*name* without what says of which form the file is."""
+    stem, _, suffix = name.rpartition(".")
+    return _stem(stem) if stem and f".{suffix}" in _FORMS else name
 
 
 def summary(report: Report) -> str:

@@ -15,6 +15,7 @@ import pytest
 PROGRAMS: Final = {
     "dot": "graphviz",
     "gcc": "gcc",
+    "java": "openjdk-17-jre-headless",
     "node": "npm",
     "plantuml": "plantuml",
     "runc": "runc",

@@ -1,0 +1,72 @@
+"""``fsm judge --engine spark``: each recording judged by a task of a cluster, and what they come to together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from msgspec.json import encode
+
+from fsm.cli.options import layout
+from fsm.errors import WRONG_INPUT, of_extra
+from fsm.fleet.summary import named
+from fsm.fleet.summary_report import text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fsm.fleet.summary import Summary
+
+_FORMS: Final = ("text", "summary")
+
+_WHOLE: Final = (
+    "calls",
+    "properties",
+    "only",
+    "every",
+    "follow",
+    "metrics",
+    "rotated",
+    "since",
+    "until",
+    "entity",
+    "coverage",
+)
+"""Options of ``fsm judge`` that need all of a recording in one place, or tell more than a summary does."""
+
+
+def on_cluster(given: Mapping[str, Any], master: str) -> int:
+    """Judge the recordings that are *given* to ``fsm judge`` on the cluster *master*, and print what they come to."""
+    for option in _WHOLE:
+        if given[option]:
+            flag = {"calls": "with", "only": "property", "every": "all"}.get(option, option)
+            raise click.BadParameter("only judging in one process has that: leave out --engine", param_hint=f"--{flag}")
+    if given["form"] not in _FORMS:
+        raise click.BadParameter("a fleet has text and summary", param_hint="--format")
+    if "-" in given["traces"]:
+        raise click.BadParameter("workers cannot read standard input: give files", param_hint="TRACE")
+    spark = of_extra("fsm.fleet.spark", "--engine spark", extra="spark")
+    session = spark.session(master)
+    try:
+        found, problems = spark.judge_files(
+            session,
+            named(given["traces"]),
+            models=tuple(dict.fromkeys(given["models"])),
+            profile=given["profile"],
+            fresh=given["fresh"],
+            restarts=given["restarts"],
+            shortest_restart=given["shortest_restart"] / 1000,
+        ).summary()
+    finally:
+        session.stop()
+    _put(found, given)
+    for each in problems:
+        click.echo(each, err=True)
+    return WRONG_INPUT if problems else found.answer(given["fail_on"]).value
+
+
+def _put(found: Summary, given: Mapping[str, Any]) -> None:
+    if given["form"] == "text":
+        click.echo(text(found, layout(), least=given["fail_on"]), nl=False)
+    else:
+        click.echo(encode(found))

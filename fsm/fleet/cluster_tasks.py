@@ -1,0 +1,267 @@
+"""What one task of a cluster does: rows in, in the order of their recordings; what each recording comes to out.
+
+It knows Arrow and nothing of the cluster.  Rows of one recording follow one another, in the order of their lines, so they
+are judged as they come, and need not fit into memory.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fsm.errors import InputError
+from fsm.fleet.parts import RecordingPart, joined
+from fsm.fleet.summary import NEVER, GatheredCause, Share, Summary, summarised, total
+from fsm.judgement import Judging, begin, judge
+from fsm.machine import Machine
+from fsm.recordings import Recording, RecordingKind
+from fsm.recordings.line_reader import LineReader, Piece
+from fsm.recordings.restarts import Assume
+from fsm.trace import Batch, Observation
+
+RowForm: TypeAlias = Literal["files", "lines", "observations"]
+"""What rows have: names of files, lines of logs, or observations."""
+
+KEYS: Final = ("node", "file", "part")
+"""The columns that say which recording, and which part of it, a row is of."""
+
+JUDGED: Final = pa.schema(
+    [
+        ("node", pa.string()),
+        ("file", pa.string()),
+        ("judged", pa.binary()),
+        ("problem", pa.string()),
+    ]
+)
+"""What a recording, or a part of one, comes to, as JSON; or why it cannot be judged."""
+
+FOUND: Final = pa.schema(
+    [
+        ("node", pa.string()),
+        ("file", pa.string()),
+        ("version", pa.string()),
+        ("machine", pa.string()),
+        ("profile", pa.string()),
+        ("level", pa.string()),
+        ("clause", pa.string()),
+        ("says", pa.string()),
+        ("source", pa.string()),
+        ("cause", pa.string()),
+        ("event", pa.string()),
+        ("illegal", pa.string()),
+        ("deviation", pa.string()),
+        ("tolerated", pa.bool_()),
+        ("count", pa.int64()),
+        ("entities", pa.int64()),
+        (
+            "first",
+            pa.list_(
+                pa.struct([("at", pa.int64()), ("line", pa.int64()), ("entity", pa.string()), ("what", pa.string())])
+            ),
+        ),
+    ]
+)
+"""A cause of violations, or a tolerated deviation, of one recording."""
+
+_SUMMARY: Final = msgspec.json.Decoder(Summary)
+_PART: Final = msgspec.json.Decoder(RecordingPart)
+
+
+class _Key(NamedTuple):
+    node: str
+    file: str
+    part: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterTask:
+    """How rows of a ``form`` are judged: as :func:`fsm.judgement.judge` does it with the other arguments.
+
+    With ``parts`` each key is one of the parts of a recording.
+    """
+
+    form: RowForm
+    models: Sequence[str | Machine]
+    profile: str | None
+    fresh: bool = False
+    unseen: tuple[str, ...] = ()
+    restarts: Assume = "maybe"
+    shortest_restart: float = 0.05
+    parts: bool = False
+
+    def check(self) -> None:
+        """Raise :class:`InputError` for models that are not well formed, and for a profile that none of them has."""
+        if self.models:
+            self._judging(_Key("", ""))
+
+    def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """A row of :data:`JUDGED` for each recording, or part of one, in *batches*."""
+        how = {"files": self._file, "lines": self._lines, "observations": self._observations}[self.form]
+        for key, rows in groupby(_runs(batches), key=itemgetter(0)):
+            # A problem is an answer, since a task that fails is tried again.
+            try:
+                yield _answer(key, msgspec.json.encode(how(key, map(itemgetter(1), rows))), "")
+            except InputError as error:
+                yield _answer(key, b"", str(error))
+
+    def _file(self, key: _Key, _rows: Iterable[pa.RecordBatch]) -> Summary:
+        return self._judged(key, key.file, None)
+
+    def _lines(self, key: _Key, rows: Iterable[pa.RecordBatch]) -> Summary:
+        return self._judged(key, key.file or key.node, _LinesOfRows(rows))
+
+    def _judged(self, key: _Key, name: str, source: "_LinesOfRows | None") -> Summary:
+        found = judge(
+            name,
+            models=self.models,
+            profile=self.profile,
+            fresh=self.fresh,
+            restarts=self.restarts,
+            shortest_restart=self.shortest_restart,
+            source=source,
+        )
+        return summarised([found], node=key.node)
+
+    def _observations(self, key: _Key, rows: Iterable[pa.RecordBatch]) -> Summary | RecordingPart:
+        whole, of_all = self._judging(key), self._judging(key) if self.parts else None
+        first = 1
+        for each in rows:
+            taken = _batch(each, first)
+            first += each.num_rows
+            whole.take(taken)
+            if of_all is not None and (beside := _of_all(taken)).observations:
+                of_all.take(beside)
+        found = summarised([whole.judged()], node=key.node)
+        if of_all is None:
+            return found
+        return RecordingPart(whole=found, of_all=summarised([of_all.judged()], node=key.node))
+
+    def _judging(self, key: _Key) -> Judging:
+        recording = Recording(
+            name=key.file or key.node,
+            kind=RecordingKind.TRACE,
+            machines=(),
+            batches=iter(()),
+            notes=Counter(),
+            hidden=self.unseen,
+            fresh=self.fresh,
+        )
+        return begin(recording, models=self.models, profile=self.profile, fresh=self.fresh, restarts=self.restarts)
+
+
+def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A row of :data:`JUDGED` for each recording, all parts of which follow one another in *batches*."""
+    for key, rows in groupby(_runs(batches), key=itemgetter(0)):
+        found = [each for _, run in rows for each in run.select(["judged", "problem"]).to_pylist()]
+        problems = [each["problem"] for each in found if each["problem"]]
+        if problems:
+            yield _answer(key, b"", problems[0])
+        else:
+            yield _answer(key, msgspec.json.encode(joined([_PART.decode(each["judged"]) for each in found])), "")
+
+
+def added_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One row of :data:`JUDGED` with the summaries of all *batches* added up, and those with problems."""
+    whole: list[Summary] = []
+    for batch in batches:
+        found = [_SUMMARY.decode(each) for each in batch["judged"].to_pylist() if each]
+        whole = [total([*whole, *found])]
+        wrong = batch.filter(pc.not_equal(batch["problem"], ""))
+        if wrong.num_rows:
+            yield wrong
+    for each in whole:
+        yield _answer(_Key("", ""), msgspec.json.encode(each), "")
+
+
+def causes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A row of :data:`FOUND` for each cause in the summaries in *batches*."""
+    for batch in batches:
+        rows = [
+            _cause(row["node"], row["file"], share, cause, tolerated=tolerated)
+            for row in batch.to_pylist()
+            if row["judged"]
+            for share in _SUMMARY.decode(row["judged"]).shares
+            for tolerated, those in ((False, share.found), (True, share.tolerated))
+            for cause in those
+        ]
+        yield pa.RecordBatch.from_pylist(rows, FOUND)
+
+
+def _cause(node: str, file: str, share: Share, cause: GatheredCause, *, tolerated: bool) -> dict[str, object]:
+    first = [
+        {"at": None if at == NEVER else at, "line": each.line, "entity": each.entity, "what": each.what}
+        for each in cause.first
+        for at in [each.at]
+    ]
+    names = ("level", "clause", "says", "source", "cause", "event", "illegal", "deviation", "count", "entities")
+    own = {each: getattr(cause, each) for each in names}
+    of = {"version": share.version, "machine": share.machine, "profile": share.profile}
+    return {"node": node, "file": file, **of, **own, "tolerated": tolerated, "first": first}
+
+
+def _answer(key: _Key, judged: bytes, problem: str) -> pa.RecordBatch:
+    row = {"node": key.node, "file": key.file, "judged": judged, "problem": problem}
+    return pa.RecordBatch.from_pylist([row], JUDGED)
+
+
+def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Key, pa.RecordBatch]]:
+    """*batches* in pieces of one key each."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        keys = [batch[name] for name in KEYS if name in batch.schema.names]
+        ends = {end for key in keys for end in pc.run_end_encode(key).run_ends.to_pylist()}
+        start = 0
+        for end in sorted(ends):
+            yield _Key(*(key[start].as_py() for key in keys)), batch.slice(start, end - start)
+            start = end
+
+
+@dataclass(frozen=True, slots=True)
+class _LinesOfRows:
+    """The lines of one recording, from ``rows`` with the number of each."""
+
+    rows: Iterable[pa.RecordBatch]
+
+    def pieces(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Piece]:
+        for batch in self.rows:
+            numbers = batch["line"].to_numpy(zero_copy_only=False)
+            jumps = (np.flatnonzero(np.diff(numbers) != 1) + 1).tolist()
+            # A row is one line, whatever is in it.
+            lines = pc.replace_substring(batch["value"].cast(pa.binary()).fill_null(b""), b"\n", b" ").to_pylist()
+            for start, end in zip([0, *jumps], [*jumps, len(lines)], strict=True):
+                data = b"\n".join(lines[start:end]) + b"\n"
+                advanced(len(data))
+                for piece in LineReader(name="", notes=notes).pieces([data]):
+                    yield replace(piece, first=piece.first + int(numbers[start]) - 1)
+
+
+def _of_all(batch: Batch) -> Batch:
+    """What of *batch* concerns all entities."""
+    mine = [index for index, seen in enumerate(batch.observations) if not seen.entity]
+    return Batch([batch.observations[index] for index in mine], [batch.lines[index] for index in mine])
+
+
+def _batch(rows: pa.RecordBatch, first: int) -> Batch:
+    """The observations of *rows*, numbered from *first* if they have no numbers."""
+    names = [each for each in rows.schema.names if each in Observation.__struct_fields__]
+    numbers = rows["line"].to_pylist() if "line" in names else range(first, first + rows.num_rows)
+    columns = {each: _nanoseconds(rows[each]) for each in names}
+    listed = [
+        {name: value for name, value in row.items() if value is not None} for row in pa.table(columns).to_pylist()
+    ]
+    return Batch(msgspec.convert(listed, list[Observation]), numbers)
+
+
+def _nanoseconds(column: pa.Array) -> pa.Array:
+    """*column*, as nanoseconds since the epoch if it has times."""
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
+    return column

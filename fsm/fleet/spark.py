@@ -1,0 +1,210 @@
+"""Recordings judged on a Spark cluster, by the same judge: each recording by one task, or entity by entity.
+
+A DataFrame of lines or observations is judged where its rows are; only summaries come back.  Rows may be in any order, and
+those of a recording need not fit into memory: Spark sorts them, and its tasks judge them as they come.  A task that is
+lost is run again, and what it comes to is the same.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (as users of Spark know it)
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from fsm.errors import refused
+from fsm.fleet import cluster_tasks as tasks
+from fsm.fleet.summary import Summary, total
+from fsm.library import is_path, is_system, load
+from fsm.machine import Machine
+from fsm.recordings.restarts import SHORTEST, Assume
+
+Division: TypeAlias = Literal["node", "entity"]
+"""What is judged by one task: all of a recording, or some of its entities."""
+
+_JUDGED: Final = from_arrow_schema(tasks.JUDGED)
+_FOUND: Final = from_arrow_schema(tasks.FOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedFleet:
+    """What recordings come to, judged when something of it is first asked for.
+
+    ``recordings`` has a row for each: its ``node`` and ``file``, its summary in JSON as ``judged``, or the ``problem`` for
+    which it could not be judged.
+    """
+
+    recordings: DataFrame
+
+    @property
+    def findings(self) -> DataFrame:
+        """A row for each cause of violations, and each tolerated deviation, of each recording."""
+        return self.recordings.mapInArrow(tasks.causes, _FOUND)
+
+    def summary(self) -> tuple[Summary, tuple[str, ...]]:
+        """What all come to together, and the problems of those that could not be judged."""
+        try:
+            rows = self.recordings.mapInArrow(tasks.added_up, _JUDGED).collect()
+        except (PySparkException, Py4JError) as error:
+            what = f"has given up: {_gist(error)}"
+            hint = "each worker needs container-fsm[spark], in the Python that PYSPARK_PYTHON names"
+            raise refused("Spark", "FSM601", what, hint) from error
+        found = total(msgspec.json.decode(row.judged, type=Summary) for row in rows if row.judged)
+        return found, tuple(sorted(row.problem for row in rows if row.problem))
+
+    def forget(self) -> None:
+        """Let the cluster forget what was judged; it is judged anew if it is asked for again."""
+        self.recordings.unpersist()
+
+
+def judge(
+    frame: DataFrame,
+    *,
+    models: Sequence[str | Machine] = (),
+    profile: str | None = None,
+    by: Division = "node",
+    fresh: bool = False,
+    unseen: Sequence[str] = (),
+    restarts: Assume = "maybe",
+    shortest_restart: float = SHORTEST / 1e9,
+    parts: int = 64,
+) -> JudgedFleet:
+    """The recordings in *frame*, each of one ``node`` and one ``file``, where it has such columns.
+
+    Rows are lines of logs or of recorded calls, with their text as ``value`` and their number as ``line``; or they are
+    observations, with the columns of ``docs/trace-format.md``, in the order of ``line``, or of ``at`` where there is none.
+    Observations name no machine, so ``models`` do; ``unseen`` and ``fresh`` are those of the header of a trace.
+    Division ``entity`` the observations of one recording are judged in so many ``parts``, each with entities of its own.
+    The other arguments are those of :func:`fsm.judgement.judge`.  Machines are sent to the cluster, and shipped models
+    are found there by their names.
+
+    Raises ``ValueError`` for columns that are missing, and :class:`InputError` for models that are not well formed and a
+    profile that no machine has.
+    """
+    form = _form(frame, by)
+    machines = _sent(models)
+    if form == "observations" and not machines:
+        raise ValueError("observations do not say of which machine they are: give models")
+    task = tasks.ClusterTask(
+        form=form,
+        models=machines,
+        profile=profile,
+        fresh=fresh,
+        unseen=tuple(unseen),
+        restarts=restarts,
+        shortest_restart=shortest_restart,
+        parts=by == "entity",
+    )
+    task.check()
+    keyed = frame.withColumns({each: _text(frame, each) for each in ("node", "file")})
+    if task.parts:
+        own = F.pmod(F.xxhash64("entity"), F.lit(parts))
+        of_all = F.coalesce(F.col("entity"), F.lit("")) == ""
+        everywhere = F.sequence(F.lit(0).cast("long"), F.lit(parts - 1).cast("long"))
+        keyed = keyed.withColumn("part", F.explode(F.when(of_all, everywhere).otherwise(F.array(own))))
+    keys = [each for each in tasks.KEYS if each in keyed.columns]
+    order = [each for each in ("line", "at") if each in keyed.columns][:1]
+    rows = keyed.repartition(_tasks(frame.sparkSession), *keys).sortWithinPartitions(*keys, *order)
+    judged = rows.mapInArrow(task.judged, _JUDGED)
+    if task.parts:
+        judged = (
+            judged.repartition(_tasks(frame.sparkSession), "node", "file")
+            .sortWithinPartitions("node", "file")
+            .mapInArrow(tasks.put_together, _JUDGED)
+        )
+    return JudgedFleet(judged.persist())
+
+
+def judge_files(
+    session: SparkSession,
+    names: Mapping[str, str],
+    *,
+    models: Sequence[str | Machine] = (),
+    profile: str | None = None,
+    fresh: bool = False,
+    restarts: Assume = "maybe",
+    shortest_restart: float = SHORTEST / 1e9,
+) -> JudgedFleet:
+    """The recordings in files, one task each; *names* has the node of each, and each worker can open all of them."""
+    task = tasks.ClusterTask(
+        form="files",
+        models=_sent(models),
+        profile=profile,
+        fresh=fresh,
+        restarts=restarts,
+        shortest_restart=shortest_restart,
+    )
+    task.check()
+    rows = session.createDataFrame([(node, file) for file, node in names.items()], "node string, file string")
+    return JudgedFleet(rows.repartition(max(1, len(names))).mapInArrow(task.judged, _JUDGED).persist())
+
+
+def _tasks(session: SparkSession) -> int:
+    """Into how many tasks rows are divided, so that all cores have something to do until the end."""
+    return 4 * session.sparkContext.defaultParallelism
+
+
+def session(master: str) -> SparkSession:
+    """A session of the cluster *master*, quiet but for its progress on a terminal.
+
+    Raises :class:`InputError` if it cannot be had.
+    """
+    quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+    builder = (
+        SparkSession.builder.master(master)
+        .appName("fsm judge")
+        .config("spark.ui.enabled", "false")
+        .config("spark.log.level", "ERROR")
+        .config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
+        .config("spark.driver.extraJavaOptions", quiet)
+    )
+    if master.startswith("local"):  # the workers are on this machine, and run what this runs
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        return builder.getOrCreate()
+    except (PySparkRuntimeError, Py4JError, OSError) as error:
+        what = f"gives no session: {_gist(error)}"
+        hint = "it needs Java 17, as in Debian's package openjdk-17-jre-headless, and the cluster in reach"
+        raise refused(master, "FSM601", what, hint) from error
+
+
+def _gist(error: Exception) -> str:
+    """What *error* says, without where in Spark it comes from; of one on a worker, what that has raised."""
+    said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
+    lines = [line for line in (said or "").splitlines() if line.strip()] or [type(error).__name__]
+    return lines[-1 if "Traceback (most recent call last):" in lines else 0].strip()
+
+
+def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
+    """What the rows of *frame* are; raises ``ValueError`` if they are nothing that can be judged."""
+    names = frame.columns
+    if "value" in names:
+        if by == "entity":
+            raise ValueError("what a line means depends on those before: judge lines by node")
+        if "line" not in names:
+            raise ValueError("the lines have no order: number them, in a column 'line'")
+        return "lines"
+    if "entity" not in names:
+        raise ValueError(
+            f"there are neither lines, in a column 'value', nor observations of an 'entity': {', '.join(names)}"
+        )
+    if "line" not in names and "at" not in names:
+        raise ValueError("the observations have no order: add a column 'line', or the time 'at'")
+    return "observations"
+
+
+def _sent(models: Sequence[str | Machine]) -> list[str | Machine]:
+    """*models*, each machine that is in a file as what it is: the workers may not have the file."""
+    return [load(each) if isinstance(each, str) and is_path(each) and not is_system(each) else each for each in models]
+
+
+def _text(frame: DataFrame, name: str) -> Column:
+    """The column *name* of *frame* as text, empty where there is none."""
+    return F.coalesce(F.col(name).cast("string"), F.lit("")) if name in frame.columns else F.lit("")
