@@ -256,13 +256,36 @@ def _beside(path: Path, name: str) -> Machine | System:
 
 def single(specification: Specification[System]) -> Specification[System]:
     """The same of the system with one copy of each part."""
-    system = counted(specification.machine, dict.fromkeys(specification.machine.parts, 1))
+    return composed(specification, dict.fromkeys(specification.machine.parts, 1))
+
+
+def composed(
+    specification: Specification[System], counts: Mapping[str, int], *, copy: int = 0
+) -> Specification[System]:
+    """The same of the system with as many copies of its parts as *counts* says, see :func:`counted`.
+
+    What is claimed of each copy of a part is claimed of that of the number *copy*; with another than the first, nothing else.
+    The sizes that are expected are of the system as it is written.
+
+    >>> of = claims("node")
+    >>> len(composed(of, {"pod": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
+    (25, True)
+    """
+    system = counted(specification.machine, counts) if counts else specification.machine
     stated = _stated(content(specification.path), path=specification.path)
     named = stated.written.machine
-    found = specify(stated, lambda name: system if name == named else _beside(Path(specification.path), name))
+    found = specify(
+        stated, lambda name: system if name == named else _beside(Path(specification.path), name), copy=copy
+    )
     if not is_of(found, System):
         raise TypeError(f"{named} is a machine")
-    return found
+    return replace(found, expect={}) if counts else found
+
+
+def of_copies(specification: Specification[System]) -> tuple[Specification[System], ...]:
+    """The same claims of each copy but the first, in their order."""
+    most = max(len(part.copies) for part in specification.machine.parts.values())
+    return tuple(composed(specification, {}, copy=copy) for copy in range(1, most))
 
 
 @lru_cache(maxsize=REMEMBERED)

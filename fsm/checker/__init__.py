@@ -87,10 +87,12 @@ def examine(
     only: Collection[str] | None = None,
     limit: int = LIMIT,
     advanced: Callable[[], None] = lambda: None,
+    copies: Collection[claims.Specification[System]] = (),
 ) -> Examined:
     """The conclusions on all of *specification*, of its machine as *profile* has it; or of *machine* instead.
 
-    *only* names the properties to check; *advanced* is called after each.  The size expected of a system is that of the
+    *only* names the properties to check; *advanced* is called after each.  Of what is claimed of other *copies*, that is
+    told which does not come out as of the first.  The size expected of a system is that of the
     largest cone of all its properties, so it is not compared if *only* is given.
     """
     described = machine or specification.machine
@@ -103,6 +105,16 @@ def examine(
         if only is None or stated.name in only:
             checked.append(decide(stated, stepping, profile=profile, limit=limit))
             advanced()
+    first = {each.of.name: _outcome(each) for each in checked}
+    others = [
+        (number, decide(as_other, stepping, profile=profile, limit=limit))
+        for number, other in enumerate(copies, 2)
+        for as_other in other.properties
+        if as_other.name in first
+    ]
+    for number, each in others:
+        if _outcome(each) != first[each.of.name]:
+            checked.append(replace(each, of=replace(each.of, name=f"{each.of.name}, copy {number}")))
     try:
         counts = stepping.counts(limit) if isinstance(stepping, Cones) else stepping.size(limit)
     except LimitError:
@@ -113,8 +125,14 @@ def examine(
         counts=counts,
         expected=None if joint and only is not None else specification.expect.get(profile or claims.NO_PROFILE),
         checked=tuple(checked),
+        copies=len(others),
         washed_out=() if isinstance(machine, System) else washed_out(machine),
     )
+
+
+def _outcome(checked: Checked) -> tuple[type[Conclusion], int]:
+    """What is concluded, and in how many steps it is shown."""
+    return type(checked.verdict), checked.verdict.length if isinstance(checked.verdict, Refuted) else 0
 
 
 def as_known(of: claims.Specification[M], profile: str | None, limit: int = LIMIT) -> claims.Specification[M]:

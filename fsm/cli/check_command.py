@@ -1,14 +1,27 @@
 """``fsm check``: what is claimed of the models, proved or refuted."""
 
+from functools import partial
+
 import click
 
 from fsm.checker import examine
 from fsm.checker.breadth_first import LIMIT
 from fsm.cli import completion
-from fsm.cli.options import asked, format_option, layout, of_one, profile_option, progress, property_option
-from fsm.library import claims, specified, systems
-from fsm.machine import Profile
+from fsm.cli.options import (
+    asked,
+    format_option,
+    layout,
+    of_one,
+    parts_option,
+    profile_option,
+    progress,
+    property_option,
+)
+from fsm.library import claims, composed, of_copies, specified, systems
+from fsm.machine import Machine, Profile
 from fsm.machine.versions import within
+from fsm.product.system import System
+from fsm.property.claims import Specification, is_of
 from fsm.property.evidence import Examined
 from fsm.report import check_report
 
@@ -25,9 +38,21 @@ from fsm.report import check_report
 @click.option(
     "--limit", type=click.IntRange(min=1), default=LIMIT, help="States of one search; beyond it the answer is unknown."
 )
+@parts_option("Copies of the parts of a system, such as pod=3,container=3; else as many as its file has.")
+@click.option(
+    "--each-copy", is_flag=True, help="Decide of each copy of a part what is claimed of it, not of the first alone."
+)
 @format_option
 def command(
-    names: tuple[str, ...], profiles: tuple[str, ...], only: tuple[str, ...], form: str, *, runs: bool, limit: int
+    names: tuple[str, ...],
+    profiles: tuple[str, ...],
+    only: tuple[str, ...],
+    parts: dict[str, int],
+    form: str,
+    *,
+    runs: bool,
+    each_copy: bool,
+    limit: int,
 ) -> int:
     """Prove or refute what is claimed of the models.
 
@@ -42,12 +67,16 @@ def command(
     vacuous  it holds of nothing     unknown  a limit stopped the search
     undecided  it is about fields, which no run shows
 
+    What is claimed of a part of a system is decided of its first copy. Copies differ where a call takes one after the
+    other; with --each-copy each is decided, and those that come out otherwise are told.
+
     \b
     fsm check
+    fsm check node --parts pod=3,container=3 --each-copy
     fsm check container-status --profile containerd-1.6 --runs
     fsm check properties/door.toml --property push-is-idempotent
     """
-    found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
+    found = [_claims(name, parts) for name in dict.fromkeys(names or (*specified(), *systems()))]
     asked(found, only)
     bare = Profile(name="none", about="", overrides=())
     of_one(profiles, [{"none": bare}, *(each.machine.profiles for each in found)])
@@ -61,8 +90,20 @@ def command(
     size = sum(1 for each, _ in work for one in each.properties if not only or one.name in only)
     with progress("checking", size) as bar:
         for each, profile in work:
-            examined.append(examine(each, profile, only=only or None, limit=limit, advanced=lambda: bar.update(1)))
+            copies = of_copies(each) if each_copy and is_of(each, System) else ()
+            advanced = partial(bar.update, 1)
+            examined.append(examine(each, profile, only=only or None, limit=limit, advanced=advanced, copies=copies))
     examined = [each for each in examined if each.checked]
     report = check_report.json(examined) if form == "json" else check_report.text(examined, layout(), runs=runs)
     click.echo(report, nl=False)
     return check_report.answer(examined).value
+
+
+def _claims(name: str, parts: dict[str, int]) -> Specification[Machine | System]:
+    """What is stated of the model called *name*, with as many copies of its *parts*."""
+    found = claims(name)
+    if not parts:
+        return found
+    if not is_of(found, System):
+        raise click.BadParameter(f"'{name}' is a machine, which has no parts", param_hint="--parts")
+    return composed(found, parts)

@@ -178,7 +178,8 @@ class Examined:
     """The conclusions on all properties of a machine, as it is under one profile.
 
     ``counts`` is the size of its reachable part, if that is within the limit, and ``expected`` the one stated for
-    it.  ``washed_out`` are silent cells of a machine that may be met after hidden events alone: event, state, and
+    it.  So many claims about other ``copies`` were decided, too: those that came out otherwise than of the first are among
+    the ``checked``.  ``washed_out`` are silent cells of a machine that may be met after hidden events alone: event, state, and
     what leads there.
     """
 
@@ -187,6 +188,7 @@ class Examined:
     counts: Counts | None
     expected: Counts | None
     checked: tuple[Checked, ...]
+    copies: int = 0
     washed_out: tuple[tuple[str, str, str], ...] = ()
 
     @property

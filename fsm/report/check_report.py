@@ -99,6 +99,8 @@ def _examined(
         yield from _checked(checked, layout, runs=runs)
     if left_out:
         yield f"    {plural(left_out, 'property')} as above"
+    if each.copies:
+        yield from layout.wrapped(f"{plural(each.copies, 'claim')} about other copies decided", "    ", "    ")
 
 
 def _checked(checked: evidence.Checked, layout: Layout, *, runs: bool) -> Iterator[str]:
@@ -172,6 +174,7 @@ def _examined_data(each: evidence.Examined) -> Json:
         "profile": each.profile,
         "reachable": None if each.counts is None else record(each.counts),
         "expected": None if each.expected is None else record(each.expected),
+        "copies": each.copies,
         "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in each.washed_out],
         "properties": [_checked_data(checked) for checked in each.checked],
     }

@@ -10,7 +10,7 @@ from fsm.language.read import parse
 
 if TYPE_CHECKING:
     from fsm.product.system import System
-    from fsm.property.claims import Property
+    from fsm.property.claims import Property, Specification
 
 OFFICE = """\
 [system]
@@ -38,9 +38,14 @@ steps = ["door.push/opened"]
 
 def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
     """The property of *system* with the *claim*, some lines of TOML; for this *copy* of its part."""
+    return specification_of(system, claim, copy=copy).properties[0]
+
+
+def specification_of(system: System, claim: str, *, copy: int = 0) -> Specification[System]:
+    """The same as a specification of *system*."""
     head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nMUST = "none"\n'
 
     def find(_: str) -> System:
         return system
 
-    return specify(parse((head + claim).encode(), Stated, path="it.toml"), find, copy=copy).properties[0]
+    return specify(parse((head + claim).encode(), Stated, path="it.toml"), find, copy=copy)

@@ -196,7 +196,7 @@ class PackedGraph:
             states = _grown(states, 3 * most * width // 2)
         if 3 * most > 2 * len(slots):
             size = 1 << (3 * most // 2).bit_length()
-            self._visited = Visited(states=states, slots=slots[:0])
+            self._visited = Visited(states=states, slots=np.zeros(0, np.uint32))
             del slots
             slots = np.zeros(size, np.uint32)
             rehash(Visited(states=states, slots=slots), met, width)

@@ -23,8 +23,8 @@ T = TypeVar("T")
 def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
     """What *file* states; *find* gives the machines and systems that it names.
 
-    Of a system, what is claimed of each copy of a part is claimed of the one of the number *copy*, the first or
-    another: they are alike but for the order in which a joint event takes them.
+    Of a system, what is claimed of each copy of a part is claimed of the first one; with another number *copy*, of that one
+    alone, of which nothing else is claimed.
 
     Raises :class:`InputError` with every mistake of meaning in the file.
     """
@@ -36,6 +36,8 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
     properties = []
     define = _define(problems, machine)
     for name, each in written.property.items():
+        if copy >= max(1, _copies(machine, each.for_)):
+            continue
         of = subject(problems, machine, name, each.for_, copy)
         claiming = ClaimBuilder(problems=problems, of=of, find=find, name=name, written=each, define=define)
         claimed = claiming.claim()
@@ -48,6 +50,12 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
     counts = {name: Counts(**each.model_dump()) for name, each in sizes.items()}
     expect = _handed_down(machine, counts)
     return Specification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
+
+
+def _copies(machine: Machine | System, part: str | None) -> int:
+    """How many copies of *part* there are, if that is a part of a system."""
+    found = machine.parts.get(part or "") if isinstance(machine, System) else None
+    return len(found.copies) if found else 0
 
 
 def _define(problems: Problems[Stated], machine: Machine | System) -> dict[str, str | tuple[str, ...]]:
