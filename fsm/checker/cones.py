@@ -1,13 +1,13 @@
 """The part of a system on which a claim is decided: its cone of influence (:mod:`fsm.product`)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.refinement import OutputListener
 from fsm.machine import Machine
 from fsm.machine.conditions import Condition, Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
-from fsm.machine.table import tabulate
+from fsm.machine.table import Table, tabulate
 from fsm.product import Influence, SystemTable, read
 from fsm.product.system import System
 from fsm.property.claims import Claim, Counts, Follows, Idempotent, LeadsTo, conditions_of
@@ -15,14 +15,18 @@ from fsm.property.claims import Claim, Counts, Follows, Idempotent, LeadsTo, con
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cones:
-    """The cones of *system* on which claims were decided, each with its steps, which are made once."""
+    """The cones of *system* on which claims were decided, each with its steps, which are made once.
+
+    *tables* are those of its parts, if they were made already.
+    """
 
     system: System
+    tables: Mapping[str, Table] | None = None
     _known: dict[tuple[frozenset[int], frozenset[str]], StepCache] = field(default_factory=dict)
     _influence: Influence = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_influence", Influence(self.system))
+        object.__setattr__(self, "_influence", Influence(self.system, self.tables))
 
     def stepping(self, claim: Claim) -> StepCache:
         """The steps of the cone of *claim*."""

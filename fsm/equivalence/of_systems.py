@@ -1,39 +1,71 @@
 """Whether systems of the same parts are equivalent, by joint events, their replies and outputs, and what each copy shows."""
 
-from typing import TypeAlias
+from collections.abc import Collection
+from operator import itemgetter
 
 from fsm.equivalence.partition import refine, saturated
 from fsm.machine import ANY_ERROR
 from fsm.machine.graph import Graph
 from fsm.machine.traversal import Numbering
 from fsm.product import Locals, SystemTable
+from fsm.product.system import JointEvent
 
-_Steps: TypeAlias = "frozenset[tuple[str, tuple[str, ...], tuple[str, ...], Locals]]"
 
+class StepsOf:
+    """What the joint events of a system do in every state that *graph* reaches, to hold systems of the same copies to it.
 
-def same_steps(first: Graph[SystemTable], second: SystemTable, *, named: bool = False) -> bool:
-    """Whether in every state that *first* can reach each joint event of *second* does the same.
-
-    With *named* also in ways of the same names.  Both have the same copies.  Only joint events that are not the identical
-    object are compared, or all if every one is.  Linear in the states; ends at the first difference.
+    What was found of the system is kept for the next one.
     """
-    table = first.table
-    one, other = table.system.events, second.system.events
-    if table.row.keys() != second.row.keys():
-        return False
-    for name in [name for name in table.row if one[name] is not other[name]] or list(table.row):
-        digits = {*table.concerns(name), *second.concerns(name)}
-        # What it does depends on these digits only: one state for each of their values is enough.
-        samples = {tuple(table.locals(state)[digit] for digit in digits): state for state in first.depth}
-        for state in samples.values():
-            if _steps(table, state, name, named) != _steps(second, second.number(table.locals(state)), name, named):
-                return False
-    return True
+
+    def __init__(self, graph: Graph[SystemTable]) -> None:
+        self.table = graph.table
+        self._reached = [graph.table.locals(state) for state in graph.depth]
+        self._samples: dict[tuple[int, ...], tuple[Locals, ...]] = {}
+
+    def same(self, other: SystemTable, *, named: bool = False) -> bool:
+        """Whether in every state each joint event of *other* does the same.
+
+        With *named* also in ways of the same names.  Only joint events that are not the identical object are compared, or
+        all if every one is.  Linear in the states; ends at the first difference.
+        """
+        mine, others = self.table.system.events, other.system.events
+        if self.table.row.keys() != other.row.keys():
+            return False
+        return all(
+            self._alike(other, name, _differing(mine[name], others[name]), named=named)
+            or self._alike(other, name, frozenset(), named=named)
+            for name in [name for name in mine if mine[name] is not others[name]] or list(mine)
+            if name in self.table.row
+        )
+
+    def _alike(self, other: SystemTable, event: str, ways: frozenset[str], *, named: bool) -> bool:
+        """Whether some *ways* of *event*, or all, come to the same."""
+        digits = {*self.table.concerns(event, ways), *other.concerns(event, ways)}
+        return all(
+            _effects(self.table, sample, event, ways, named) == _effects(other, sample, event, ways, named)
+            for sample in self._sampled(tuple(sorted(digits)))
+        )
+
+    def _sampled(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
+        """A state for each of the values of *digits*: what depends on them only need be looked at there alone."""
+        found = self._samples.get(digits)
+        if found is None:
+            values = itemgetter(*digits) if digits else lambda _: ()
+            found = self._samples[digits] = tuple({values(each): each for each in self._reached}.values())
+        return found
 
 
-def _steps(table: SystemTable, state: int, event: str, named: bool) -> _Steps:  # noqa: FBT001  (as the caller has it)
-    ways = table.step(state, table.row[event])
-    return frozenset((way.name if named else "", way.reply, way.emits, table.locals(way.to)) for way in ways)
+def _differing(one: JointEvent, other: JointEvent) -> frozenset[str]:
+    """The ways in which two versions of a joint event differ; none if they differ in more."""
+    if one.when != other.when:
+        return frozenset()
+    first, second = ({way.name: way for way in each.ways} for each in (one, other))
+    return frozenset(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+
+
+def _effects(table: SystemTable, sample: Locals, event: str, ways: frozenset[str], named: bool) -> Collection[object]:  # noqa: FBT001  (as the caller has it)
+    effects = table.effects(sample, event, ways)
+    return effects if named else {each[1:] for each in effects}
 
 
 def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> bool:

@@ -9,24 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from fsm.checker import decide
 from fsm.checker.cones import Cones, families
 from fsm.checker.instants import StepCache
 from fsm.equivalence import bisimilar
-from fsm.equivalence.of_systems import bisimilar_systems, same_steps
+from fsm.equivalence.of_systems import StepsOf, bisimilar_systems
 from fsm.machine import Machine
-from fsm.machine.graph import Graph, explore
+from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.system_mutants import JointMutant
-from fsm.product import SystemTable, cone
+from fsm.product import SystemTable, cone, tables_of
 from fsm.product.system import System
 from fsm.property.claims import Follows, MatchesDiagram, Property, Refines, Specification
 from fsm.property.evidence import Checked, Proved, Undecided
+
+_CONES: Final = 4
+"""Cones of a system of which it is remembered what can be reached."""
 
 M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
 
@@ -108,7 +111,7 @@ def joint_mutation_outcomes(
     full = _Scope(specification, profile)
     small = _Scope(smaller, profile) if smaller else full
     mentioned = {name: families(small.system, each.claim) for name, each in small.stated.items()}
-    unsound = killers(small.stated.values(), Cones(system=small.system), profile)
+    unsound = killers(small.stated.values(), small.cones(small.system), profile)
     asked = [name for name in small.stated if name not in unsound]
     for mutant in mutants:
         likely = sorted(asked, key=lambda name: mutant.event not in mentioned[name])
@@ -133,18 +136,28 @@ def _outcome(
 
 
 class _Scope:
-    """The system with some number of copies, its properties, and the largest cone that they need."""
+    """The system with some number of copies, its properties, and the largest cone that they need.
+
+    What does not change from mutant to mutant is made once: the tables of its parts, all that can be reached in a cone, and
+    the steps there.
+    """
 
     def __init__(self, specification: Specification[System], profile: str | None) -> None:
         self.profile = profile
         self.system: System = specification.machine.under(profile)
         self.stated = {each.name: each for each in specification.properties}
-        self.largest = Cones(system=self.system).largest(each.claim for each in specification.properties)
+        self.tables = tables_of(self.system)
+        self.largest = self.cones(self.system).largest(each.claim for each in specification.properties)
+        self.graph = lru_cache(maxsize=_CONES)(lambda cone: explore(self.table(self.system, cone)))
+        self.steps = lru_cache(maxsize=_CONES)(lambda cone: StepsOf(self.graph(cone)))
 
-    @cached_property
-    def graph(self) -> Graph[SystemTable]:
-        """All that can be reached in that cone."""
-        return explore(SystemTable(self.system, cone=self.largest))
+    def cones(self, system: System) -> Cones:
+        """The cones of a *system* of the same parts."""
+        return Cones(system=system, tables=self.tables)
+
+    def table(self, system: System, cone: frozenset[int]) -> SystemTable:
+        """The *cone* of a *system* of the same parts."""
+        return SystemTable(system, cone=cone, tables=self.tables)
 
 
 class _Changed:
@@ -153,26 +166,21 @@ class _Changed:
     def __init__(self, scope: _Scope, system: System) -> None:
         self.scope = scope
         self.system = system
-        self.cone = cone(system, scope.largest)
+        self.cone = cone(system, scope.largest, tables=scope.tables)
 
     def killers(self, asked: Iterable[str], *, whole: bool) -> tuple[str, ...]:
         """Those of the properties *asked* that it breaks, in the order of the file; unless *whole*, the first asked."""
         stated = self.scope.stated
-        found = killers((stated[name] for name in asked), Cones(system=self.system), self.scope.profile, whole=whole)
+        found = killers(
+            (stated[name] for name in asked), self.scope.cones(self.system), self.scope.profile, whole=whole
+        )
         return tuple(name for name in stated if name in found)
 
-    @cached_property
-    def original(self) -> Graph[SystemTable]:
-        """All that the original can reach there."""
-        if self.cone == self.scope.largest:
-            return self.scope.graph
-        return explore(SystemTable(self.scope.system, cone=self.cone))
-
     def same(self, *, named: bool) -> bool:
-        """Whether it takes the same steps in every state, with *named* in ways of the same names."""
-        return same_steps(self.original, SystemTable(self.system, cone=self.cone), named=named)
+        """Whether it takes the same steps in every state that the original can reach, with *named* in ways of the same names."""
+        return self.scope.steps(self.cone).same(self.scope.table(self.system, self.cone), named=named)
 
     @cached_property
     def bisimilar(self) -> bool:
         """Whether no observation distinguishes it from the system."""
-        return bisimilar_systems(self.original, explore(SystemTable(self.system, cone=self.cone)))
+        return bisimilar_systems(self.scope.graph(self.cone), explore(self.scope.table(self.system, self.cone)))

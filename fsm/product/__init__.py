@@ -88,6 +88,10 @@ class JointMove:
         return way.to, error, done, structs.replace(done, emits=())
 
 
+JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tuple[int, int], ...]]
+"""One outcome of a joint event: the name of its way, its reply, its outputs, and the digits that it changes with their new states."""
+
+
 @dataclass(slots=True, kw_only=True)
 class JointPath:
     """A *way* of a joint event: its ``moves`` in the cone, and what it replies unless one of them fails."""
@@ -132,7 +136,7 @@ class SystemTable:
         self._copies = copies = system.copies
         self.system = system
         self.cone = frozenset(range(len(copies))) if cone is None else frozenset(cone)
-        self._tables = tables or _tables_of(system)
+        self._tables = tables or tables_of(system)
         self.joint = [
             each
             for each in map(self._event, system.events.values())
@@ -155,6 +159,22 @@ class SystemTable:
     def step(self, state: int, row: int) -> tuple[Way, ...]:
         event = self.joint[row]
         before = self._locals[state]
+        return tuple(self._joined(event, before, each) for each in self._known(event, before))
+
+    def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
+        """What the joint *event* may do to copies that are in *before*, by some *ways* or all; no state gets a number by that."""
+        row = self.joint[self.row[event]]
+        return frozenset(
+            (
+                each.name,
+                each.reply,
+                each.emits,
+                tuple((digit, to) for digit, to in zip(row.digits, each.locals, strict=True) if to != before[digit]),
+            )
+            for each in (self._outcomes(row, before, ways) if ways else self._known(row, before))
+        )
+
+    def _known(self, event: JointRow, before: Locals) -> tuple[_Outcome, ...]:
         key = tuple(before[digit] for digit in event.digits)
         found = event.known.get(key)
         if found is None:
@@ -163,7 +183,7 @@ class SystemTable:
             for each in self._outcomes(event, before):
                 different.setdefault((each.locals, each.name, each.reply, each.emits), each)
             found = event.known[key] = tuple(different.values())
-        return tuple(self._joined(event, before, each) for each in found)
+        return found
 
     def locals(self, state: int) -> Locals:
         return self._locals[state]
@@ -172,9 +192,10 @@ class SystemTable:
         """The table of the machine of *part*."""
         return self._tables[part]
 
-    def concerns(self, event: str) -> tuple[int, ...]:
-        """The digits of the copies on whose states the effect of the joint *event* depends."""
-        return self.joint[self.row[event]].digits
+    def concerns(self, event: str, ways: Collection[str] = ()) -> tuple[int, ...]:
+        """The digits of the copies on whose states the effect of the joint *event* depends, by some *ways* or all."""
+        row = self.joint[self.row[event]]
+        return self._digits(row.joint, [each for each in row.paths if each.way.name in ways]) if ways else row.digits
 
     def shows(self, state: int) -> tuple[str, ...]:
         return tuple(self._tables[copy.part].shows[self._locals[state][copy.digit]] for copy in self.system.copies)
@@ -204,12 +225,16 @@ class SystemTable:
 
     def _event(self, joint: JointEvent) -> JointRow:
         paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)
+        return JointRow(joint=joint, when=self._test(joint.when), paths=paths, digits=self._digits(joint, paths))
+
+    def _digits(self, joint: JointEvent, paths: Collection[JointPath]) -> tuple[int, ...]:
+        """The digits that *paths* of *joint* read or write."""
         steps = [move.step for path in paths for move in path.moves]
         conditions = [joint.when, *(path.way.when for path in paths), *(step.when for step in steps)]
         conditions += [self.system.parts[step.copy.part].heard for step in steps]
         digits = {move.at for path in paths for move in path.moves}
         digits |= {digit for condition in conditions for digit in read(condition)} & self.cone
-        return JointRow(joint=joint, when=self._test(joint.when), paths=paths, digits=tuple(sorted(digits)))
+        return tuple(sorted(digits))
 
     def _path(self, way: JointWay, *, call: bool) -> JointPath:
         moves = (
@@ -248,11 +273,11 @@ class SystemTable:
             return lambda here: all(here[copy] in those for copy in copies)
         return lambda here: any(here[copy] in those for copy in copies)
 
-    def _outcomes(self, event: JointRow, before: Locals) -> Iterator[_Outcome]:
+    def _outcomes(self, event: JointRow, before: Locals, ways: Collection[str] = ()) -> Iterator[_Outcome]:
         if event.when is not None and not event.when(before):
             return
         for path in event.paths:
-            if path.when is not None and not path.when(before):
+            if (ways and path.way.name not in ways) or (path.when is not None and not path.when(before)):
                 continue
             for here, done, failed in _runs(path.moves, before):
                 yield _Outcome(
@@ -289,18 +314,23 @@ def _runs(moves: tuple[JointMove, ...], before: Locals) -> list[_Run]:
 
 
 def cone(
-    system: System, digits: Iterable[int], *, mentioned: Collection[str] = (), outputs: Collection[int] = ()
+    system: System,
+    digits: Iterable[int],
+    *,
+    mentioned: Collection[str] = (),
+    outputs: Collection[int] = (),
+    tables: Mapping[str, Table] | None = None,
 ) -> frozenset[int]:
     """The copies that affect those in *digits*, how the events *mentioned* go, or whether *outputs* of copies are delivered."""
-    return Influence(system).cone(frozenset(digits), frozenset(mentioned), frozenset(outputs))
+    return Influence(system, tables).cone(frozenset(digits), frozenset(mentioned), frozenset(outputs))
 
 
 class Influence:
     """Which copies of *system* affect which others, by the *tables* of its parts."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, tables: Mapping[str, Table] | None = None) -> None:
         self._system = system
-        self.tables = _tables_of(system)
+        self.tables = tables or tables_of(system)
         self.cone = cache(self._cone)
         self._may_stop = cache(self._stops)
 
@@ -351,10 +381,13 @@ def _offered(table: Table, state: int, row: int, outcomes: frozenset[str], witho
             yield way
 
 
-def _tables_of(system: System) -> dict[str, Table]:
+def tables_of(system: System) -> dict[str, Table]:
     """The table of the machine of each part."""
     known: dict[int, Table] = {}
-    return {name: known.setdefault(id(part.machine), tabulate(part.machine)) for name, part in system.parts.items()}
+    for part in system.parts.values():
+        if id(part.machine) not in known:
+            known[id(part.machine)] = tabulate(part.machine)
+    return {name: known[id(part.machine)] for name, part in system.parts.items()}
 
 
 def read(condition: Condition | None) -> frozenset[int]:
