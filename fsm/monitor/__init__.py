@@ -252,8 +252,7 @@ class Monitor:
 
     def _take(self, seen: Observation, place: Line) -> None:
         entity = seen.entity
-        life = self._alive.get(entity)
-        if life is None:
+        if (life := self._alive.get(entity)) is None:
             resting = self._resting.pop(entity, None)
             self.entities += resting is None
             self._ids.named(seen)

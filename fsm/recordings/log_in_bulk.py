@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from fsm.recordings.bulk_findings import Found, Variants, ScannedLines, batch_of
+from fsm.recordings.bulk_findings import Found, ScannedLines, Variants, batch_of
 from fsm.recordings.containerd_log import CRASH, DOUBTFUL, NO_EVENT, RELEVANT, UNKNOWN_EXITS, Log
 from fsm.recordings.line_forms import BESIDE, EITHER, NOTHING, QUIET, SAYS, SLOW, LineForm, form
 from fsm.recordings.line_templates import Templates
