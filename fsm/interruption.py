@@ -30,6 +30,9 @@ _LOOK: Final = 0.05
 """Seconds of computing after which it is looked at what was taken: less than it takes to fill much memory."""
 
 
+_GRACE: Final = 10.0
+"""Seconds of computing after which what was asked to end is interrupted."""
+
 _ECHO: Final = 1.0
 """Seconds in which the same signal comes again that means no more: ``timeout`` sends it to a process, and to its group."""
 
@@ -45,6 +48,7 @@ class Interruption:
         self.came = False
         self.over = ""
         self._ends, self._most = 0.0, 0
+        self._excess: list[str] | None = None
         self._end: Callable[[], object] | None = None
         self._asked: tuple[int, float] | None = None
 
@@ -73,6 +77,19 @@ class Interruption:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, before)
             resource.setrlimit(resource.RLIMIT_DATA, data)
+
+    @contextmanager
+    def softly(self) -> Iterator[Callable[[], str]]:
+        """Gives what tells of :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY`, or is empty: what then ends is not interrupted.
+
+        It is if it takes a tenth more of memory, or some seconds.
+        """
+        excess: list[str] = []
+        self._excess = excess
+        try:
+            yield lambda: excess[0] if excess else ""
+        finally:
+            self._excess = None
 
     @contextmanager
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
@@ -121,10 +138,16 @@ class Interruption:
 
     def _look(self, number: int, frame: FrameType | None) -> None:
         """Interrupt what has taken too much, and each second again; not what is interrupted already and cleans up."""
-        if not self.came and time.process_time() >= self._ends:
-            self.over = OUT_OF_TIME
-        elif not self.came and _resident() > self._most:
-            self.over = OUT_OF_MEMORY
+        over = ""
+        if not self.came and (now := time.process_time()) >= self._ends:
+            over = OUT_OF_TIME
+        elif not self.came and resident() > self._most:
+            over = OUT_OF_MEMORY
+        if over and self._excess == []:
+            self._excess.append(over)
+            self._ends, self._most = min(self._ends, now) + _GRACE, self._most * 11 // 10
+        elif over:
+            self.over = over
         if self.over:
             signal.setitimer(signal.ITIMER_PROF, 1, 1)
             self(number, frame)
@@ -162,7 +185,7 @@ def discard(stream: TextIO | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _resident() -> int:
+def resident() -> int:
     """Bytes of memory of this process; 0 where the system does not say."""
     with suppress(OSError), open("/proc/self/statm", "rb") as file:  # noqa: PTH123  (as text, a codec may be imported just now)
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

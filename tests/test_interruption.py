@@ -38,6 +38,31 @@ def test_more_than_it_may_is_an_interrupt(seconds: float, memory: int, why: str)
     assert ran.stderr == f"{why}\n"
 
 
+@pytest.mark.parametrize(
+    ("seconds", "memory", "why"),
+    [(60.0, 1 << 30, OUT_OF_MEMORY), (0.2, ENOUGH, OUT_OF_TIME)],
+    ids=["memory", "time"],
+)
+@pytest.mark.parametrize("looks", [True, False])
+def test_what_looks_ends_by_itself(seconds: float, memory: int, why: str, *, looks: bool) -> None:
+    """And may still write; what does not end then is interrupted."""
+    code = (
+        "import fsm.interruption as interruption\n"
+        "interruption._GRACE = 0.1\n"
+        f"interruption.resident = lambda taken=iter(range(1 << 29, 1 << 40, 1 << 26)): next(taken)\n"
+        f"with interruption.INTERRUPTION.limited({seconds}, {memory}):\n"
+        "    try:\n"
+        "        with interruption.INTERRUPTION.softly() as excess:\n"
+        f"            while not ({looks} and excess()): pass\n"
+        "            print(excess())\n"
+        "    except KeyboardInterrupt as error: interruption.INTERRUPTION.end(error)\n"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (0, f"{why}\n", "") == (ran.returncode, ran.stdout, ran.stderr) if looks else (3, "", f"{why}\n")
+
+
 def test_what_cleans_up_is_not_interrupted_again() -> None:
     """By a look at what it has taken; another signal does."""
     code = (

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from fsm import library
-from fsm.checker.breadth_first import LIMIT
+from fsm.checker.breadth_first import LIMIT, Ending, Limit, StoppedError, on
 from fsm.checker.cones import Cones, JointListener
 from fsm.checker.idempotence import check_idempotent
 from fsm.checker.instants import StepCache, machine_table
@@ -21,7 +21,7 @@ from fsm.checker.silence import washed_out
 from fsm.machine import Machine
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.table import Table, TransitionSystem, tabulate
-from fsm.machine.traversal import LimitError
+from fsm.machine.traversal import Explored, LimitError
 from fsm.machine.versions import meant
 from fsm.product import SystemTable
 from fsm.product.system import System
@@ -53,9 +53,14 @@ def check(machine: Machine | System, *names: str, profile: str | None = None, li
 
 
 def decide(
-    stated: claims.Property, machine: Table | StepCache | Cones, *, profile: str | None = None, limit: int = LIMIT
+    stated: claims.Property,
+    machine: Table | StepCache | Cones,
+    *,
+    profile: str | None = None,
+    limit: int = LIMIT,
+    ending: Ending = on,
 ) -> Checked:
-    """The conclusion on *stated* of *machine*, which is as *profile* has it.
+    """The conclusion on *stated* of *machine*, which is as *profile* has it; unknown where *ending* says why it has to end.
 
     To check many properties of one machine, pass one :class:`StepCache` or :class:`Cones` instead of a table: it makes
     each step once.  Linear in the states and transitions of the machine, times those of the claim.
@@ -67,16 +72,35 @@ def decide(
     'Proved'
     """
     searched = claims.Counts(states=0, transitions=0, depth=0)
+    covered = Explored(0, 0, 0)
+
+    def looking(now: Explored) -> str:
+        nonlocal covered
+        covered = now
+        return ending(now)
+
+    within = Limit(states=limit, ending=looking)
     try:
+        within.watch(covered)
         if isinstance(machine, Table):
             machine = StepCache(machine)
         stepping = machine.stepping(stated.claim) if isinstance(machine, Cones) else machine
-        conclusion, searched = _conclude(stated.claim, stepping, profile, limit)
+        conclusion, searched = _conclude(stated.claim, stepping, profile, within)
     except LimitError as error:
         conclusion = Unknown(why=f"the search has more than {error.limit:,} states")
+    except StoppedError as error:
+        conclusion = Unknown(why=_stopped(error.why, error.covered))
+    except MemoryError:  # where much is asked for at once
+        conclusion = Unknown(why=_stopped("out of memory", covered))
     except TooManyError:
         conclusion = Unknown(why="too many calls overlap to try every order of them")
     return Checked(of=stated, profile=profile, verdict=conclusion, expected=stated.expected(profile), searched=searched)
+
+
+def _stopped(why: str, covered: Explored) -> str:
+    if not covered.nodes:
+        return f"{why} before it was searched"
+    return f"{why} after {covered.nodes:,} states, with a frontier of {covered.frontier:,} at depth {covered.depth}"
 
 
 def examine(
@@ -86,28 +110,29 @@ def examine(
     machine: Machine | System | None = None,
     only: Collection[str] | None = None,
     limit: int = LIMIT,
+    ending: Ending = on,
     advanced: Callable[[], None] = lambda: None,
     copies: Collection[claims.Specification[System]] = (),
 ) -> Examined:
     """The conclusions on all of *specification*, of its machine as *profile* has it; or of *machine* instead.
 
-    *only* names the properties to check; *advanced* is called after each.  Of what is claimed of other *copies*, that is
+    *only* names the properties to check; *advanced* is called after each; *ending* is as in :func:`decide`.  Of what is claimed of other *copies*, that is
     told which does not come out as of the first.  The size expected of a system is that of the
     largest cone of all its properties, so it is not compared if *only* is given.
     """
     described = machine or specification.machine
-    specification = as_known(specification, profile, limit)
+    specification = as_known(specification, profile, limit, ending)
     machine = described.under(profile)
     joint = isinstance(machine, System)
     stepping = stepping_of(machine)
     checked = []
     for stated in specification.properties:
         if only is None or stated.name in only:
-            checked.append(decide(stated, stepping, profile=profile, limit=limit))
+            checked.append(decide(stated, stepping, profile=profile, limit=limit, ending=ending))
             advanced()
     first = {each.of.name: _outcome(each) for each in checked}
     others = [
-        (number, decide(as_other, stepping, profile=profile, limit=limit))
+        (number, decide(as_other, stepping, profile=profile, limit=limit, ending=ending))
         for number, other in enumerate(copies, 2)
         for as_other in other.properties
         if as_other.name in first
@@ -116,8 +141,9 @@ def examine(
         if _outcome(each) != first[each.of.name]:
             checked.append(replace(each, of=replace(each.of, name=f"{each.of.name}, copy {number}")))
     try:
-        counts = stepping.counts(limit) if isinstance(stepping, Cones) else stepping.size(limit)
-    except LimitError:
+        within = Limit(states=limit, ending=ending)
+        counts = stepping.counts(within) if isinstance(stepping, Cones) else stepping.size(within)
+    except (LimitError, StoppedError, MemoryError):
         counts = None
     return Examined(
         machine=described,
@@ -135,7 +161,9 @@ def _outcome(checked: Checked) -> tuple[type[Conclusion], int]:
     return type(checked.verdict), checked.verdict.length if isinstance(checked.verdict, Refuted) else 0
 
 
-def as_known(of: claims.Specification[M], profile: str | None, limit: int = LIMIT) -> claims.Specification[M]:
+def as_known(
+    of: claims.Specification[M], profile: str | None, limit: int = LIMIT, ending: Ending = on
+) -> claims.Specification[M]:
     """*of* where *profile* is a version, or several: known to fail is what one of its profiles is known for, and fails.
 
     >>> from fsm.library import specification
@@ -152,7 +180,7 @@ def as_known(of: claims.Specification[M], profile: str | None, limit: int = LIMI
     for each in of.properties:
         known = next((each.fails[name] for name in names.values() if name in each.fails), None)
         if known:
-            verdict = decide(each, stepping, profile=profile, limit=limit).verdict
+            verdict = decide(each, stepping, profile=profile, limit=limit, ending=ending).verdict
             length = verdict.length if isinstance(verdict, Refuted) else 0
             known = replace(known, length=length) if isinstance(verdict, Refuted | Undecided) else None
         properties.append(replace(each, fails={**each.fails, profile: known}) if known else each)
@@ -165,7 +193,7 @@ def stepping_of(machine: Machine | System) -> StepCache | Cones:
 
 
 def _conclude(
-    claim: claims.Claim, stepping: StepCache, profile: str | None, limit: int
+    claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
     match claim:
         case claims.Idempotent():
@@ -192,7 +220,7 @@ def _conclude(
 
 
 def _check_follows(
-    claim: claims.Follows, table: TransitionSystem, profile: str | None, limit: int
+    claim: claims.Follows, table: TransitionSystem, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
     followed = claim.other.partly_under(profile)
     if isinstance(table, SystemTable):

@@ -1,13 +1,13 @@
-"""Breadth-first search for a shortest path, within a limit."""
+"""Breadth-first search for a shortest path, within a limit, and until it is stopped."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from fsm.machine.graph import steps
 from fsm.machine.table import TransitionSystem
-from fsm.machine.traversal import BreadthFirst
+from fsm.machine.traversal import BreadthFirst, Explored
 from fsm.property.claims import Counts
 from fsm.property.evidence import RunStep
 
@@ -15,6 +15,39 @@ LIMIT = 2_000_000
 """Largest number of nodes of one search; beyond it the answer is unknown."""
 
 N = TypeVar("N")
+
+
+class StoppedError(Exception):
+    """The search was asked to end, and *why*; how much it had *covered*."""
+
+    def __init__(self, why: str, covered: Explored) -> None:
+        super().__init__(why, covered)
+        self.why, self.covered = why, covered
+
+
+Ending: TypeAlias = Callable[[Explored], str]
+"""Why a search that has covered so much has to end; empty if it may go on."""
+
+
+def on(_covered: Explored) -> str:
+    """No search has to end."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """Of how many ``states`` a search may be, and what is asked now and then whether it has to end sooner."""
+
+    states: int
+    ending: Ending = on
+
+    def watch(self, covered: Explored) -> None:
+        """Raises :class:`StoppedError` if the search that has *covered* so much has to end."""
+        if why := self.ending(covered):
+            raise StoppedError(why, covered)
+
+
+WITHIN: Final = Limit(states=LIMIT)
 
 
 class SearchEdge(NamedTuple, Generic[N]):
@@ -34,9 +67,9 @@ class SearchResult(Generic[N]):
     counts: Counts
 
 
-def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit: int = LIMIT) -> SearchResult[N]:
+def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit: Limit) -> SearchResult[N]:
     """A shortest path from *start* to an edge that is ``found``; of several, the first in the order of *following*."""
-    walk: BreadthFirst[N, SearchEdge[N]] = BreadthFirst([start], following, limit=limit)
+    walk: BreadthFirst[N, SearchEdge[N]] = BreadthFirst([start], following, limit=limit.states, watch=limit.watch)
     edges = 0
     path = None
     for edge in walk:
@@ -55,11 +88,11 @@ def along(nodes: Sequence[N], following: Callable[[N], Iterable[SearchEdge[N]]])
     return (*steps, next(edge.taken for edge in following(nodes[-1]) if edge.found))
 
 
-def reachable_size(table: TransitionSystem, limit: int = LIMIT) -> Counts:
+def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
     """The number of states and transitions that *table* can reach, and their depth.
 
-    Raises :class:`~fsm.machine.traversal.LimitError` for more than *limit* states.
+    Raises :class:`~fsm.machine.traversal.LimitError` for more states than the *limit*.
     """
-    walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit)
+    walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit.states, watch=limit.watch)
     transitions = sum(1 for _ in walk)
     return Counts(states=len(walk.depth), transitions=transitions, depth=max(walk.depth.values()))

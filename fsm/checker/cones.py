@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.refinement import OutputListener
 from fsm.machine import Machine
@@ -64,8 +65,8 @@ class Cones:
     def _copies(self, event: str) -> set[int]:
         return {step.copy.digit for way in self.system.events[event].ways for step in way.steps}
 
-    def counts(self, limit: int) -> Counts:
-        """The size of the largest cone on which a claim was decided, of at most *limit* states."""
+    def counts(self, limit: Limit) -> Counts:
+        """The size of the largest cone on which a claim was decided, within the *limit*."""
         if not self._known:
             return Counts(states=0, transitions=0, depth=0)
         largest = max(self._known, key=lambda each: len(each[0]))

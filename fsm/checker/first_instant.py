@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
-from fsm.checker.breadth_first import SearchEdge
+from fsm.checker.breadth_first import Limit, SearchEdge
 from fsm.checker.instants import Instant, StepCache, Successors, codes, holds
 from fsm.machine.conditions import (
     All,
@@ -62,21 +62,21 @@ class FirstInstants:
         self._alike = cache(self._groups)
         self._bits = cache(self._bits_of)
 
-    def first(self, condition: Condition, limit: int) -> tuple[tuple[RunStep, ...] | None, Counts]:
+    def first(self, condition: Condition, limit: Limit) -> tuple[tuple[RunStep, ...] | None, Counts]:
         """A shortest run to an instant at which *condition* holds, and how much was searched for it; none if there is none."""
         bits = self.bits(condition)
         depth = self._search.depth
         if not bits:
-            if len(depth) > limit:
-                raise LimitError(limit)
+            if len(depth) > limit.states:
+                raise LimitError(limit.states)
             farthest = next(reversed(depth.values()))
             return None, Counts(states=len(depth), transitions=len(self._edges), depth=farthest)
         if bits & 1:
             return (), Counts(states=1, transitions=0, depth=0)
         number = self._edge_of[(bits & -bits).bit_length() - 1]
         met, source, last = self._edges[number]
-        if met > limit:
-            raise LimitError(limit)
+        if met > limit.states:
+            raise LimitError(limit.states)
         path = (*(edge.taken for edge in self._search.path_to(source)), last)
         return path, Counts(states=met, transitions=number + 1, depth=len(path))
 

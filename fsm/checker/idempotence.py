@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.checker.breadth_first import SearchEdge, SearchResult, along, search
+from fsm.checker.breadth_first import Limit, SearchEdge, SearchResult, along, search
 from fsm.checker.instants import InstantStep, StepCache, holds, system_table
 from fsm.property.claims import Counts, Idempotent
 from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Vacuous, run_step
@@ -24,7 +24,7 @@ class CallPair(NamedTuple):
     between: int = -1
 
 
-def check_idempotent(claim: Idempotent, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
+def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether a second call, right after one that replied ok where none was in progress, replies ok and changes nothing."""
     table = stepping.table
     automaton = IdempotenceAutomaton(claim, stepping)
@@ -38,7 +38,7 @@ def check_idempotent(claim: Idempotent, stepping: StepCache, limit: int) -> tupl
 
 
 def _searched(
-    claim: Idempotent, automaton: IdempotenceAutomaton, stepping: StepCache, limit: int
+    claim: Idempotent, automaton: IdempotenceAutomaton, stepping: StepCache, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts, bool]:
     """A run on which the second call has an effect, the size of the search, and whether there was a first call."""
     packed, once, table = stepping.packed, [claim.once.means] if claim.once else [], stepping.table

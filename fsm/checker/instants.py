@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from msgspec import Struct
 
-from fsm.checker.breadth_first import SearchEdge, reachable_size
+from fsm.checker.breadth_first import Limit, SearchEdge, reachable_size
 from fsm.checker.packing import packed
 from fsm.machine import ANY_ERROR, conditions
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
@@ -83,8 +83,8 @@ class StepCache:
         """The steps as packed states have them, where searches are to use these."""
         return packed(self.table)
 
-    def size(self, limit: int) -> Counts:
-        """The size of what can be reached, of at most *limit* states; otherwise raises :class:`~fsm.machine.traversal.LimitError`."""
+    def size(self, limit: Limit) -> Counts:
+        """The size of what can be reached, within the *limit*; beyond it raises :class:`~fsm.machine.traversal.LimitError`."""
         return reachable_size(self.table, limit) if self.packed is None else self.packed.counts(limit)
 
     def steps(self, asked: Iterable[Condition] = ()) -> Successors:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds
 from fsm.machine.graph import components
 from fsm.machine.traversal import BreadthFirst
@@ -32,7 +33,7 @@ class _Link(NamedTuple):
     to: DueNode
 
 
-def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
+def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether each source is followed by a target, in every fair run."""
     waiting = LeadsToGraph(claim, stepping)
     waiting.explore(limit)
@@ -59,10 +60,10 @@ class LeadsToGraph:
         self.source_met = False
         self.search: BreadthFirst[DueNode, _Link] = BreadthFirst((), self._following)
 
-    def explore(self, limit: int) -> None:
+    def explore(self, limit: Limit) -> None:
         """Explore everything reachable, breadth first."""
         start = DueNode(self.table.initial, self.due(due=False, instants=[self.steps.beginning]))
-        self.search = BreadthFirst([start], self._following, limit=limit)
+        self.search = BreadthFirst([start], self._following, limit=limit.states, watch=limit.watch)
         self.transitions = sum(1 for _ in self.search)
 
     def _following(self, node: DueNode) -> Iterator[_Link]:

@@ -7,7 +7,7 @@ from math import prod
 from sys import modules
 from typing import TYPE_CHECKING, Final
 
-from fsm.checker.breadth_first import reachable_size
+from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.machine.traversal import LimitError
 from fsm.product import SystemTable
 
@@ -39,7 +39,7 @@ def _large(table: SystemTable) -> bool:
         return False
     if "numba" not in modules:
         try:
-            reachable_size(table, SMALL)
+            reachable_size(table, Limit(states=SMALL))
         except LimitError:
             return True
         return False

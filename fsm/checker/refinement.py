@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from fsm.checker.breadth_first import SearchEdge, SearchResult, search
+from fsm.checker.breadth_first import Limit, SearchEdge, SearchResult, search
 from fsm.checker.instants import InstantStep, Successors, machine_table
 from fsm.machine import ANY_ERROR, Event
 from fsm.machine.calls.belief import Dynamics, dynamics
@@ -45,7 +45,7 @@ class Node(NamedTuple):
     belief: int
 
 
-def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple[Conclusion, Counts]:
+def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether *other* allows all that can be seen of *table* with *overlap* calls at a time; with 0, they are single steps."""
     product = _Product(table=table, rules=Rules(table), belief_table=BeliefTable(table, other), overlap=overlap)
     start = Node(table.initial, (), product.belief_table.initial)
@@ -53,7 +53,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: int) -> tuple
     return _concluded(found, product.belief_table, table)
 
 
-def check_follows(table: TransitionSystem, listening: OutputListener, limit: int) -> tuple[Conclusion, Counts]:
+def check_follows(table: TransitionSystem, listening: OutputListener, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether the machine that is *listening* can explain all outputs of *table* that it has as events."""
     steps = Successors(table)
 

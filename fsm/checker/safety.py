@@ -7,10 +7,11 @@ condition at the first instant at which it holds loses no run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fsm.checker.breadth_first import SearchEdge, SearchResult, along, search
+from fsm.checker.breadth_first import Limit, SearchEdge, SearchResult, along, search
 from fsm.checker.first_instant import first_instants
 from fsm.checker.instants import Instant, SequenceNode, StepCache, Successors, holds, system_table
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
@@ -27,17 +28,17 @@ DONE = -1
 """In place of that number: all of them have held."""
 
 
-def check_never(claim: Never, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
+def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether no run goes through a sequence; the shortest that does is the counterexample."""
     found = [_run_through(sequence, claim.until, stepping, limit) for sequence in claim.sequences]
     total = _total(counts for _, counts in found)
     best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
     if best is not None:
         return Refuted(evidence=best), total
-    return _unless_vacuous(stepping, [part for sequence in claim.sequences for part in _parts(sequence)]), total
+    return _unless_vacuous(stepping, limit, [part for sequence in claim.sequences for part in _parts(sequence)]), total
 
 
-def check_reachable(claim: Reachable, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
+def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether there is a run through each sequence; the shortest ones are the witnesses.
 
     Those of the machine that this one is like serve, too, where they never leave the state in which the two differ.
@@ -54,7 +55,7 @@ def check_reachable(claim: Reachable, stepping: StepCache, limit: int) -> tuple[
     return Proved(witnesses=tuple(witnesses)), total
 
 
-def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: int) -> Run | None:
+def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: Limit) -> Run | None:
     """The shortest run through *sequence* of the machine that this one is like, if this one has it too."""
     like = stepping.like
     if like is None or like.tests(sequence, None).edges is None:
@@ -65,7 +66,7 @@ def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: int) -> R
     return None if run is None or any(step.source == changed for step in run.steps) else run
 
 
-def check_always(claim: Always, stepping: StepCache, limit: int) -> tuple[Conclusion, Counts]:
+def check_always(claim: Always, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether each condition holds at every instant, or at every one at which ``when`` holds."""
     total = _total(())
     for sequence in breaches(claim):
@@ -73,7 +74,7 @@ def check_always(claim: Always, stepping: StepCache, limit: int) -> tuple[Conclu
         total = _total((total, counts))
         if run is not None:
             return Refuted(evidence=run), total
-    return _unless_vacuous(stepping, [claim.when] if claim.when else []), total
+    return _unless_vacuous(stepping, limit, [claim.when] if claim.when else []), total
 
 
 def breaches(claim: Always) -> tuple[Sequence, ...]:
@@ -87,7 +88,7 @@ def breaches(claim: Always) -> tuple[Sequence, ...]:
 
 
 def _run_through(
-    sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: int
+    sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: Limit
 ) -> tuple[Run | None, Counts]:
     """The shortest run through *sequence*, if there is one."""
     table = stepping.table
@@ -184,21 +185,21 @@ def _asked(condition: Condition) -> Condition:
     return All(of=asked) if asked else condition
 
 
-def _unless_vacuous(stepping: StepCache, needed: Iterable[WrittenCondition]) -> Conclusion:
+def _unless_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenCondition]) -> Conclusion:
     """Proved, unless one of *needed* never holds."""
-    unmet = next((part.text for part in needed if not met(part.means, stepping)), None)
+    unmet = next((part.text for part in needed if not met(part.means, stepping, limit)), None)
     return Proved() if unmet is None else Vacuous(unmet=unmet)
 
 
-def met(condition: Condition, stepping: StepCache) -> bool:
-    """Whether *condition* holds at any reachable instant."""
+def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
+    """Whether *condition* holds at any reachable instant, of however many states."""
     if (instants := first_instants(stepping, condition)) is not None:
         return instants.bits(condition) > 0
     steps = stepping.steps([condition])
     test = holds(condition, stepping.table)
     sequence = (WrittenCondition(text="", means=condition),)
     if (quick := packed_search(sequence, None, 0, stepping, steps)) is not None:
-        return test(steps.beginning) or quick.run(UNLIMITED) is not None
+        return test(steps.beginning) or quick.run(replace(limit, states=UNLIMITED)) is not None
     return test(steps.beginning) or any(
         test(at) for state in stepping.reached for step in steps.after(state) for at in step.instants
     )

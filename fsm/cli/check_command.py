@@ -1,6 +1,7 @@
 """``fsm check``: what is claimed of the models, proved or refuted."""
 
 from functools import partial
+from typing import Final
 
 import click
 
@@ -17,6 +18,8 @@ from fsm.cli.options import (
     progress,
     property_option,
 )
+from fsm.cli.search_progress import SearchProgress
+from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
 from fsm.library import claims, composed, of_copies, specified, systems
 from fsm.machine import Machine, Profile
 from fsm.machine.versions import within
@@ -24,6 +27,8 @@ from fsm.product.system import System
 from fsm.property.claims import Specification, is_of
 from fsm.property.evidence import Examined
 from fsm.report import check_report
+
+WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"}
 
 
 @click.command("check")
@@ -67,6 +72,9 @@ def command(
     vacuous  it holds of nothing     unknown  a limit stopped the search
     undecided  it is about fields, which no run shows
 
+    Out of time or memory ('fsm --seconds N --memory MIB check') what was decided is told, and of the rest how much of it
+    was searched.
+
     What is claimed of a part of a system is decided of its first copy. Copies differ where a call takes one after the
     other; with --each-copy each is decided, and those that come out otherwise are told.
 
@@ -88,14 +96,20 @@ def command(
     ]
     examined: list[Examined] = []
     size = sum(1 for each, _ in work for one in each.properties if not only or one.name in only)
-    with progress("checking", size) as bar:
+    with INTERRUPTION.softly() as excess, progress("checking", size) as bar:
+        ending = SearchProgress(bar, lambda: WHY[excess()])
         for each, profile in work:
             copies = of_copies(each) if each_copy and is_of(each, System) else ()
             advanced = partial(bar.update, 1)
-            examined.append(examine(each, profile, only=only or None, limit=limit, advanced=advanced, copies=copies))
+            examined.append(
+                examine(each, profile, only=only or None, limit=limit, ending=ending, advanced=advanced, copies=copies)
+            )
+        over = excess()
     examined = [each for each in examined if each.checked]
     report = check_report.json(examined) if form == "json" else check_report.text(examined, layout(), runs=runs)
     click.echo(report, nl=False)
+    if over:
+        click.echo(over, err=True)
     return check_report.answer(examined).value
 
 

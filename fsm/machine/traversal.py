@@ -4,7 +4,8 @@ A caller that searches for something stops the iteration when it is found.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, Protocol, Self, TypeVar
+from itertools import count
+from typing import Final, Generic, NamedTuple, Protocol, Self, TypeVar
 
 N = TypeVar("N")
 N_co = TypeVar("N_co", covariant=True)
@@ -18,6 +19,18 @@ class Leading(Protocol[N_co]):
 
 
 E = TypeVar("E", bound=Leading[object])
+
+
+OFTEN: Final = 1_024
+"""Nodes after which a search tells how far it has come."""
+
+
+class Explored(NamedTuple):
+    """How far a search has come: the ``nodes`` met, their greatest distance, and the ``frontier``, which it has yet to go on from."""
+
+    nodes: int
+    depth: int
+    frontier: int
 
 
 class LimitError(Exception):
@@ -35,7 +48,8 @@ class BreadthFirst(Generic[N, E]):
     of a shortest path, and ``before`` the node before it.  While an edge is yielded, ``node`` is its source, and its
     target is not yet in these maps.
 
-    Raises :class:`LimitError` as soon as there are more nodes than *limit*; 0 is no limit.
+    Raises :class:`LimitError` as soon as there are more nodes than *limit*; 0 is no limit.  *watch* is told now and then
+    how far it has come; what it raises ends the search.
 
     >>> from collections import namedtuple
     >>> Step = namedtuple("Step", "sign to")
@@ -44,20 +58,30 @@ class BreadthFirst(Generic[N, E]):
     (Step(sign='+1', to=2), Step(sign='+1', to=3), Step(sign='*2', to=6), Step(sign='*2', to=12))
     """
 
-    def __init__(self, starts: Iterable[N], following: Callable[[N], Iterable[E]], *, limit: int = 0) -> None:
+    def __init__(
+        self,
+        starts: Iterable[N],
+        following: Callable[[N], Iterable[E]],
+        *,
+        limit: int = 0,
+        watch: Callable[[Explored], None] | None = None,
+    ) -> None:
         self.depth: dict[N, int] = dict.fromkeys(starts, 0)
         self.last: dict[N, E] = {}
         self.before: dict[N, N] = {}
         self.node: N
         self._following = following
         self._limit = limit
+        self._watch = watch
 
     def __iter__(self) -> Iterator[E]:
         depth, last, before, following = self.depth, self.last, self.before, self._following
         limit = self._limit or float("inf")
-        queue = list(depth)
-        for node in queue:  # the list grows during the iteration
+        watch, queue = self._watch, list(depth)
+        for done, node in zip(count(), queue, strict=False):  # the list grows during the iteration
             self.node = node
+            if watch and not done % OFTEN:
+                watch(Explored(len(depth), depth[queue[-1]], len(depth) - done))
             further = depth[node] + 1
             for edge in following(node):
                 yield edge

@@ -159,7 +159,7 @@ def _more(layout: Layout, what: str) -> list[str]:
 
 def _counts(counts: Counts | None) -> str:
     if counts is None:
-        return "more states than the limit"
+        return "more states than were searched"
     return f"{plural(counts.states, 'state')}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
 
 

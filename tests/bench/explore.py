@@ -43,7 +43,7 @@ from random_systems import system_of
 from toy_systems import stated_of
 
 from fsm.checker import decide
-from fsm.checker.breadth_first import SearchEdge, search
+from fsm.checker.breadth_first import Limit, SearchEdge, search
 from fsm.checker.cones import Cones
 from fsm.checker.instants import Successors
 from fsm.interop.promela import promela
@@ -134,7 +134,7 @@ def product(count: int) -> tuple[int, int]:
             for step in steps.after(state):
                 yield SearchEdge(taken=step.taken, to=(*node[:place], step.way.to, *node[place + 1 :]))
 
-    counts = search((0,) * count, following, limit=MANY).counts
+    counts = search((0,) * count, following, limit=Limit(states=MANY)).counts
     return counts.states, counts.transitions
 
 
@@ -181,7 +181,7 @@ def pod_promela(containers: int) -> str:
 def product_packed(system: System) -> tuple[int, int]:
     """States and transitions of *system*, as packed states."""
     graph: PackedGraph = import_module("fsm.checker.packed.packed_graph").PackedGraph(SystemTable(system))
-    counts = graph.counts(MANY)
+    counts = graph.counts(Limit(states=MANY))
     return counts.states, counts.transitions
 
 

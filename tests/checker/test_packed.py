@@ -19,7 +19,7 @@ from toy_systems import stated_of
 pytest.importorskip("numba", reason="the extra 'fast' is not installed")
 
 from fsm.checker import decide
-from fsm.checker.breadth_first import reachable_size
+from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache, system_table
 from fsm.checker.packed.expansion import ACCEPTED, REJECTED
@@ -48,7 +48,7 @@ LARGEST = 400
 def small(system: System) -> System:
     """*system*, if it is small."""
     try:
-        reachable_size(SystemTable(system), LARGEST)
+        reachable_size(SystemTable(system), Limit(states=LARGEST))
     except LimitError:
         assume(condition=False)
     return system
@@ -75,7 +75,7 @@ def test_the_same_steps_in_the_same_order(system: System) -> None:
     plain = StepCache(table).reached
     graph = PackedGraph(SystemTable(system))
 
-    assert reachable_size(table) == graph.counts(LARGEST)
+    assert reachable_size(table) == graph.counts(Limit(states=LARGEST))
     for state in plain:
         assert table.locals(state) == graph.locals(state)
         expected = [

@@ -16,6 +16,7 @@ from related_machines import narrowings
 from shipped import specification
 from thorough import TIMES
 
+from fsm.checker.breadth_first import Limit
 from fsm.checker.refinement import check_refines
 from fsm.library import load, specified
 from fsm.machine.simulation import simulate
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.property.evidence import Run
 
-LIMIT = 20_000
+LIMIT = Limit(states=20_000)
 
 
 class Pair(NamedTuple):
@@ -150,7 +151,9 @@ def test_traces_of_what_refines_are_legal(record_property: Callable[[str, object
         narrows = chance.random() < 0.4 or not mutant
         pair = Pair(chance.choice(narrower if narrows else mutant), machine, chance.choice((1, 1, 2)))
         try:
-            conclusion, _ = check_refines(tabulate(pair.machine), tabulate(machine), pair.overlap, LIMIT // 20)
+            conclusion, _ = check_refines(
+                tabulate(pair.machine), tabulate(machine), pair.overlap, Limit(states=LIMIT.states // 20)
+            )
         except LimitError:
             continue
         match conclusion:

@@ -85,8 +85,9 @@ def test_out_of_time_a_command_ends_as_unknown(tmp_path: Path) -> None:
     """All its searches together, and what it does besides: each property alone is within the limit of a search."""
     ended = bounded("--seconds", "1", "check", large(tmp_path, 100, 2_000))
 
-    assert (3, "") == (ended.code, ended.out)
+    assert 3 == ended.code
     assert OUT_OF_TIME == ended.err.splitlines()[-1]
+    assert "out of time before it was searched" in ended.out or not ended.out  # where reading took so long
     assert ended.seconds < COMPUTING / 4
 
 

@@ -1,6 +1,7 @@
 """The states that a system can reach and their steps, packed, as far as they were asked for."""
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -9,6 +10,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm.checker.breadth_first import Limit
 from fsm.checker.packed import exploration
 from fsm.checker.packed.expansion import CHAINS, MEMO, Numbers, Words, chained_again, no_chains, no_memo, room
 from fsm.checker.packed.exploration import (
@@ -28,7 +30,7 @@ from fsm.checker.packed.exploration import (
     rehash,
 )
 from fsm.checker.packed.programs import StateVector, Writing
-from fsm.machine.traversal import LimitError
+from fsm.machine.traversal import Explored, LimitError
 from fsm.product import Locals, SystemTable
 from fsm.property.claims import Counts
 
@@ -107,19 +109,20 @@ class PackedGraph:
         width = self.vector.width
         return self.vector.unpacked(self._visited.states[state * width : (state + 1) * width])
 
-    def counts(self, limit: int) -> Counts:
-        """The size of all that can be reached; raises :class:`LimitError` if that is more than *limit* states."""
-        while self.met <= limit and self.expand():
+    def counts(self, limit: Limit) -> Counts:
+        """The size of all that can be reached; raises :class:`LimitError` if that is more states than the *limit*."""
+        while self.met <= limit.states and self.expand(lambda: limit.watch(covered(self.progress))):
             pass
-        if self.met > limit:
-            raise LimitError(limit)
+        if self.met > limit.states:
+            raise LimitError(limit.states)
         return Counts(states=self.met, transitions=int(self.progress[STEPS]), depth=int(self.progress[DEPTH]))
 
-    def expand(self) -> bool:
-        """Go on for a while, the longer the more there is; whether there may be more."""
+    def expand(self, watch: Callable[[], None] = lambda: None) -> bool:
+        """Go on for a while, the longer the more there is; whether there may be more.  What *watch* raises ends it."""
         end = 2 * int(self.progress[STEPS])
+        watch()
         while self.further() and self.progress[STEPS] < end:
-            pass
+            watch()
         return not self._over
 
     def further(self) -> bool:
@@ -217,6 +220,12 @@ class PackedGraph:
                 emits.insert(0, written.outputs.listed[output])
             row, name = written.names.listed[~link]
             self.labels.append(Label(row=row, name=name, reply=written.replies.listed[~last], emits=tuple(emits)))
+
+
+def covered(progress: Numbers) -> Explored:
+    """How far a search with this *progress* has come."""
+    met = int(progress[MET])
+    return Explored(met, int(progress[DEPTH]), met - int(progress[EXPANDED]))
 
 
 def no_steps(states: int, steps: int) -> Steps:

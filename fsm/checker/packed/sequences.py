@@ -5,13 +5,14 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import Successors
 from fsm.checker.packed import exploration
 from fsm.checker.packed import walk as walks
 from fsm.checker.packed.expansion import Numbers
 from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS, no_progress
 from fsm.checker.packed.facts import ConditionTests, labelled, supported
-from fsm.checker.packed.packed_graph import PackedGraph
+from fsm.checker.packed.packed_graph import PackedGraph, covered
 from fsm.checker.packed.walk import NEVER, Automaton, Nodes, scan, walk
 from fsm.machine.conditions import All, Condition
 from fsm.machine.traversal import LimitError
@@ -36,17 +37,18 @@ class PackedScan:
         self._automaton = automaton
         self._progress = no_progress()
 
-    def run(self, limit: int) -> tuple[PackedNode, ...] | None:
+    def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
         """As :meth:`PackedSearch.run`."""
         graph = self._graph
         facts = self._tests.facts()
         while True:
-            answer = scan(*graph.found, facts, self._automaton, self._progress, graph.vector.width, CHUNK, limit)
-            match answer:
+            limit.watch(covered(self._progress))
+            product = facts, self._automaton, self._progress
+            match scan(*graph.found, *product, graph.vector.width, CHUNK, limit.states):
                 case walks.FOUND:
                     return tuple((graph.locals(state), 0) for state in graph.path(int(self._progress[EXPANDED])))
                 case walks.TOO_MANY:
-                    raise LimitError(limit)
+                    raise LimitError(limit.states)
                 case walks.UNKNOWN:
                     graph.further()
                     facts = self._tests.facts()
@@ -79,18 +81,23 @@ class PackedSearch:
         for old, new, known in zip(before, self._nodes, (met, met, len(before.seen)), strict=True):
             new[:known] = old[:known]
 
-    def run(self, limit: int) -> tuple[PackedNode, ...] | None:
+    def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
         """The nodes of a shortest run, but for the last; ``None`` if there is none.  Raises :class:`LimitError`."""
         graph = self._graph
+
+        def watch() -> None:
+            limit.watch(covered(self._progress))
+
         while True:
             product = self._facts, self._automaton, self._nodes, self._progress
-            match walk(*graph.found, *product, graph.vector.width, CHUNK, limit):
+            watch()
+            match walk(*graph.found, *product, graph.vector.width, CHUNK, limit.states):
                 case walks.FOUND:
                     return tuple(self._path())
                 case walks.TOO_MANY:
-                    raise LimitError(limit)
+                    raise LimitError(limit.states)
                 case walks.UNKNOWN:
-                    graph.expand()
+                    graph.expand(watch)
                     self._grow()
                 case exploration.DONE:
                     return None

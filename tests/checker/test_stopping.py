@@ -1,0 +1,135 @@
+"""A search that has to end tells how far it came; what was decided before it stays decided."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from machines import counter
+from random_systems import system_of
+from toy_systems import specification_of, stated_of
+
+from fsm.checker import decide, examine
+from fsm.checker.cones import Cones
+from fsm.property.claims import Specification
+from fsm.property.evidence import Proved
+from fsm.report.check_report import text
+from fsm.verdict import Unknown
+
+if TYPE_CHECKING:
+    from fsm.machine.traversal import Explored
+    from fsm.product.system import System
+
+COUNTERS = """\
+[system]
+name = "counters"
+title = "C"
+about = "C"
+source = "none"
+
+[part.c]
+machine = "counter"
+count = 4
+
+[event]
+add = { kind = "call", of = "c", about = "C", steps = ["c.add"] }
+clear = { kind = "call", about = "C", steps = ["every c.reset"] }
+"""
+CLAIMS = {
+    "one condition": 'always = "no c is n0 or some c is n0"',
+    "two conditions": 'never = "every c is n7 then no c is n0 and some c is n0"',
+    "two calls": 'idempotent = "clear"',
+    "under fairness": 'leads-to = "some c is n0"\nfrom = "every c is n7"',
+}
+SIZE = 8**4
+
+
+@dataclass(slots=True)
+class Ending:
+    """Stops a search that is looked at for the time of this number, if it comes to it."""
+
+    at: int
+    looks: int = 0
+    last: Explored | None = None
+
+    def __call__(self, covered: Explored) -> str:
+        self.looks += 1
+        self.last = covered
+        return "out of time" if self.looks >= self.at else ""
+
+
+@pytest.fixture(scope="module")
+def system() -> System:
+    return system_of(COUNTERS, {"counter": counter(to=7)})
+
+
+def cones(system: System, claim: str, *, packed: bool) -> Cones:
+    """Searched as packed states by little and little, or plainly."""
+    found = Cones(system=system)
+    stepping = found.stepping(stated_of(system, claim).claim)
+    stepping.packed = None
+    if packed:
+        graph = pytest.importorskip("fsm.checker.packed.packed_graph", reason="the extra 'fast' is not installed")
+        stepping.packed = graph.PackedGraph(stepping.table, window=60)
+    return found
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+def test_a_search_that_is_stopped_tells_how_far_it_came(claim: str, system: System, *, packed: bool) -> None:
+    """With as much as was told it before; one that is not stopped comes to its end."""
+    stated = stated_of(system, claim)
+    first, later, never = Ending(1), Ending(3), Ending(1 << 60)
+
+    found = [decide(stated, cones(system, claim, packed=packed), ending=each).verdict for each in (first, later, never)]
+
+    assert later.last is not None
+    nodes, depth, frontier = later.last
+    assert Unknown(why="out of time before it was searched") == found[0]
+    where = f"after {nodes:,} states, with a frontier of {frontier:,} at depth {depth}"
+    assert Unknown(why=f"out of time {where}") == found[1]
+    assert 0 < frontier <= nodes < 2 * SIZE
+    assert not isinstance(found[2], Unknown)
+    assert never.looks > later.looks
+
+
+def test_what_was_decided_stays_decided(system: System) -> None:
+    """The claim under way and those after it are unknown."""
+    stated = [stated_of(system, claim) for claim in CLAIMS.values()]
+    first = Ending(1 << 60)
+    decide(stated[0], Cones(system=system), ending=first)
+
+    found = examine(Specification(machine=system, properties=tuple(stated)), ending=Ending(first.looks + 2))
+
+    verdicts = [each.verdict for each in found.checked]
+    assert isinstance(verdicts[0], Proved)
+    assert [Unknown] * 3 == [type(each) for each in verdicts[1:]]
+    assert Unknown(why="out of time before it was searched") == verdicts[-1]
+
+
+def test_what_was_not_begun_is_not_counted(system: System) -> None:
+    """Nothing is unknown of what may be searched to its end."""
+    of = specification_of(system, CLAIMS["one condition"])
+
+    stopped, whole = examine(of, ending=Ending(2)), examine(of)
+
+    assert stopped.counts is None
+    assert "without a profile: more states than were searched\n" in text([stopped])
+    assert "without a profile: 4,096 states" in text([whole])
+
+
+def test_what_the_system_refuses_ends_a_search(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where memory for many states is asked for at once."""
+    stated = stated_of(system, CLAIMS["one condition"])
+    packed = cones(system, CLAIMS["one condition"], packed=True)
+
+    def refused(_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("fsm.checker.packed.packed_graph.PackedGraph._more_states", refused)
+    found = decide(stated, packed).verdict
+
+    assert isinstance(found, Unknown)
+    assert re.fullmatch(r"out of memory after [\d,]+ states, with a frontier of [\d,]+ at depth \d+", found.why)

@@ -1,0 +1,42 @@
+"""How far a search has come is shown on a terminal, now and then."""
+
+from __future__ import annotations
+
+import io
+
+import click
+import pytest
+
+from fsm.cli.search_progress import PAUSE, SearchProgress
+from fsm.machine.traversal import Explored
+
+
+class Terminal(io.StringIO):
+    """A terminal, as far as a progress bar asks."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("often", "lines"), [(0.5, 1), (PAUSE / 8, 0)], ids=["now and then", "at once"])
+def test_states_rate_and_memory_are_shown(often: float, lines: int) -> None:
+    """The rate is of the search under way; what comes too soon after another is not shown."""
+    seconds = iter(often * each for each in range(9))
+    file = Terminal()
+
+    with click.progressbar(length=2, label="checking", file=file) as bar:
+        looking = SearchProgress(bar, lambda: "", clock=lambda: next(seconds), memory=lambda: 512 << 20)
+        looking(Explored(0, 0, 0))
+        answer = looking(Explored(1_000_000, 7, 9))
+
+    rate = f"{round(1_000_000 / often):,}"
+    assert not answer
+    assert lines == file.getvalue().count(f"checking 1,000,000 states, {rate}/s, 512 MiB")
+
+
+def test_the_answer_is_whether_it_is_over() -> None:
+    """Also where nothing is shown."""
+    with click.progressbar(length=2, label="checking", file=io.StringIO()) as bar:
+        looking = SearchProgress(bar, lambda: "out of time", clock=lambda: 0.0)
+
+        assert "out of time" == looking(Explored(1, 0, 1))
