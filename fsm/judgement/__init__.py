@@ -361,6 +361,9 @@ def _feed(receivers: Sequence[Monitor | PropertyWatch], batch: Batch) -> None:
     """Pass *batch* on to each of *receivers*, split by kind of entity where there is more than one kind."""
     if not batch.observations:
         return
+    if batch.columns is not None:
+        receivers = [each for each in receivers if not (isinstance(each, Monitor) and each.take(batch))]
+        batch = Batch(list(batch.observations), list(batch.lines)) if receivers else Batch((), ())
     kinds = set(map(attrgetter("of"), batch.observations))
     for receiver in receivers:
         entity = receiver.machine.entity

@@ -5,30 +5,32 @@ in the initial state or known by name only, are remembered apart, the last :data
 by the entities alive, not by the length of the trace.
 """
 
+from __future__ import annotations
+
 import difflib
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from fsm import verdict
 from fsm.machine import Machine
 from fsm.machine.calls.configuration import Configurations, bits
-from fsm.machine.calls.unobserved import TooManyError, tried
+from fsm.machine.calls.unobserved import tried
 from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
-from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Life, certain
+from fsm.monitor.beliefs import Belief, Beliefs, Life
 from fsm.monitor.cache import shared
-from fsm.monitor.diagnosis import Scene
 from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.grouping import Folder, Open
-from fsm.trace import Key, Line, Observation, key
+from fsm.monitor.stepping import NOTHING, Stepping
+from fsm.trace import Batch, Line, Observation, key
 from fsm.verdict import Assumed, Covered, Finding, Holds, Illegal, Judgement, Legality, Unknown, Violation
 
-_NOTHING: Final = "nothing observed"
-"""The note on an observation that says nothing."""
+if TYPE_CHECKING:
+    from fsm.monitor.automaton import BeliefAutomaton
 
 REMEMBERED: Final = 65_536
 """Entities at rest that are remembered; older ones are as if never seen."""
@@ -89,10 +91,12 @@ class Monitor:
         self._open: dict[str, Open] = {}
         self.folder = Folder(every=every, wanted=wanted)
         self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
+        self._steps = Stepping(self._shared, self._beliefs, self._everything, self._fields.anew)
         self._broken: tuple[Violation, ...] = ()
         self._assumptions = Assumptions()
         self._notes: Counter[str] = Counter()
         self._own = own
+        self._compiled: BeliefAutomaton | None = None
         emits = not outputs or any(way.emits for event in self.machine.events.values() for way in event.outcomes())
         self._unread = "" if emits else f"outputs are all that was recorded, and {machine.name} has none"
         self.entities = self._beside = self.observations = 0
@@ -120,6 +124,60 @@ class Monitor:
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
+        self._give_back()
+        self._feed(observations, lines)
+
+    def take(self, batch: Batch) -> bool:
+        """Take the columns of *batch*, but for what is of other kinds of entity; gives whether that is possible."""
+        if batch.columns is None or self._assumptions.number or (automaton := self._automaton()) is None:
+            return False
+        taken = automaton.feed(batch, batch.columns, self._one, unseen=self._unseen, begins=not self._ids)
+        self._count()
+        of = {self.machine.entity, ""}
+        rest = [at for at in range(taken, len(batch.lines)) if batch.observations[at].of in of]
+        self._feed([batch.observations[at] for at in rest], [batch.lines[at] for at in rest])
+        return True
+
+    def _one(self, seen: Observation, line: int | Line) -> None:
+        self._feed([seen], [line])
+
+    def _automaton(self) -> BeliefAutomaton | None:
+        """What runs columns through the beliefs; ``None`` where its libraries are not installed."""
+        if self._compiled is None:
+            try:
+                from fsm.monitor.automaton import BeliefAutomaton  # noqa: PLC0415  (needs the extra "fast")
+            except ImportError:
+                return None
+            self._compiled = BeliefAutomaton(
+                self._alive,
+                self._resting,
+                of=self.machine.entity,
+                slow=self._is_slow,
+                leads=self._steps.leads,
+                apart=lambda entity: entity in self._open or self._fields.keeps(entity),
+                most=REMEMBERED,
+            )
+        return self._compiled
+
+    def _is_slow(self, kind: Observation) -> bool:
+        """Whether an observation of this *kind* says more than where it leads."""
+        unknown = bool(kind.event) and self._dynamics.row(kind.event) < 0
+        return unknown or kind.phase in {"gap", "assumed"} or self._ids.creates(kind.event)
+
+    def _count(self) -> None:
+        """Add what compiled code has met."""
+        if self._compiled is not None:
+            self._compiled.count()
+            observations, entities = self._compiled.counted()
+            self.observations += observations
+            self.entities += entities
+
+    def _give_back(self) -> None:
+        """Have all entities here, and not in compiled code."""
+        if self._compiled is not None:
+            self._compiled.give_back()
+
+    def _feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         alive, opened, assumable = self._alive, self._open, self._assumptions.number
         self.observations += len(observations)
         for index, seen in enumerate(observations):
@@ -142,6 +200,7 @@ class Monitor:
 
     def states(self, entity: str) -> frozenset[str]:
         """The states that *entity* may be in, by the outputs that have been seen."""
+        self._give_back()
         belief = self._alive[entity].belief if entity in self._alive else self._resting.get(entity, self._unseen)
         quiet = [each for each in belief.configurations if not each.queue]
         return frozenset(self._dynamics.table.states[each.state] for each in quiet or belief.configurations)
@@ -154,6 +213,7 @@ class Monitor:
                 self._close(entity)
             else:
                 folder.fold(opened.closed(self._dynamics, None), told=True)
+        self._count()
         self._beliefs.count()
         table, covered = self._dynamics.table, self._beliefs.covered
         cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in table.defined()}
@@ -180,6 +240,8 @@ class Monitor:
 
     def _slowly(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
+        if not seen.entity:
+            self._give_back()
         self._beside += not seen.entity or seen.phase == "gap"
         self._fields.notice(seen)
         if seen.phase == "gap":
@@ -213,7 +275,7 @@ class Monitor:
         if not entity:
             self._unseen = self._everything
             self._everything.rests = True
-            self._resting = OrderedDict.fromkeys((*self._resting, *self._alive), self._everything)
+            self._resting.update(dict.fromkeys((*self._resting, *self._alive), self._everything))
             self._alive.clear()
             self._shorten()
             self._forget()
@@ -240,6 +302,7 @@ class Monitor:
 
         Nothing becomes illegal by that: of an entity that is forgotten while it is alive, nothing is known any more.
         """
+        self._give_back()
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
             self._close(entity)
             self._keep(entity, self._alive[entity])
@@ -261,11 +324,11 @@ class Monitor:
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
         before = life.belief
-        step = before.next.get(key(seen)) or self._step(before, seen, life)
+        step = before.next.get(key(seen)) or self._steps.step(before, seen, life)
         step.taken += 1
         if step.note:
             self._notes[step.note] += 1
-        if step.note == _NOTHING and self._own and not self._unread:
+        if step.note == NOTHING and self._own and not self._unread:
             self._unread = f"line {place.number} has no event and no output, and shows no state; is a field misspelt?"
         for names in step.tolerated:
             self._certainly(names, life, seen, place)
@@ -306,7 +369,7 @@ class Monitor:
         if not rests_on_one(life.belief.configurations):
             life.rested = life.assumed
         for each in self._assumptions.since(life.assumed):
-            life.belief = (life.belief.next.get(key(each)) or self._step(life.belief, each, life)).to
+            life.belief = (life.belief.next.get(key(each)) or self._steps.step(life.belief, each, life)).to
         life.assumed = self._assumptions.number
 
     def _keep(self, entity: str, life: Life) -> None:
@@ -324,6 +387,7 @@ class Monitor:
             self._resting.popitem(last=False)
 
     def _forget(self) -> None:
+        self._give_back()
         alive = (life.belief for life in self._alive.values())
         self._beliefs.forget([*alive, self._everything, self._unseen, *self._resting.values()])
 
@@ -332,69 +396,3 @@ class Monitor:
         opened = self._open.pop(entity, None)
         if opened is not None:
             self.folder.fold(opened.closed(self._dynamics, following), told=True)
-
-    def _step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        """The step from *before*; remembered there unless it is a violation."""
-        what = key(seen)
-        try:
-            self._beliefs.charge(before)
-            step = self._found(before, what)
-        except TooManyError:
-            step = BeliefStep(to=self._everything, note="too many possibilities")
-        if step is None:
-            return self._violated(before, what, life)
-        self._beliefs.remember(before, what, step)
-        return step
-
-    def _begun(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
-        """What is possible when *seen* is seen: any state in which it can be replied if its request is missing, and a note."""
-        if not self._dynamics.unasked(before.configurations, seen):
-            return before.configurations, ""
-        return self._shared.asked(self._dynamics.row(seen.event)), "reply without request"
-
-    def _found(self, before: Belief, seen: Key) -> BeliefStep | None:
-        """The step, or ``None`` if nothing explains what was seen."""
-        start, note = self._begun(before, seen)
-        kept = self._shared.observed(start, seen, before.since)
-        if not kept.configurations:
-            return None
-        tolerated, configurations = certain(kept.configurations)
-        since = bits(configurations)
-        if note:
-            since = self._everything.since
-        elif self._created(kept.cells, since):
-            since |= kept.passed & self._shared.there
-        else:
-            since |= before.since | kept.passed
-        to = self._beliefs.belief(configurations, since)
-        if seen == Key():
-            note = _NOTHING
-        elif not note and kept.unspecified and seen.phase != "maybe":
-            note = "unspecified"
-        plain = not (note or tolerated or to.rests or to.timed or before.timed or seen.event in self._fields.anew)
-        return BeliefStep(to=to, plain=plain, leads=self._leads(seen), cells=kept.cells, tolerated=tolerated, note=note)
-
-    def _leads(self, seen: Key) -> bool:
-        """Whether *seen* may have moved an entity, or shows its state; a request does neither."""
-        moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
-        return seen.phase != "request" and bool(moves)
-
-    def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
-        """Whether the entity has certainly just left the initial state."""
-        initial = self._dynamics.table.initial
-        return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
-
-    def _violated(self, before: Belief, seen: Key, life: Life) -> BeliefStep:
-        scene = Scene(
-            dynamics=self._dynamics,
-            before=self._begun(before, seen)[0],
-            since=before.since,
-            seen=seen,
-            led=key(life.led) if life.led else None,
-            overdue=life.deadline.overdue,
-            again=life.last is not None and bool(seen.event) and life.last.event == seen.event,
-            others=self._shared.others,
-        )
-        explained = self._shared.explain(scene)
-        to = self._beliefs.belief(explained.after, before.since | bits(explained.after))
-        return BeliefStep(to=to, leads=self._leads(seen), explained=explained)

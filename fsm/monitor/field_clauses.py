@@ -68,6 +68,10 @@ class FieldClauses:
         self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._known = tuple(chain.from_iterable(each.exemptions for each in profiles))
 
+    def keeps(self, entity: str) -> bool:
+        """Whether anything that was shown of *entity* is remembered."""
+        return entity in self._kept
+
     def forget(self, entity: str = "") -> None:
         """What was shown of *entity*, or of all of them, need not stay."""
         if entity:

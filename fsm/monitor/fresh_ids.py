@@ -27,6 +27,13 @@ class FreshIds:
         self._named: OrderedDict[str, int | None] = OrderedDict()
         self._given: OrderedDict[str, int | None] = OrderedDict()
 
+    def __bool__(self) -> bool:
+        return bool(self._clauses)
+
+    def creates(self, event: str) -> bool:
+        """Whether *event* gives an id."""
+        return event in self._clauses
+
     def named(self, seen: Observation) -> None:
         """*seen* has an id that may not have been seen before, or is that of nothing that is known to exist."""
         if self._clauses and seen.entity not in self._named:

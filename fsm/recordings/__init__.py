@@ -19,7 +19,7 @@ import msgspec
 from fsm.errors import InputError, Problem
 from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, json_lines, nri_events
 from fsm.recordings.histories import RecordedHistory
-from fsm.recordings.line_reader import PIECE, LineReader, Piece, decoded
+from fsm.recordings.line_reader import PIECE, LineReader, Piece, decoded, size_of
 from fsm.recordings.log_entries import entry
 from fsm.recordings.log_reader import LogReader
 from fsm.recordings.restarts import Restarts
@@ -192,12 +192,14 @@ def open_recording(
             )
         case RecordingKind.TRACE:
             title = json_lines.header(head.lines[0]) or json_lines.TraceHeader(trace=1)
+            size = 0 if source else size_of(name)
+            trace = json_lines.Trace(notes=notes, clocked=as_called, settle=settle, size=size)
             return recording(
                 kind=kind,
                 machines=(title.machine,) if title.machine else (),
                 hidden=title.unseen,
                 fresh=title.fresh,
-                batches=_trace(json_lines.Trace(notes=notes, clocked=as_called, settle=settle), rest),
+                batches=_trace(trace, rest),
             )
         case _:
             log = containerd_log.Log(notes=notes, as_called=as_called)

@@ -4,16 +4,21 @@
 ``trace`` is a header: the machine, and the signals that the trace does not show.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from fsm.recordings.line_reader import FOREIGN, decoded
+from fsm.recordings.line_reader import FOREIGN, LineSequence, decoded
 from fsm.recordings.time_order import Ordering
 from fsm.trace import Batch, Observation, batch, nanoseconds
+
+if TYPE_CHECKING:
+    from fsm.recordings.shapes import LineShapes
 
 
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,19 +59,34 @@ def mistake(line: bytes) -> str:
     return ""
 
 
+LARGE: Final = 5 << 24
+"""Bytes of a trace from which on compiled code pays, which takes a moment to load."""
+
+UNSUITED: Final = 4
+"""Pieces after one another of which so much has to be decoded line by line that it is better to decode all of it."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Trace:
-    """Turns the lines of one trace into observations; where it is ``clocked``, the ends of a call have their times."""
+    """Turns the lines of one trace into observations; where it is ``clocked``, the ends of a call have their times.
+
+    It has ``size`` bytes, or more.
+    """
 
     notes: Counter[str] = field(default_factory=Counter)
     clocked: bool = False
     settle: int | None = None
+    size: int = 0
+    _shapes: LineShapes | None = None
+    _unsuited: int = 0
     _late: Ordering[tuple[int, Observation]] = field(default_factory=Ordering)
     _timed: bool = False
     _latest: int = 0
 
     def observations(self, lines: Sequence[bytes], first: int) -> Batch:
         """The observations in *lines*, the first of which has the number *first*, and the line of each."""
+        if isinstance(lines, LineSequence) and (whole := self._by_shapes(lines.data, first)) is not None:
+            return whole
         found: Sequence[Observation]
         if first == 1 and lines and header(lines[0]) is not None:
             lines, first = lines[1:], 2
@@ -76,18 +96,37 @@ class Trace:
             found = _DECODER.decode_lines(data)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             found = ()
-        if len(found) != len(lines):
+        if len(found) != len(lines) or b'"trace"' in data:
             found, numbers = self._one_by_one(lines, first)
         if self._timed or (b'"end"' in data and any(each.end is not None for each in found)):
             return self._in_order(found, numbers)
         return Batch(found, numbers)
 
+    def _by_shapes(self, data: bytes, first: int) -> Batch | None:
+        """The observations in the lines of *data*, found by compiled code; ``None`` where that is not possible, or does not pay."""
+        self.size += len(data) if first > 1 else 0
+        if self.size < LARGE or self._timed or self._unsuited == UNSUITED:
+            return None
+        if self._shapes is None:
+            try:
+                from fsm.recordings.shapes import LineShapes  # noqa: PLC0415  (needs the extra "fast")
+            except ImportError:
+                self._unsuited = UNSUITED
+                return None
+            self._shapes = LineShapes(_seen)
+        found = self._shapes.found(data, first)
+        if found.batch is not None:
+            self._unsuited = self._unsuited + 1 if 4 * found.decoded > len(found.batch.lines) else 0
+            if foreign := [line for line in found.dropped if line.strip() and header(line) is None]:
+                self.notes[FOREIGN] += len(foreign)
+        return found.batch
+
     def _one_by_one(self, lines: Sequence[bytes], first: int) -> tuple[list[Observation], list[int]]:
         found, numbers = [], []
         for number, line in enumerate(lines, first):
-            if not line.strip() or header(line) is not None:
+            seen = _seen(line)
+            if seen is None and (not line.strip() or header(line) is not None):
                 continue
-            seen = decoded(line, _DECODER)
             if seen is None:
                 self.notes[FOREIGN] += 1
             else:
@@ -124,3 +163,10 @@ class Trace:
 
     def rest(self) -> Batch:
         return batch(self._late.rest())
+
+
+def _seen(line: bytes) -> Observation | None:
+    """What *line* says, unless it is a header, or nothing that can be read."""
+    if b'"trace"' in line and header(line) is not None:
+        return None
+    return decoded(line, _DECODER)

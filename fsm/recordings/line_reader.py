@@ -6,10 +6,11 @@ truncated compressed file ends where it breaks off (:data:`BROKEN_OFF`), and a l
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final, TypeVar
+from stat import S_ISREG
+from typing import IO, Final, TypeVar, overload
 
 import msgspec
 
@@ -35,6 +36,38 @@ _GZIP: Final = 31
 """The window bits of zlib for the header of gzip and the largest window."""
 
 
+class LineSequence(Sequence[bytes]):
+    """The lines of *data*, which are apart once one is asked for.
+
+    >>> len(LineSequence(b"one\\ntwo")), LineSequence(b"one\\ntwo")[1]
+    (2, b'two')
+    """
+
+    __slots__ = ("_apart", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self._apart: list[bytes] | None = None
+
+    def _lines(self) -> list[bytes]:
+        if self._apart is None:
+            self._apart = self.data.split(b"\n")
+        return self._apart
+
+    def __len__(self) -> int:
+        return self.data.count(b"\n") + 1
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._lines())
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | Sequence[bytes]:
+        return self._lines()[index]
+
+
 @dataclass(slots=True, kw_only=True)
 class Piece:
     """Whole lines without their line ends; the first has the number ``first``.  What is nothing but blank lines is left out.
@@ -44,7 +77,7 @@ class Piece:
     """
 
     first: int
-    lines: list[bytes]
+    lines: Sequence[bytes]
     file: str = ""
     gap: bool = False
     quiet: int = 0
@@ -88,17 +121,21 @@ class LineReader:
                 self.notes["lines"] += blank
                 first, rest, cut = first + blank, taken[taken.rfind(b"\n") + 1 :], False
                 continue
-            lines = taken.split(b"\n")
-            rest = lines.pop()
-            if lines:
+            end = taken.rfind(b"\n")
+            rest = taken[end + 1 :]
+            if end >= 0:
                 if cut:  # the piece starts with the rest of a line that was cut
-                    lines[0] = b""
+                    start = taken.index(b"\n")
                     cut = False
-                self.notes["lines"] += len(lines)
+                else:
+                    start = 0
+                lines: Sequence[bytes] = LineSequence(taken[start:end])
+                count = len(lines)
+                self.notes["lines"] += count
                 if b"\r" in taken:
                     lines = [line.removesuffix(b"\r") for line in lines]
                 yield Piece(first=first, lines=lines)
-                first += len(lines)
+                first += count
             if len(rest) > LONGEST:
                 if not cut:
                     self.notes["lines cut at 1 MiB"] += 1
@@ -159,3 +196,12 @@ def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
         return decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
+
+
+def size_of(name: str) -> int:
+    """How many bytes are in the file *name*, as far as that is known; compressed they are more."""
+    try:
+        status = Path(name).stat()
+    except OSError:
+        return 0
+    return status.st_size if S_ISREG(status.st_mode) else 0

@@ -1,0 +1,366 @@
+"""The beliefs of a monitor as states of an automaton, through which compiled code runs a column of observations.
+
+Beliefs and kinds of observation are numbered, and a table has where each kind leads from each belief.  It is filled as
+steps are met, as RE2 fills that of a regular expression: what it does not have the monitor takes, from its own belief of
+the entity, and the step is entered if it says nothing but where it leads.  The entities that compiled code knows are kept
+here; each is lent to the monitor for what the code does not take, and all are given back for what is of all of them.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm.monitor.beliefs import Belief, BeliefStep, Life
+from fsm.monitor.running import (
+    ALIVE,
+    BORN,
+    ENTITIES,
+    FREE,
+    FULL,
+    HIGH,
+    NEW,
+    NONE,
+    OBSERVED,
+    RESTING,
+    SKIPPED,
+    SLOWLY,
+    TEXT,
+    USED,
+    EntitySlots,
+    KindRows,
+    SlotStore,
+    StepTable,
+    move,
+    remove,
+    rest,
+    run,
+    slot_of,
+)
+from fsm.trace import Batch, Columns, Key, Line, Observation, key
+
+CELLS: Final = 1 << 22
+"""Entries of a table beyond which it is begun anew."""
+
+FIRST: Final = 1 << 12
+"""Entities for which there is room at first; each of 64 bytes."""
+
+_LENT: Final = -1
+"""In place of a belief: the monitor has the entity.  That of one at rest which it is to take is ``-2 - belief``."""
+
+
+class BeliefAutomaton:
+    """Compiled judging for one monitor, whose entities *alive* and *resting* it takes over when it is fed.
+
+    Observations of other entities than those ``of`` a machine are left out.  ``slow`` is whether a kind of observation
+    is never for compiled code, ``leads`` whether it may lead entities somewhere, ``apart`` whether an entity is the monitor's
+    for now.  At most *most* entities at rest are remembered.
+    """
+
+    def __init__(
+        self,
+        alive: dict[str, Life],
+        resting: OrderedDict[str, Belief],
+        *,
+        of: str,
+        slow: Callable[[Observation], bool],
+        leads: Callable[[Key], bool],
+        apart: Callable[[str], bool],
+        most: int,
+    ) -> None:
+        self._alive, self._resting, self._most = alive, resting, most
+        self._of, self._slow, self._leads, self._apart = {of, ""}, slow, leads, apart
+        self._waited, self._patience = 0, 0
+        self._known: Sequence[Observation] | None = None
+        self._base = 0
+        self.active = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget everything: no belief, no kind, no entity."""
+        self._beliefs: list[Belief] = []
+        self._belief_numbers: dict[Belief, int] = {}
+        self._kinds: list[Key] = []
+        self._kind_numbers: dict[Key, int] = {}
+        self._translated: list[int] = []
+        self._table = _table(8, 8)
+        self._slots = _slots(FIRST)
+        self._store = _store(FIRST, FIRST * 64, self._most)
+
+    def feed(
+        self,
+        batch: Batch,
+        columns: Columns,
+        slowly: Callable[[Observation, int | Line], None],
+        *,
+        unseen: Belief,
+        begins: bool,
+    ) -> int:
+        """Take *batch*, what compiled code does not take by *slowly*; gives how much of it, since all entities may be given back.
+
+        Where nothing was seen of an entity, the belief in it is *unseen*; compiled code takes it from there if a life
+        *begins* by nothing but its first observation.
+        """
+        if not self.active and not self._take_over():
+            self._waited += len(batch.lines)
+            return 0
+        rows = self._rows(columns)
+        at = 0
+        while True:
+            first = self._number(unseen) if begins else NONE
+            at = int(run(rows, at, self._base, first, self._most, self._table, self._slots, self._store))
+            if at == len(batch.lines):
+                break
+            if self._store.counts[FULL]:
+                self._more_room(int(rows.ends[rows.entity[at]] - rows.starts[rows.entity[at]]))
+                continue
+            seen, line = batch.observations[at], batch.lines[at]
+            at += 1
+            if seen.of not in self._of:
+                continue
+            before = self._lend(seen.entity) or unseen
+            slowly(seen, line)
+            if not self.active:
+                return at
+            self._take_back(seen.entity)
+            self._learn(before, key(seen))
+            if len(self._table.taken) * len(self._table.asks) > CELLS:
+                self.give_back()
+                self._patience = max(2 * self._patience, CELLS)
+                return at
+        self._base += len(rows.slots)
+        return at
+
+    def count(self) -> None:
+        """Let the steps know how often they were taken."""
+        taken = self._table.taken
+        for belief, kind in np.argwhere(taken):
+            self._beliefs[belief].next[self._kinds[kind]].taken += int(taken[belief, kind])
+        taken[:] = 0
+
+    def counted(self) -> tuple[int, int]:
+        """Observations and entities that compiled code has met since this was last asked."""
+        counts = self._store.counts
+        found = int(counts[OBSERVED]), int(counts[ENTITIES])
+        counts[OBSERVED] = counts[ENTITIES] = 0
+        return found
+
+    def give_back(self) -> None:
+        """Make all entities the monitor's."""
+        if not self.active:
+            return
+        self.count()
+        buckets, place = self._store.buckets, self._slots.place
+        slots = buckets[buckets > 0] - 1
+        alive = [(int(self._slots.born[each]), int(each)) for each in slots if place[each] == ALIVE]
+        resting = [(int(place[each]), int(each)) for each in slots if place[each] >= 0]
+        lives: dict[str, Life] = {}
+        for _, slot in sorted(alive):
+            entity = self._id(slot)
+            if self._slots.belief[slot] != _LENT:
+                lives[entity] = self._life(slot)
+            elif entity in self._alive:
+                lives[entity] = self._alive.pop(entity)
+        lives |= self._alive
+        self._alive.clear()
+        self._alive.update(lives)
+        last = dict(self._resting)
+        self._resting.clear()
+        self._resting.update((self._id(slot), self._belief(slot)) for _, slot in sorted(resting))
+        self._resting.update(last)
+        self.active = False
+        self._waited = 0
+
+    def _take_over(self) -> bool:
+        """Take the entities of the monitor, unless it had them for no longer than it takes to do so."""
+        if self._waited < max(len(self._alive) + len(self._resting), self._patience):
+            return False
+        self._begin()
+        self.active = True
+        for entity in (*self._resting, *self._alive):
+            self._take_back(entity)
+        return True
+
+    def _rows(self, columns: Columns) -> KindRows:
+        """*columns*, by the numbers that their kinds have here."""
+        if self._known is not columns.kinds:
+            self._known, self._translated = columns.kinds, []
+        for kind in columns.kinds[len(self._translated) :]:
+            number = SKIPPED if kind.of not in self._of else SLOWLY if self._slow(kind) else self._kind(key(kind))
+            self._translated.append(number)
+        return KindRows(
+            _given(columns.kind, np.int32),
+            _given(columns.entity, np.int32),
+            _given(columns.text, np.uint8),
+            _given(columns.starts, np.int64),
+            _given(columns.ends, np.int64),
+            _given(np.array(self._translated, np.int32), np.int32),
+            np.full(len(columns.starts), NONE, np.int32),
+        )
+
+    def _kind(self, kind: Key) -> int:
+        number = self._kind_numbers.setdefault(kind, len(self._kinds))
+        if number == len(self._kinds):
+            self._kinds.append(kind)
+            if number == len(self._table.asks):
+                self._table = _wider(self._table, len(self._table.rests), 2 * number)
+            self._table.asks[number] = kind.phase == "request"
+            self._table.leads[number] = self._leads(kind)
+        return number
+
+    def _number(self, belief: Belief) -> int:
+        number = self._belief_numbers.setdefault(belief, len(self._beliefs))
+        if number == len(self._beliefs):
+            self._beliefs.append(belief)
+            if number == len(self._table.rests):
+                self._table = _wider(self._table, 2 * number, len(self._table.asks))
+            self._table.rests[number] = belief.rests
+        return number
+
+    def _learn(self, before: Belief, seen: Key) -> None:
+        """Enter where *seen* leads from *before*, if it says nothing else."""
+        step, kind = before.next.get(seen), self._kind_numbers.get(seen)
+        if step is not None and kind is not None and not before.timed and _quiet(step):
+            start, end = self._number(before), self._number(step.to)  # each may make the table larger
+            self._table.to[start, kind] = end
+
+    def _lend(self, entity: str) -> Belief | None:
+        """Make *entity* the monitor's; gives the belief in it, if there was one here."""
+        slot = self._slot(entity) if entity else NONE
+        if slot < 0 or self._slots.place[slot] == NEW:
+            return None
+        if self._slots.belief[slot] == _LENT:
+            return self._alive[entity].belief
+        belief = self._belief(slot)
+        if self._slots.place[slot] == ALIVE:
+            self._alive[entity] = self._life(slot)
+        else:
+            self._resting[entity] = belief
+            self._store.counts[RESTING] -= 1
+            self._slots.place[slot] = NEW
+        self._slots.belief[slot] = _LENT
+        return belief
+
+    def _take_back(self, entity: str) -> None:
+        """Take *entity*, of which the monitor has found something out; or leave it to the monitor for now."""
+        life, belief = self._alive.get(entity), self._resting.pop(entity, None)
+        slot = self._slot(entity, enter=life is not None or belief is not None)
+        if belief is not None:
+            self._slots.belief[slot] = -2 - self._number(belief) if self._apart(entity) else self._number(belief)
+            rest(slot, self._most, self._slots, self._store)
+        elif life is not None:
+            if self._slots.place[slot] != ALIVE:
+                counts = self._store.counts
+                self._slots.place[slot], self._slots.born[slot] = ALIVE, counts[BORN]
+                counts[BORN] += 1
+            if not _plain(life) or self._apart(entity):
+                self._slots.belief[slot] = _LENT
+                return
+            self._slots.belief[slot] = self._number(life.belief)
+            self._slots.last[slot] = self._last(life.last)
+            self._slots.led[slot] = self._last(life.led)
+            del self._alive[entity]
+        elif slot >= 0:
+            remove(slot, self._slots, self._store)
+
+    def _last(self, seen: Observation | None) -> int:
+        return NONE if seen is None else self._kind(key(seen))
+
+    def _life(self, slot: int) -> Life:
+        last, led = (self._seen(int(each[slot])) for each in (self._slots.last, self._slots.led))
+        return Life(belief=self._belief(slot), last=last, led=led)
+
+    def _seen(self, kind: int) -> Observation | None:
+        """An observation of the *kind*: nothing else of what was last seen is of importance."""
+        return None if kind < 0 else Observation(**self._kinds[kind]._asdict())
+
+    def _belief(self, slot: int) -> Belief:
+        number = int(self._slots.belief[slot])
+        return self._beliefs[number if number >= 0 else -2 - number]
+
+    def _id(self, slot: int) -> str:
+        begins = self._slots.begins[slot]
+        return bytes(self._store.ids[begins : begins + self._slots.length[slot]]).decode()
+
+    def _slot(self, entity: str, *, enter: bool = False) -> int:
+        text = np.frombuffer(entity.encode(), np.uint8)
+        slot = slot_of(text, self._slots, self._store, enter=enter)
+        while slot < 0 and enter:
+            self._more_room(len(text))
+            slot = slot_of(text, self._slots, self._store, enter=enter)
+        return int(slot)
+
+    def _more_room(self, text: int) -> None:
+        """Make room for one more entity, with an id of so many bytes of *text*."""
+        counts, before = self._store.counts, self._store
+        counts[FULL] = 0
+        size = len(self._slots.belief)
+        if counts[FREE] == 0 and counts[HIGH] == size:
+            self._slots = EntitySlots(*(np.concatenate([each, *3 * [np.zeros_like(each)]]) for each in self._slots))
+            size *= 4
+        room = len(before.ids)
+        if counts[USED] + text > room and 2 * (counts[TEXT] + text) > room:
+            room = 4 * (room + text)
+        self._store = SlotStore(
+            np.zeros(4 * size, np.int32),
+            np.zeros(room, np.uint8),
+            before.queue,
+            np.concatenate([before.free, np.zeros(size - len(before.free), np.int32)]),
+            counts,
+        )
+        move(self._slots, before, self._store)
+
+
+def _quiet(step: BeliefStep) -> bool:
+    """Whether *step* says nothing but where it leads."""
+    return not (step.note or step.tolerated or step.explained or step.to.timed)
+
+
+def _plain(life: Life) -> bool:
+    """Whether belief and last observations are all that there is to say of *life*."""
+    deadline = life.deadline
+    ends = life.belief.timed or deadline.since is not None or deadline.overdue >= 0
+    return not (ends or life.own or life.assumed)
+
+
+def _given(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
+    """*array* as compiled code takes all that it does not change, so that it is compiled once."""
+    given = np.ascontiguousarray(array, kind).view()
+    given.flags.writeable = False
+    return given
+
+
+def _table(beliefs: int, kinds: int) -> StepTable:
+    return StepTable(
+        np.full((beliefs, kinds), NONE, np.int32),
+        np.zeros((beliefs, kinds), np.int64),
+        np.zeros(beliefs, np.bool_),
+        np.zeros(kinds, np.bool_),
+        np.zeros(kinds, np.bool_),
+    )
+
+
+def _wider(table: StepTable, beliefs: int, kinds: int) -> StepTable:
+    """*table* with room for more."""
+    wider = _table(beliefs, kinds)
+    old = table.to.shape
+    wider.to[: old[0], : old[1]], wider.taken[: old[0], : old[1]] = table.to, table.taken
+    wider.rests[: old[0]], wider.asks[: old[1]], wider.leads[: old[1]] = table.rests, table.asks, table.leads
+    return wider
+
+
+def _slots(size: int) -> EntitySlots:
+    kinds = {"belief": np.int32, "last": np.int32, "led": np.int32, "hashes": np.uint64}
+    return EntitySlots(**{name: np.zeros(size, kinds.get(name, np.int64)) for name in EntitySlots._fields})
+
+
+def _store(size: int, text: int, most: int) -> SlotStore:
+    return SlotStore(
+        np.zeros(4 * size, np.int32),
+        np.zeros(text, np.uint8),
+        np.zeros(4 * most + 4, np.int32),
+        np.zeros(size, np.int32),
+        np.zeros(TEXT + 1, np.int64),
+    )

@@ -1,0 +1,294 @@
+"""The compiled part of an :class:`~fsm.monitor.automaton.BeliefAutomaton`: its entities by id, and the loop over a column."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm.compiled import Number, alike, hashed, lean, lean_inner
+
+Codes = NDArray[np.int32]
+Numbers = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+NONE: Final = -1
+"""In place of a number: there is none."""
+
+ALIVE: Final = -1
+NEW: Final = -2
+"""In place of where an entity stands among those at rest: it is alive, or nothing was seen of it yet."""
+
+SKIPPED: Final = -1
+SLOWLY: Final = -2
+"""In place of the number of a kind: it concerns another machine, or is not for compiled code."""
+
+USED, FREE, HIGH, HEAD, TAIL, RESTING, BORN, ENTITIES, OBSERVED, FULL, TEXT = range(11)
+"""What the counts of a store have: bytes of ``ids`` in use; free slots below the highest that was used, and that one; where the
+queue begins and ends, and how many in it are at rest; lives that have begun, entities and observations; whether there was
+no room; bytes of ids that are needed."""
+
+
+class KindRows(NamedTuple):
+    """The columns of a batch, by the numbers that kinds have here, and the slot of each id once it is known."""
+
+    kind: Codes
+    entity: Codes
+    text: Bytes
+    starts: Numbers
+    ends: Numbers
+    numbers: Codes
+    slots: Codes
+
+
+class StepTable(NamedTuple):
+    """Where kinds lead from beliefs, or -1 where that is not known, and how often each step was taken.
+
+    ``rests`` are beliefs at rest, ``asks`` kinds that are requests, ``leads`` those that lead entities somewhere.
+    """
+
+    to: NDArray[np.int32]
+    taken: NDArray[np.int64]
+    rests: NDArray[np.bool_]
+    asks: NDArray[np.bool_]
+    leads: NDArray[np.bool_]
+
+
+class EntitySlots(NamedTuple):
+    """What is known of each entity.
+
+    Its ``belief``, or less than 0 if it is not for compiled code; kinds that were seen ``last`` and that ``led``; its
+    ``place`` among those at rest; when its life was ``born``, in which order; the id of the batch that ``owns`` it; its id.
+    """
+
+    belief: Codes
+    last: Codes
+    led: Codes
+    place: Numbers
+    born: Numbers
+    owner: Numbers
+    begins: Numbers
+    length: Numbers
+    hashes: NDArray[np.uint64]
+
+
+class SlotStore(NamedTuple):
+    """A hash table of slots, each one more than it is; the text of ids; those at rest in order; free slots; counts."""
+
+    buckets: Codes
+    ids: Bytes
+    queue: Codes
+    free: Codes
+    counts: Numbers
+
+
+@lean_inner
+def found(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: EntitySlots, store: SlotStore) -> Number:
+    """The slot of an id, or -1."""
+    last = np.uint64(store.buckets.shape[0] - 1)
+    at = mixed & last
+    while store.buckets[at]:
+        slot = np.int64(store.buckets[at]) - 1
+        if (
+            slots.hashes[slot] == mixed
+            and slots.length[slot] == end - start
+            and alike(text, start, store.ids, slots.begins[slot], end - start)
+        ):
+            return slot
+        at = (at + np.uint64(1)) & last
+    return NONE
+
+
+@lean_inner
+def entered(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: EntitySlots, store: SlotStore) -> Number:
+    """The slot of an id that has none yet, or -1 if there is no room."""
+    counts, size = store.counts, end - start
+    full = counts[FREE] == 0 and counts[HIGH] == slots.belief.shape[0]
+    if full or counts[USED] + size > store.ids.shape[0]:
+        counts[FULL] = 1
+        return NONE
+    if counts[FREE]:
+        counts[FREE] -= 1
+        slot = np.int64(store.free[counts[FREE]])
+    else:
+        slot = counts[HIGH]
+        counts[HIGH] += 1
+    for each in range(size):
+        store.ids[counts[USED] + each] = text[start + each]
+    slots.begins[slot], slots.length[slot], slots.hashes[slot] = counts[USED], size, mixed
+    counts[USED] += size
+    counts[TEXT] += size
+    slots.place[slot], slots.owner[slot], slots.belief[slot] = NEW, NONE, NONE
+    slots.last[slot] = slots.led[slot] = NONE
+    last = np.uint64(store.buckets.shape[0] - 1)
+    at = mixed & last
+    while store.buckets[at]:
+        at = (at + np.uint64(1)) & last
+    store.buckets[at] = slot + 1
+    return slot
+
+
+@lean_inner
+def removed(slot: Number, slots: EntitySlots, store: SlotStore) -> None:
+    """Nothing is known of the entity in *slot* any more."""
+    last = np.uint64(store.buckets.shape[0] - 1)
+    hole = slots.hashes[slot] & last
+    while store.buckets[hole] != slot + 1:
+        hole = (hole + np.uint64(1)) & last
+    at = hole
+    while True:  # what would not be found any more behind the hole fills it
+        store.buckets[hole] = 0
+        at = (at + np.uint64(1)) & last
+        while store.buckets[at] and (at - (slots.hashes[store.buckets[at] - 1] & last)) & last < (at - hole) & last:
+            at = (at + np.uint64(1)) & last
+        if not store.buckets[at]:
+            break
+        store.buckets[hole] = store.buckets[at]
+        hole = at
+    store.counts[TEXT] -= slots.length[slot]
+    store.free[store.counts[FREE]] = slot
+    store.counts[FREE] += 1
+    slots.owner[slot], slots.place[slot], slots.belief[slot] = NONE, NEW, NONE
+
+
+@lean_inner
+def rested(slot: Number, most: Number, slots: EntitySlots, store: SlotStore) -> None:
+    """The entity in *slot* comes to rest behind all others, of which *most* are remembered."""
+    queue, counts = store.queue, store.counts
+    size = queue.shape[0]
+    if counts[TAIL] - counts[HEAD] == size:  # leave out those that have left it
+        end = counts[HEAD]
+        for at in range(counts[HEAD], counts[TAIL]):
+            each = queue[at % size]
+            if slots.place[each] == at:
+                queue[end % size] = each
+                slots.place[each] = end
+                end += 1
+        counts[TAIL] = end
+    queue[counts[TAIL] % size] = slot
+    slots.place[slot] = counts[TAIL]
+    counts[TAIL] += 1
+    counts[RESTING] += 1
+    while counts[RESTING] > most:
+        each = np.int64(queue[counts[HEAD] % size])
+        if slots.place[each] == counts[HEAD]:
+            removed(each, slots, store)
+            counts[RESTING] -= 1
+        counts[HEAD] += 1
+
+
+@lean
+def slot_of(text: Bytes, slots: EntitySlots, store: SlotStore, *, enter: bool) -> Number:
+    """The slot of the id that is *text*; if there is none one is *entered*, or it is -1."""
+    mixed = hashed(text, 0, text.shape[0])
+    slot = found(text, 0, text.shape[0], mixed, slots, store)
+    return entered(text, 0, text.shape[0], mixed, slots, store) if slot < 0 and enter else slot
+
+
+@lean
+def rest(slot: Number, most: Number, slots: EntitySlots, store: SlotStore) -> None:
+    """:func:`rested`, to be called by others."""
+    rested(slot, most, slots, store)
+
+
+@lean
+def remove(slot: Number, slots: EntitySlots, store: SlotStore) -> None:
+    """:func:`removed`, to be called by others."""
+    removed(slot, slots, store)
+
+
+@lean
+def move(slots: EntitySlots, before: SlotStore, store: SlotStore) -> None:
+    """Enter all that has a slot in a *store* with more room, or without the ids that are not needed any more."""
+    last = np.uint64(store.buckets.shape[0] - 1)
+    used = 0
+    for at in range(before.buckets.shape[0]):
+        if not before.buckets[at]:
+            continue
+        slot = np.int64(before.buckets[at]) - 1
+        for each in range(slots.length[slot]):
+            store.ids[used + each] = before.ids[slots.begins[slot] + each]
+        slots.begins[slot] = used
+        used += slots.length[slot]
+        to = slots.hashes[slot] & last
+        while store.buckets[to]:
+            to = (to + np.uint64(1)) & last
+        store.buckets[to] = slot + 1
+    store.counts[USED] = used
+
+
+@lean_inner
+def of_row(rows: KindRows, row: Number, base: Number, unseen: Number, slots: EntitySlots, store: SlotStore) -> Number:
+    """The slot of the entity of a *row*; -1 if it has none, and there is no room or none may begin here."""
+    entity = rows.entity[row]
+    slot = np.int64(rows.slots[entity])
+    if slot >= 0 and slots.owner[slot] == base + entity:
+        return slot
+    start, end = rows.starts[entity], rows.ends[entity]
+    if start == end:
+        return NONE
+    mixed = hashed(rows.text, start, end)
+    slot = np.int64(found(rows.text, start, end, mixed, slots, store))
+    if slot < 0 and unseen >= 0:
+        slot = np.int64(entered(rows.text, start, end, mixed, slots, store))
+        if slot >= 0:
+            slots.belief[slot] = unseen
+    if slot >= 0:
+        rows.slots[entity] = slot
+        slots.owner[slot] = base + entity
+    return slot
+
+
+@lean_inner
+def born(slot: Number, slots: EntitySlots, counts: Numbers) -> None:
+    """Of the entity in *slot*, which was at rest or of which nothing was seen, something is seen."""
+    if slots.place[slot] == NEW:
+        counts[ENTITIES] += 1
+    else:
+        counts[RESTING] -= 1
+    slots.place[slot], slots.born[slot] = ALIVE, counts[BORN]
+    slots.last[slot] = slots.led[slot] = NONE
+    counts[BORN] += 1
+
+
+@lean
+def run(
+    rows: KindRows,
+    first: Number,
+    base: Number,
+    unseen: Number,
+    most: Number,
+    table: StepTable,
+    slots: EntitySlots,
+    store: SlotStore,
+) -> Number:
+    """Take the observations from the *first* on; gives which is the first that is not for compiled code, or for which there is no room.
+
+    ``base`` is the number of ids in batches before this one, ``unseen`` the belief in an entity of which nothing was
+    seen, or -1 if no life may begin here.
+    """
+    counts = store.counts
+    for row in range(first, rows.kind.shape[0]):
+        if rows.kind[row] < 0:
+            return row
+        kind = rows.numbers[rows.kind[row]]
+        if kind == SKIPPED:
+            continue
+        if kind < 0:
+            return row
+        slot = of_row(rows, row, base, unseen, slots, store)
+        before = slots.belief[slot] if slot >= 0 else NONE
+        to = table.to[before, kind] if before >= 0 else NONE
+        if to < 0 or (unseen < 0 and slots.place[slot] != ALIVE):
+            return row
+        if slots.place[slot] != ALIVE:
+            born(slot, slots, counts)
+        counts[OBSERVED] += 1
+        table.taken[before, kind] += 1
+        slots.belief[slot] = to
+        if not table.asks[kind]:
+            slots.last[slot] = kind
+        if table.leads[kind]:
+            slots.led[slot] = kind
+        if table.rests[to]:
+            rested(slot, most, slots, store)
+    return np.int64(rows.kind.shape[0])

@@ -1,0 +1,90 @@
+"""Where an observation leads from a belief, and what is found on the way."""
+
+from typing import Final
+
+from fsm.machine.calls.configuration import Configurations, bits
+from fsm.machine.calls.unobserved import TooManyError
+from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Life, certain
+from fsm.monitor.cache import Shared
+from fsm.monitor.diagnosis import Scene
+from fsm.trace import Key, Observation, key
+
+NOTHING: Final = "nothing observed"
+"""The note on an observation that says nothing."""
+
+
+class Stepping:
+    """The steps of one monitor; after events called *anew* an entity is another, or is known anew.
+
+    ``everything`` is the belief of which nothing is known.
+    """
+
+    def __init__(self, shared: Shared, beliefs: Beliefs, everything: Belief, anew: set[str]) -> None:
+        self._shared, self._dynamics = shared, shared.dynamics
+        self._beliefs, self._everything, self._anew = beliefs, everything, anew
+
+    def step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
+        """The step from *before*; remembered there unless it is a violation."""
+        what = key(seen)
+        try:
+            self._beliefs.charge(before)
+            step = self._found(before, what)
+        except TooManyError:
+            step = BeliefStep(to=self._everything, note="too many possibilities")
+        if step is None:
+            return self._violated(before, what, life)
+        self._beliefs.remember(before, what, step)
+        return step
+
+    def _begun(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
+        """What is possible when *seen* is seen: any state in which it can be replied if its request is missing, and a note."""
+        if not self._dynamics.unasked(before.configurations, seen):
+            return before.configurations, ""
+        return self._shared.asked(self._dynamics.row(seen.event)), "reply without request"
+
+    def _found(self, before: Belief, seen: Key) -> BeliefStep | None:
+        """The step, or ``None`` if nothing explains what was seen."""
+        start, note = self._begun(before, seen)
+        kept = self._shared.observed(start, seen, before.since)
+        if not kept.configurations:
+            return None
+        tolerated, configurations = certain(kept.configurations)
+        since = bits(configurations)
+        if note:
+            since = self._everything.since
+        elif self._created(kept.cells, since):
+            since |= kept.passed & self._shared.there
+        else:
+            since |= before.since | kept.passed
+        to = self._beliefs.belief(configurations, since)
+        if seen == Key():
+            note = NOTHING
+        elif not note and kept.unspecified and seen.phase != "maybe":
+            note = "unspecified"
+        plain = not (note or tolerated or to.rests or to.timed or before.timed or seen.event in self._anew)
+        return BeliefStep(to=to, plain=plain, leads=self.leads(seen), cells=kept.cells, tolerated=tolerated, note=note)
+
+    def leads(self, seen: Key) -> bool:
+        """Whether *seen* may have moved an entity, or shows its state; a request does neither."""
+        moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
+        return seen.phase != "request" and bool(moves)
+
+    def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
+        """Whether the entity has certainly just left the initial state."""
+        initial = self._dynamics.table.initial
+        return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
+
+    def _violated(self, before: Belief, seen: Key, life: Life) -> BeliefStep:
+        scene = Scene(
+            dynamics=self._dynamics,
+            before=self._begun(before, seen)[0],
+            since=before.since,
+            seen=seen,
+            led=key(life.led) if life.led else None,
+            overdue=life.deadline.overdue,
+            again=life.last is not None and bool(seen.event) and life.last.event == seen.event,
+            others=self._shared.others,
+        )
+        explained = self._shared.explain(scene)
+        to = self._beliefs.belief(explained.after, before.since | bits(explained.after))
+        return BeliefStep(to=to, leads=self.leads(seen), explained=explained)

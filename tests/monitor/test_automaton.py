@@ -1,0 +1,219 @@
+"""Compiled judging finds what judging one observation after the other finds: verdicts, counts, notes, coverage, states."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judged import CALLS, EVENTS, LOGS, RECORDINGS
+from random_machines import random_machine, random_observation, random_seen
+from thorough import amount
+
+pytest.importorskip("numba", reason="the extra 'fast' is not installed")
+
+from columns import Columned
+
+from fsm import monitor as judging
+from fsm.judgement import begin
+from fsm.library import load
+from fsm.machine.simulation import simulate
+from fsm.monitor import Monitor, automaton
+from fsm.monitor.automaton import BeliefAutomaton
+from fsm.recordings import open_recording
+from fsm.trace import Batch, Observation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fsm.judgement import Judged
+    from fsm.machine import Machine
+    from fsm.trace import Line
+    from fsm.verdict import Judgement
+
+
+class Outcome(NamedTuple):
+    """All that a monitor has found, and the states of the entities."""
+
+    judgement: Judgement
+    told: list[tuple[str, Line]]
+    states: dict[str, frozenset[str]]
+
+
+def outcome(monitor: Monitor, batches: Iterator[Batch], *, columns: bool) -> Outcome:
+    """What *monitor* finds in *batches*, by their columns or one observation after the other."""
+    told: list[tuple[str, Line]] = []
+    monitor.violated = lambda entity, line: told.append((entity, line))
+    entities = {}
+    for batch in batches:
+        if columns:
+            assert monitor.take(batch) or monitor._assumptions.number  # noqa: SLF001  (what is not taken is told)
+        if not columns or monitor._assumptions.number:  # noqa: SLF001
+            monitor.feed(list(batch.observations), batch.lines)
+        entities.update(dict.fromkeys(seen.entity for seen in batch.observations if seen.entity))
+    states = {entity: monitor.states(entity) for entity in entities}
+    return Outcome(monitor.judgement(), told, states)
+
+
+def both(machine: Machine, trace: Sequence[Observation], size: int, **how: object) -> tuple[Outcome, Outcome]:
+    """What is found in *trace* in batches of a *size*, one by one and by columns."""
+    plain, fast = (Monitor(machine, **how) for _ in range(2))  # type: ignore[arg-type]
+    columned = Columned(random.Random(size))
+    return (
+        outcome(plain, columned.batches(trace, size), columns=False),
+        outcome(fast, columned.batches(trace, size), columns=True),
+    )
+
+
+def trace_of(
+    chance: random.Random, machine: Machine, *, length: int, wrong: float, overlap: int = 1
+) -> list[Observation]:
+    """A run of many entities, some of whose observations are others than they should be."""
+    found = []
+    for number in range(length // 40):
+        run = simulate(machine, seed=chance.getrandbits(30), length=40, entities=chance.randint(1, 5), overlap=overlap)
+        name = number if chance.random() < 0.8 else number // 3
+        for seen in run:
+            if chance.random() < wrong:
+                other = random_observation(chance, machine, lost=False)
+                seen = seen if other.phase in {"gap", "answered"} and overlap == 1 else other  # noqa: PLW2901
+            entity = seen.entity and f"{seen.entity}-{['', 'ü', 'a longer name than a word has'][number % 3]}-{name}"
+            found.append(msgspec.structs.replace(seen, entity=entity))
+    return found
+
+
+@given(seed=st.integers(0, 1 << 32))
+@settings(max_examples=amount(8, night=300))
+def test_random_machines(seed: int) -> None:
+    """With violations, notes, unknown events, signals of all entities, and assumptions in the trace."""
+    chance = random.Random(seed)
+    machine = random_machine(chance, time=False)
+    trace = trace_of(chance, machine, length=400, wrong=chance.choice([0, 0.02]), overlap=1)
+    how = {"fresh": True, "seen": random_seen(chance, machine), "own": chance.random() < 0.5}
+    plain, fast = both(machine, trace, chance.choice([7, 50, 1000]), **how)
+
+    assert plain == fast
+
+
+MODELS = ("container-status", "cri-container", "pod-sandbox", "nri-plugin")
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("ids", [False, True])
+@pytest.mark.parametrize("remembered", [3, 65_536])
+def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where few entities at rest are remembered, so that they are forgotten all the time."""
+    monkeypatch.setattr(judging, "REMEMBERED", remembered)
+    monkeypatch.setattr(automaton, "FIRST", 4)
+    machine = load(model)
+    trace = trace_of(random.Random(len(model)), machine, length=800, wrong=0.02)
+    plain, fast = both(machine, trace, 60, fresh=True, ids=ids)
+
+    assert plain == fast
+    assert plain.judgement.observations == len(trace)
+
+
+def test_fields_go_the_slow_way() -> None:
+    """What stays as it was shown is compared with what was shown before, and forgotten with the entity."""
+    machine, chance = load("cri-container"), random.Random(1)
+    trace = []
+    for seen in trace_of(chance, machine, length=800, wrong=0):
+        shown = {"created": chance.choice([1, 1, 1, 2]), "started": chance.choice([0, 5]), "finished": 0}
+        fields = shown if seen.shows and chance.random() < 0.5 else None
+        trace.append(msgspec.structs.replace(seen, fields=fields))
+    plain, fast = both(machine, trace, 500, fresh=True)
+
+    assert plain == fast
+    assert sum(plain.judgement.covered.fields.values()) > 10
+
+
+@pytest.mark.parametrize("cells", [30, 1 << 22])
+def test_the_table_is_begun_anew(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no room for more of it, or beliefs are forgotten."""
+    monkeypatch.setattr(automaton, "CELLS", cells)
+    monkeypatch.setattr("fsm.monitor.beliefs.INTERNED", 60)
+    machine = load("container-status")
+    plain, fast = both(machine, trace_of(random.Random(3), machine, length=800, wrong=0.05), 100, fresh=True)
+
+    assert plain == fast
+
+
+def test_batches_of_both_forms_may_alternate() -> None:
+    """And the verdict may be asked for in between."""
+    machine = load("container-status")
+    trace = trace_of(random.Random(5), machine, length=800, wrong=0.02)
+    found = []
+    for every in (1, 3, 10_000):
+        monitor, columned = Monitor(machine, fresh=True), Columned()
+        told = []
+        for number, batch in enumerate(columned.batches(trace, 100)):
+            if number % every:
+                assert monitor.take(batch)
+            else:
+                monitor.feed(batch.observations, batch.lines)
+            if number % 7 == 0:
+                told.append(monitor.judgement(over=False))
+            if number % 11 == 0:
+                monitor.shed()
+        found.append((told, monitor.judgement()))
+
+    assert found[0] == found[1] == found[2]
+
+
+def in_full(name: str, *, columns: bool) -> Judged:
+    """The verdicts on a recording, its batches with *columns* or as they are."""
+    recording = open_recording(str(RECORDINGS / name))
+    judging = begin(recording)
+    columned = Columned()
+    for batch in recording.batches:
+        judging.take(columned.batch(batch.observations, batch.lines) if columns else batch)
+    return judging.judged()
+
+
+QUICK = ("containerd-1.7.24.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jsonl")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in (*LOGS, *CALLS, *EVENTS)]
+)
+def test_recordings(name: str) -> None:
+    """Each recording of this folder."""
+    assert in_full(name, columns=False) == in_full(name, columns=True)
+
+
+def leads_back(self: BeliefAutomaton, before: object, seen: object) -> None:
+    """A step that is entered as one that leads nowhere."""
+    kind = self._kind_numbers.get(seen)  # type: ignore[call-overload]
+    if kind is not None:
+        number = self._number(before)  # type: ignore[arg-type]
+        self._table.to[number, kind] = number
+
+
+PLANTED = {
+    "a wrong entry": ("_learn", leads_back),
+    "coverage is not counted": ("count", lambda _self: None),
+    "entities are not counted": ("counted", lambda _self: (0, 0)),
+}
+
+
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_a_mistake_is_noticed(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be wrong if the automaton were."""
+    name, wrong = PLANTED[mistake]
+    where = BeliefAutomaton if hasattr(BeliefAutomaton, name) else automaton
+    monkeypatch.setattr(where, name, wrong, raising=False)
+    different = 0
+    machine = load("container-status")
+    for seed in range(3):
+        trace = trace_of(random.Random(seed), machine, length=600, wrong=0.05)
+        try:
+            plain, fast = both(machine, trace, 100, fresh=True)
+        except KeyError:  # what was counted was no step
+            different += 1
+        else:
+            different += plain != fast
+
+    assert different

@@ -1,0 +1,206 @@
+"""Traces read by the shapes of their lines say what they say when each line is decoded."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thorough import amount
+
+pytest.importorskip("numba", reason="the extra 'fast' is not installed")
+
+from fsm.judgement import judge
+from fsm.recordings import json_lines, line_reader, open_recording, shapes
+from fsm.recordings.json_lines import Trace
+from fsm.recordings.line_reader import LineSequence
+from fsm.recordings.shapes import LineShapes
+from fsm.trace import key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fsm.trace import Line, Observation
+
+IDS = ("c1", "c2", "a" * 64, "a" * 63 + "b", "", "ü", 'a"b', "a\\", "\u2028", "12345678")
+TIMES = (0, 1, -5, 10**17, 10**18, 10**30, 1.5, True, None, "2026-11-20T11:03:20Z", "", "ü", "0")
+WHOLE_LINES = (
+    "",
+    "   ",
+    "{}",
+    "[]",
+    "7",
+    "{",
+    '{"entity"',
+    '{"entity": "c1"',
+    '{"entity": "c1",}',
+    '{"entity": "c1"} {}',
+    '{"entity": "c1", "entity": "c2", "event": "start"}',
+    '{"entity": "c1", "at": 1, "at": 2}',
+    '{"\\u0065ntity": "c1", "event": "start"}',
+    '{"entity": "c1", "at": 01}',
+    '{"entity": "c1", "at": -}',
+    '{"entity": "c1", "at": 1e3}',
+    '{"entity": "c1", "at": NaN}',
+    '{"entity": c1}',
+    '{"trace": 1, "machine": "door"}',
+    '{"trace": 2}',
+    '{"entity": "c1", "event": 7}',
+    '{"entity": "c1", "event": "st\tart"}',
+    '{"event": "{\\"entity\\": \\"c9\\"}", "entity": "c1"}',
+    '{"other": {"entity": "c9", "more": ["}", "]"]}, "entity": "c1"}',
+    '{"entity": {"entity": "c9"}}',
+    '\ufeff{"entity": "c1"}',
+    '\t{"entity" : "c1" ,"event":"start"}  ',
+    '{"entity": "c1", "line": "3"}',
+    '{"entity": "c1", "event": "start", "phase": "nothing"}',
+    '{"entity": "c1", "emits": ["x", "y"], "fields": {"started": 1, "reason": "x"}}',
+    "panic: runtime error",
+)
+BYTES = (b'{"entity": "\xff"}', b'{"entity": "c1", "detail": "\xff"}', b'{"entity": "c1\x00"}', b'{"entity": "c1"\x0c}')
+
+
+def random_line(chance: random.Random) -> bytes:
+    """A line of a trace: mostly one of a few shapes, sometimes anything."""
+    if chance.random() < 0.1:
+        return chance.choice([*(line.encode() for line in WHOLE_LINES), *BYTES])
+    said: dict[str, object] = {"entity": chance.choice(IDS)} if chance.random() < 0.95 else {}
+    if chance.random() < 0.7:
+        said["at"] = chance.choice(TIMES) if chance.random() < 0.3 else chance.getrandbits(50)
+    said["event"] = chance.choice(["start", "stop", "é", 'a "quoted" one'])
+    if chance.random() < 0.3:
+        said["reply"], said["of"] = "ok", chance.choice(["container", "pod"])
+    if chance.random() < 0.1:
+        said["line"] = chance.randint(0, 10**6)
+    if chance.random() < 0.1:
+        said["fields"] = {"started": chance.randint(0, 2)}
+    if chance.random() < 0.1:
+        said = dict(chance.sample(sorted(said.items(), key=str), len(said)))
+    return json.dumps(said, ensure_ascii=chance.random() < 0.5).encode()
+
+
+def read(pieces: list[bytes], *, shapes: bool) -> tuple[list[tuple[int | Line, Observation]], Counter[str]]:
+    """The observations in *pieces* with their lines, and the notes; by *shapes*, or line by line."""
+    trace = Trace(size=1 << 60 if shapes else -(1 << 60))
+    found: list[tuple[int | Line, Observation]] = []
+    first = 1
+    for piece in pieces:
+        batch = trace.observations(LineSequence(piece), first)
+        assert batch.columns is None or shapes
+        for index, seen in enumerate(batch.observations):
+            if batch.columns is not None and batch.columns.kind[index] >= 0:
+                kinds, kind, entity, text, starts, ends = batch.columns
+                assert key(kinds[kind[index]]) == key(seen)
+                assert (kinds[kind[index]].of, seen.fields) == (seen.of, None)
+                assert seen.entity.encode() == bytes(text[starts[entity[index]] : ends[entity[index]]])
+        found += zip(batch.lines, batch.observations, strict=True)
+        first += len(LineSequence(piece))
+    rest = trace.rest()
+    return [*found, *zip(rest.lines, rest.observations, strict=True)], trace.notes
+
+
+def pieces_of(chance: random.Random) -> list[bytes]:
+    """Pieces of a trace."""
+    return [b"\n".join(random_line(chance) for _ in range(chance.randint(1, 120))) for _ in range(chance.randint(1, 4))]
+
+
+@given(seed=st.integers(0, 1 << 32))
+@settings(max_examples=amount(40, night=2_000))
+def test_the_same_observations(seed: int) -> None:
+    """With the same lines and notes, and columns that say the same."""
+    pieces = pieces_of(random.Random(seed))
+
+    assert read(pieces, shapes=False) == read(pieces, shapes=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("_shape", lambda line, _cuts: line[:12]), ("_is_cut", lambda *_: True)],
+)
+def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would be wrong if shapes were found or trusted otherwise."""
+    monkeypatch.setattr(shapes, name, wrong)
+    monkeypatch.setattr(LineShapes, "_kind", lambda _self, seen: len(seen.event) and 0)
+    different = 0
+    for seed in range(10):
+        pieces = pieces_of(random.Random(seed))
+        try:
+            different += read(pieces, shapes=False) != read(pieces, shapes=True)
+        except (AssertionError, IndexError):
+            different += 1
+
+    assert different
+
+
+def test_few_shapes_are_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are found out anew."""
+    monkeypatch.setattr(shapes, "SHAPES", 2)
+    pieces = pieces_of(random.Random(4))
+
+    assert read(pieces, shapes=False) == read(pieces, shapes=True)
+
+
+def test_intervals_are_put_in_order() -> None:
+    """Calls with an interval are in the order in which they ended: then all lines are read as before."""
+    lines = [f'{{"entity": "c{n % 3}", "event": "start", "reply": "ok"}}' for n in range(50)]
+    timed = [f'{{"entity": "c{n % 3}", "event": "stop", "start": {n}, "end": {n + 5}}}' for n in range(50)]
+    pieces = ["\n".join(each).encode() for each in (lines, [*lines, *timed], lines)]
+
+    assert read(pieces, shapes=False) == read(pieces, shapes=True)
+    assert len(read(pieces, shapes=True)[0]) == 50 + 50 + 2 * 50 + 50
+
+
+@pytest.mark.parametrize("size", [50, 1 << 20])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the size of pieces, plain and compressed, with lines that are cut."""
+    monkeypatch.setattr(line_reader, "PIECE", size)
+    monkeypatch.setattr(line_reader, "LONGEST", 150)
+    chance = random.Random(size)
+    events = ("create", "start", "status", "stop", "stop", "remove", "oops")
+    lines = ['{"trace": 1, "machine": "container-status", "fresh": true}']
+    for number in range(3_000):
+        said: dict[str, object] = {
+            "at": number,
+            "entity": f"c{number // 50}-{number % 5}",
+            "event": events[number // 5 % 6],
+        }
+        if chance.random() < 0.02:
+            said |= {"event": chance.choice(events), "detail": "x" * chance.choice([1, 200])}
+        lines.append(
+            json.dumps(said | {"reply": "ok"})
+            if chance.random() < 0.98
+            else random_line(chance).decode(errors="replace")
+        )
+    trace = tmp_path / "trace.jsonl"
+    trace.write_bytes(ending.join([*lines, ""]).encode())
+    packed = tmp_path / "trace.jsonl.gz"
+    packed.write_bytes(gzip.compress(trace.read_bytes()))
+    found = []
+    for large in (0, 1 << 60):
+        monkeypatch.setattr(json_lines, "LARGE", large)
+        found += [judge(each) for each in (trace, packed)]
+
+    assert found[:2] == found[2:]
+
+
+def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And judged one after the other."""
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(
+        '{"trace": 1, "machine": "container-status"}\n' + '{"entity": "c1", "event": "status", "reply": "ok"}\n' * 99
+    )
+    monkeypatch.setattr(json_lines, "LARGE", 0)
+    fast = judge(trace)
+    for module in ("fsm.recordings.shapes", "fsm.monitor.automaton"):
+        monkeypatch.setitem(sys.modules, module, None)
+    recording = open_recording(str(trace))
+
+    assert [None] == [batch.columns for batch in recording.batches if batch.observations]
+    assert judge(trace) == fast

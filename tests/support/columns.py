@@ -1,0 +1,53 @@
+"""Observations as the columns of batches, made as plainly as can be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fsm.trace import Batch, Columns, Key, Made, Observation, key
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator, Sequence
+
+    from fsm.trace import Line
+
+
+class Columned:
+    """Makes columns of the batches of one recording; by *chance* some observations are left to themselves."""
+
+    def __init__(self, chance: random.Random | None = None) -> None:
+        self._chance = chance
+        self._kinds: list[Observation] = []
+        self._numbers: dict[tuple[str, Key], int] = {}
+
+    def batch(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> Batch:
+        """*observations* with their *lines* as a batch that has columns."""
+        ids = {entity: number for number, entity in enumerate(dict.fromkeys(seen.entity for seen in observations))}
+        texts = [entity.encode() for entity in ids]
+        ends = np.cumsum([len(each) for each in texts], dtype=np.int64)
+        columns = Columns(
+            self._kinds,
+            np.array([self._kind(seen) for seen in observations], np.int32),
+            np.array([ids[seen.entity] for seen in observations], np.int32),
+            np.frombuffer(b"".join(texts), np.uint8),
+            ends - np.array([len(each) for each in texts], np.int64),
+            ends,
+        )
+        return Batch(Made(len(observations), observations.__getitem__), Made(len(lines), lines.__getitem__), columns)
+
+    def batches(self, observations: Sequence[Observation], size: int) -> Iterator[Batch]:
+        """*observations* in batches of a *size*; the n-th stands on line n."""
+        for first in range(0, len(observations), size):
+            part = observations[first : first + size]
+            yield self.batch(part, range(first + 1, first + 1 + len(part)))
+
+    def _kind(self, seen: Observation) -> int:
+        if seen.fields or (self._chance is not None and self._chance.random() < 0.05):
+            return -1
+        number = self._numbers.setdefault((seen.of, key(seen)), len(self._kinds))
+        if number == len(self._kinds):
+            self._kinds.append(Observation(of=seen.of, **key(seen)._asdict()))
+        return number
