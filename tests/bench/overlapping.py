@@ -1,39 +1,48 @@
 """Calls a second of ``fsm judge`` where six clients call four containers at once, and how long damaged recordings take.
 
-    python tests/bench/overlapping.py [--calls 10000] [--rounds 3] [--damaged 60]
+    python tests/bench/overlapping.py [--calls 10000] [--rounds 3] [--damaged 300]
 
-Beside it, in turns, as many calls of one client, and nothing but decoding the same lines with ``msgspec``.  Containers
-behave as ``container-status`` says, at random from a seed.  Damaged recordings have 385 calls, or are recordings of
-containerd with eight clients; the slowest are named.
+Beside it, in turns, as many calls of one client, a depth-first search of the same calls for an order that explains them
+(Wing and Gong, with what was met remembered, as Lowe has it), and nothing but decoding the same lines with ``msgspec``.
+Each time is of a process that has judged nothing but ten calls of one client before: what a monitor remembers of one
+recording would help it with the next.  Containers behave as ``container-status`` says, at random from a seed.
+
+Damaged are recordings of fewer than 1,000 lines: generated ones of six clients, and all of containerd.  Their times
+include all that a process that judges only them has to load; the slowest are named.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import json
 import random
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 
 import naive
-from damage import broken_off, changed, mixed, reworded
+from damage import TO_BYTES, broken_off, changed, mixed, reworded
+from naive_linearizability import explained
 
 from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.library import load
+from fsm.linearizability.history import History, Operation
 from fsm.verdict import Illegal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from fsm.machine import Machine
 
@@ -44,7 +53,9 @@ WEIGHTS = {
 }  # fmt: skip
 """How often clients make each call, in proportion: as in the recordings of eight clients of containerd."""
 SHOWN = {"CONTAINER_CREATED", "CONTAINER_RUNNING", "CONTAINER_EXITED", "CONTAINER_UNKNOWN"}
+LINES = 999
 Line = dict[str, object]
+Run: TypeAlias = Callable[[Path], object]
 
 
 @dataclass(kw_only=True)
@@ -128,47 +139,78 @@ def _lines(call: Call, machine: Machine, now: int) -> Iterator[Line]:
 
 def written(path: Path, lines: list[Line]) -> Path:
     """*lines* as a file."""
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    path.write_text(_text(lines), encoding="utf-8")
     return path
 
 
 def damaged(count: int, folder: Path) -> Iterator[Path]:
-    """So many damaged recordings of fewer than 1,000 lines."""
-    real = sorted((TESTS / "recordings").glob("*-contexts.*.gz"))
-    small = [json.loads(line) for line in written(folder / "small.jsonl", recording(SMALL, CLIENTS)).open()]
+    """So many damaged recordings of fewer than 1,000 lines, some more of them where many calls overlap."""
+    real = sorted((TESTS / "recordings").glob("*.gz"))
+    crowded = [path for path in real if "contexts" in path.name or "random" in path.name]
+    small = [json.loads(line) for seed in range(4) for line in _text(recording(SMALL, CLIENTS, seed)).splitlines()]
     for number in range(count):
         chance = random.Random(number)
-        kind = number % 5
-        if kind in {0, 1}:
-            name = f"six-clients-{number}"
-            data = "".join(json.dumps(line) + "\n" for line in changed(small, chance)).encode()  # type: ignore[attr-defined]
+        source = chance.choice(crowded if number % 2 else real)
+        if number % 5 < 2:
+            first = chance.randrange(len(small) - LINES)
+            name, lines = f"six-clients-{number}", small[first : first + LINES]
+            data = _text(changed(lines, chance) if number % 5 else lines).encode()  # type: ignore[arg-type]
         else:
-            source = chance.choice(real)
             name, data = f"{number}-{source.name.removesuffix('.gz')}", gzip.decompress(source.read_bytes())
-            data = b"".join(data.splitlines(keepends=True)[:999])
-        if kind in {1, 2}:
-            data = reworded(data.decode(), chance).encode("utf-8", "surrogatepass")
-        elif kind in {0, 3}:
-            data = b"".join(_exchanged(data.splitlines(keepends=True), chance))
-        else:
-            data = chance.choice((mixed, broken_off))(data, chance)
+            data = b"".join(data.splitlines(keepends=True)[:LINES])
+        how = (_exchanged, _reworded, mixed, broken_off, _exchanged, chance.choice(TO_BYTES))[number % 6]
         path = folder / name
-        path.write_bytes(data)
+        path.write_bytes(how(data, chance))
         yield path
 
 
-def _exchanged(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """*lines* without some, and with some in another order."""
+def _text(lines: list[Line]) -> str:
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def _reworded(data: bytes, chance: random.Random) -> bytes:
+    return reworded(data.decode(), chance).encode("utf-8", "surrogatepass")
+
+
+def _exchanged(data: bytes, chance: random.Random) -> bytes:
+    """Without some lines, and with some in another order."""
+    lines = data.splitlines(keepends=True)
     for _ in range(chance.randrange(1, 30)):
         one, other = chance.randrange(len(lines)), chance.randrange(len(lines))
         lines[one], lines[other] = lines[other], lines[one]
         del lines[chance.randrange(len(lines))]
-    return lines
+    return b"".join(lines)
 
 
 def judged(path: Path) -> None:
     """What is measured; nothing of it is illegal."""
     assert not any(isinstance(each.verdict, Illegal) for each in judge(str(path)).judgements), path
+
+
+def judged_somehow(path: Path) -> None:
+    """What is measured of damaged ones, whatever comes out."""
+    with contextlib.suppress(InputError):
+        judge(str(path))
+
+
+def searched(path: Path) -> None:
+    """The peer, which must find an order of the same calls."""
+    machine = load("container-status")
+    assert explained(machine, history(path, machine))
+
+
+def history(path: Path, machine: Machine) -> History:
+    """The calls of a recording as operations, each with the state that it showed."""
+    events = {event.rpc: event.name for event in machine.events.values()}
+    operations: list[Operation] = []
+    for line in map(json.loads, path.open()):
+        if "state" in line:
+            operations[-1] = replace(operations[-1], shows=line["state"])
+            continue
+        reply = "ok" if line["code"] == "OK" else line["code"]
+        called, returned, event = line["start"], line["end"], events[line["op"]]
+        operations.append(Operation(called=called, returned=returned, event=event, reply=reply, entity=line["id"]))
+    return History(operations=tuple(operations))
 
 
 def decoded(path: Path) -> None:
@@ -179,8 +221,10 @@ def decoded(path: Path) -> None:
             decode(line)
 
 
-def timed(run: Callable[[Path], None], path: Path) -> float:
-    """Seconds of this process that it takes."""
+def timed(run: Run, path: Path, before: Path | None = None) -> float:
+    """Seconds of its process that it takes, after *before* was judged."""
+    if before is not None:
+        judged(before)
     start = time.process_time()
     run(path)
     return time.process_time() - start
@@ -191,34 +235,29 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--calls", type=int, default=10_000)
     options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--damaged", type=int, default=60)
+    options.add_argument("--damaged", type=int, default=300)
     asked = options.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        paths = {
-            clients: written(Path(folder) / f"{clients}.jsonl", recording(asked.calls, clients))
-            for clients in (CLIENTS, 1)
+    with tempfile.TemporaryDirectory() as scratch, get_context("fork").Pool(1, maxtasksperchild=1) as process:
+        folder = Path(scratch)
+        six, one, warm = (
+            written(folder / f"{clients}-{calls}.jsonl", recording(calls, clients))
+            for clients, calls in ((CLIENTS, asked.calls), (1, asked.calls), (1, 10))
+        )
+        runs: dict[str, tuple[Run, Path]] = {
+            f"{CLIENTS} clients": (judged, six),
+            "one client": (judged, one),
+            f"{CLIENTS} clients, searched": (searched, six),
+            "msgspec, decoding": (decoded, six),
         }
-        runs: dict[str, tuple[Callable[[Path], None], Path]] = {
-            f"{CLIENTS} clients": (judged, paths[CLIENTS]),
-            "one client": (judged, paths[1]),
-            "msgspec, decoding": (decoded, paths[CLIENTS]),
-        }
-        judged(written(Path(folder) / "warm.jsonl", recording(10, 1)))
         best = dict.fromkeys(runs, float("inf"))
         for _ in range(asked.rounds):
             for name, (run, path) in runs.items():
-                best[name] = min(best[name], timed(run, path))
+                best[name] = min(best[name], process.apply(timed, (run, path, warm)))
         for name, taken in best.items():
-            print(f"{name:<20}{asked.calls / taken:>12,.0f} calls/s")  # noqa: T201
-        slowest: list[tuple[float, str]] = []
-        for path in damaged(asked.damaged, Path(folder)):
-            start = time.process_time()
-            try:
-                judge(str(path))
-            except InputError:
-                continue
-            slowest.append((time.process_time() - start, path.name))
-        for taken, name in sorted(slowest, reverse=True)[:5]:
+            print(f"{name:<24}{asked.calls / taken:>12,.0f} calls/s")  # noqa: T201
+        times = [(process.apply(timed, (judged_somehow, path)), path.name) for path in damaged(asked.damaged, folder)]
+        print(f"{len(times)} damaged, {sum(taken for taken, _ in times):.0f} s")  # noqa: T201
+        for taken, name in sorted(times, reverse=True)[:5]:
             print(f"damaged, {taken:5.2f} s  {name}")  # noqa: T201
 
 

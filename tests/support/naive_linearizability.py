@@ -41,19 +41,49 @@ def linearizable(machine: Machine, history: History) -> bool:
     return all(_Entity(machine, part, entity).legal() for entity, part in history.parts())
 
 
+def explained(machine: Machine, history: History) -> bool:
+    """The same, by a search for one order that explains *history*."""
+    return all(_Entity(machine, part, entity).found() for entity, part in history.parts())
+
+
 class _Entity:
     def __init__(self, machine: Machine, part: History, entity: str) -> None:
         self.machine = machine
         self.operations = part.operations
         self.outputs = part.outputs.get(entity)
 
-    def legal(self) -> bool:
+    def instants(self) -> list[tuple[int, int, int]]:
+        """When operations are called and return, in order."""
         instants = [(each.called, 0, number) for number, each in enumerate(self.operations)]
         instants += [
             (each.returned, 1, number) for number, each in enumerate(self.operations) if each.returned is not None
         ]
+        return sorted(instants)
+
+    def found(self) -> bool:
+        """Depth first, as Wing and Gong have it; nothing is tried twice, as Lowe has it."""
+        instants = self.instants()
+        todo = [(0, Now(self.machine.initial, (), 0))]
+        met = set(todo)
+        while todo:
+            passed, now = todo.pop()
+            following = [(passed, each) for each in self.after(now)]
+            if passed == len(instants):
+                if self.outputs is None or now.came == len(self.outputs):
+                    return True
+            else:
+                _, returns, number = instants[passed]
+                if not returns:
+                    following.append((passed + 1, now.with_call(number, "asked")))
+                elif (number, "over") in now.calls:
+                    following.append((passed + 1, now.with_call(number, None)))
+            todo += [each for each in following if each not in met]
+            met.update(following)
+        return False
+
+    def legal(self) -> bool:
         possible = self.closed({Now(self.machine.initial, (), 0)})
-        for _, returns, number in sorted(instants):
+        for _, returns, number in self.instants():
             if returns:
                 possible = {now.with_call(number, None) for now in possible if (number, "over") in now.calls}
             else:
