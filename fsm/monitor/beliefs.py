@@ -31,6 +31,9 @@ TRIED: Final = 20_000
 EACH: Final = 25
 """Configurations that every step adds to those."""
 
+CALLS: Final = 4
+"""Calls in progress of a configuration that take as long as another configuration."""
+
 
 @dataclass(slots=True, eq=False)
 class Belief:
@@ -102,7 +105,7 @@ class Beliefs:
 
     def charge(self, before: Belief) -> None:
         """Count the work of a step from *before*; raises :class:`TooManyError` where too much was done for others."""
-        tried = len(before.configurations)
+        tried = sum(1 + len(each.pending) // CALLS for each in before.configurations)
         self._tried += (tried if tried > self._few else 0) - EACH
         if self._tried > 0 and tried > self._few:
             raise TooManyError

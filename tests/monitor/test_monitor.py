@@ -977,6 +977,22 @@ def test_gives_up_where_all_steps_together_are_too_much_work(
     assert 1 == len(violations(judgement))
 
 
+@pytest.mark.parametrize(("calls", "gives_up"), [(4, True), (1_000, False)])
+def test_calls_that_are_not_answered_are_work_too(
+    calls: int,
+    gives_up: bool,  # noqa: FBT001  (a column)
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There are few possibilities, each of so many calls that it takes long to tell apart."""
+    monkeypatch.setattr(beliefs, "TRIED", 100)
+    monkeypatch.setattr(beliefs, "FEW", 10)
+    monkeypatch.setattr(beliefs, "EACH", 1)
+    monkeypatch.setattr(beliefs, "CALLS", calls)
+    judgement = judged(counter(to=1), seen("add? " * 40), fresh=True)
+
+    assert gives_up == gave_up(judgement)
+
+
 @pytest.mark.parametrize("limit", [*range(7, 40), 60, 100])
 def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the edits are too many to try the violation stands without them; nothing is alleged that is not so."""
