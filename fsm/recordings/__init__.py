@@ -165,6 +165,7 @@ def open_recording(
         raise InputError(
             [Problem(path=name, line=head.first, code="FSM212", what=f"header of a trace: {wrong}", hint=hint)]
         )
+    size = 0 if source else size_of(name)
     match kind:
         case RecordingKind.CALLS:
             calls = cri_calls.CriCallReader(notes=notes, restarts=restarts, as_called=as_called, settle=settle)
@@ -192,7 +193,6 @@ def open_recording(
             )
         case RecordingKind.TRACE:
             title = json_lines.header(head.lines[0]) or json_lines.TraceHeader(trace=1)
-            size = 0 if source else size_of(name)
             trace = json_lines.Trace(notes=notes, clocked=as_called, settle=settle, size=size)
             return recording(
                 kind=kind,
@@ -203,7 +203,7 @@ def open_recording(
             )
         case _:
             log = containerd_log.Log(notes=notes, as_called=as_called)
-            lines = LogReader(log=log)
+            lines = LogReader(log=log, size=size)
             return recording(
                 kind=kind,
                 machines=("container-status", "pod-sandbox"),

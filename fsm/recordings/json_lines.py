@@ -70,13 +70,14 @@ UNSUITED: Final = 4
 class Trace:
     """Turns the lines of one trace into observations; where it is ``clocked``, the ends of a call have their times.
 
-    It has ``size`` bytes, or more.
+    It is of ``size`` bytes, if that is known before.
     """
 
     notes: Counter[str] = field(default_factory=Counter)
     clocked: bool = False
     settle: int | None = None
     size: int = 0
+    _read: int = 0
     _shapes: LineShapes | None = None
     _unsuited: int = 0
     _late: Ordering[tuple[int, Observation]] = field(default_factory=Ordering)
@@ -104,8 +105,8 @@ class Trace:
 
     def _by_shapes(self, data: bytes, first: int) -> Batch | None:
         """The observations in the lines of *data*, found by compiled code; ``None`` where that is not possible, or does not pay."""
-        self.size += len(data) if first > 1 else 0
-        if self.size < LARGE or self._timed or self._unsuited == UNSUITED:
+        self._read += len(data)
+        if max(self._read, self.size) < LARGE or self._timed or self._unsuited == UNSUITED:
             return None
         if self._shapes is None:
             try:

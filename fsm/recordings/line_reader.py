@@ -32,6 +32,9 @@ BROKEN_OFF: Final = "breaks in the compressed data: the rest is missing"
 
 STDIN: Final = "-"
 
+COMPRESSED: Final = 8
+"""How many times as large a compressed recording is, or more."""
+
 _GZIP: Final = 31
 """The window bits of zlib for the header of gzip and the largest window."""
 
@@ -199,9 +202,10 @@ def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
 
 
 def size_of(name: str) -> int:
-    """How many bytes are in the file *name*, as far as that is known; compressed they are more."""
+    """About how many bytes of lines are in the file *name*, as far as that is known."""
     try:
         status = Path(name).stat()
-    except OSError:
+    except (OSError, ValueError):
         return 0
-    return status.st_size if S_ISREG(status.st_mode) else 0
+    size = status.st_size if S_ISREG(status.st_mode) else 0
+    return size * COMPRESSED if name.endswith(".gz") else size

@@ -29,6 +29,7 @@ class Templates:
         self.most, self._words = most, 64 * most
         self._table = np.zeros(4 * most, np.uint64)
         self._pool = np.zeros(self._words + LONGEST, np.uint64)
+        self._line = np.zeros(LONGEST // 8 + 8, np.uint64)
         self._pool[0] = 2  # words that are used, then templates, then each of them
 
     @property
@@ -49,5 +50,7 @@ class Templates:
         known = np.empty((len(places), 4), np.uint64)
         table = np.zeros(2 << len(places).bit_length(), np.int64)
         spans = np.zeros((SPANS, 4), np.int64)
-        scan(np.frombuffer(data, np.uint8), self._table, self._pool, table, known, places, found, times, spans)
+        lines = np.frombuffer(data, np.uint8)
+        room = (self._line, self._line.view(np.uint8), np.zeros(4, np.uint64))
+        scan(lines, self._table, self._pool, table, known, places, found, times, spans, *room)
         return Scanned(found[:, 0], found[:, 1:], times, places[1 : int(places[0])].tolist(), spans)

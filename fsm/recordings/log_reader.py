@@ -16,15 +16,16 @@ from fsm.trace import Batch, Line, Observation
 if TYPE_CHECKING:
     from fsm.recordings.log_in_bulk import Bulk
 
-ENOUGH: Final = 16 << 20
-"""Bytes that are read sooner than the libraries are loaded."""
+ENOUGH: Final = 12 << 20
+"""Bytes of a log that are read sooner than the libraries are loaded."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LogReader:
-    """Reads *log*, one line by itself, or a piece as a whole."""
+    """Reads *log*, one line by itself, or a piece as a whole; it is of so many bytes, if that is known before."""
 
     log: Log
+    size: int = 0
     _read: int = 0
     _bulk: Bulk | None = None
     _tried: bool = False
@@ -36,7 +37,7 @@ class LogReader:
         """What is in *piece*; ``None`` if its lines are to be read one by one."""
         if self._bulk is None and not self._tried:
             self._read += sum(map(len, piece.lines))
-            if self._read > ENOUGH and not self.log.as_called:
+            if max(self._read, self.size) > ENOUGH and not self.log.as_called:
                 self._tried = True
                 with suppress(ImportError):  # if the extra is not installed, or does not work
                     self._bulk = import_module("fsm.recordings.log_in_bulk").Bulk(self.log)

@@ -267,7 +267,8 @@ def _numbered(
         return -1
     places[0] += 1
     table[slot] = number
-    known[number] = words
+    for index in range(4):
+        known[number, index] = words[index]
     places[number] = at
     return number
 
@@ -314,15 +315,16 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     found: NDArray[np.int32],
     times: NDArray[np.int64],
     spans: Numbers,
+    words: NDArray[np.uint64],
+    text: Bytes,
+    digits: NDArray[np.uint64],
 ) -> None:
     """Of each line of *data*: its template, the numbers of its ids, and its first times: microseconds, beginning and end.
 
     ``forms`` and ``pool`` are the templates of all lines so far; ``table``, ``known`` and ``places`` the ids of these.
-    What was cut out of the last one is in ``spans``.
+    What was cut out of the last one is in ``spans``.  ``words`` is room for a line, ``text`` the same by bytes, ``digits``
+    room for an id.
     """
-    words = np.zeros(LONGEST // 8 + 8, np.uint64)
-    text = words.view(np.uint8)
-    digits = np.zeros(4, np.uint64)
     end, line = len(data), 0
     start: Number = 0
     while line < len(found):
