@@ -13,6 +13,8 @@ from fsm.compiled import Number, compiled, inner
 
 Words: TypeAlias = NDArray[np.uint64]
 Numbers: TypeAlias = NDArray[np.int64]
+Width: TypeAlias = tuple[int, ...]
+"""As many items as a state has words, a number that is known when a function is compiled for them: loops over it cost nothing."""
 
 ACCEPTED: Final = -1
 REJECTED: Final = -2
@@ -97,11 +99,11 @@ def room(size: int, width: int) -> Words:
 
 
 @inner
-def written(space: Words, width: Number) -> tuple[Number, Number, Number]:
+def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
     """How many steps there is room for in *space*, where the words of their states begin, and where their labels."""
-    part = space.shape[0] // (4 * width + 7)
-    words = 3 * part * (width + 2)
-    return part, words, words + part * width
+    part = space.shape[0] // (4 * len(width) + 7)
+    words = 3 * part * (len(width) + 2)
+    return part, words, words + part * len(width)
 
 
 @inner
@@ -146,11 +148,11 @@ def chained_again(old: Numbers, new: Numbers) -> None:
 
 @inner
 def _follow(  # noqa: C901, PLR0912  (one loop: a compiled function is called slowly)
-    program: Numbers, chains: Numbers, space: Words, part: Number, row: Number, width: Number
+    program: Numbers, chains: Numbers, space: Words, part: Number, row: Number, width: Width
 ) -> tuple[Number, Number, Number]:
     """Every run of the path in this *row* from the state of the first run: how many go on, how many ended, where the former begin."""
     cells, options, emitted = program[5], program[6], program[7]
-    size = width + 2
+    size = len(width) + 2
     going: Number = 0
     following, ended = part * size, 2 * part * size
     count, over = 1, 0
@@ -163,7 +165,7 @@ def _follow(  # noqa: C901, PLR0912  (one loop: a compiled function is called sl
             if when != ACCEPTED and not accepted(program, when, space, here):
                 if found == part:
                     return FULL, FULL, FULL
-                for each in range(width + 1):
+                for each in range(len(width) + 1):
                     space[following + found * size + each] = space[here + each]
                 found += 1
                 continue
@@ -173,7 +175,7 @@ def _follow(  # noqa: C901, PLR0912  (one loop: a compiled function is called sl
                 continue
             delivered = heard == ACCEPTED or accepted(program, heard, space, here)
             for option in range(options + 4 * first, options + 4 * last, 4):
-                chain: Number = np.int64(space[here + width])
+                chain: Number = np.int64(space[here + len(width)])
                 if delivered:
                     for each in range(program[option + 2], program[option + 3]):
                         chain = chained(chains, chain, program[emitted + each])
@@ -184,12 +186,12 @@ def _follow(  # noqa: C901, PLR0912  (one loop: a compiled function is called sl
                 if at == part:
                     return FULL, FULL, FULL
                 at = (ended if failed else following) + at * size
-                for each in range(width):
+                for each in range(len(width)):
                     space[at + each] = space[here + each]
                 space[at + word] = (space[here + word] & kept) | np.uint64(program[option]) << shift
-                space[at + width] = np.uint64(chain)
+                space[at + len(width)] = np.uint64(chain)
                 if failed:
-                    space[at + width + 1] = np.uint64(program[option + 1])
+                    space[at + len(width) + 1] = np.uint64(program[option + 1])
                     over += 1
                 else:
                     found += 1
@@ -201,13 +203,13 @@ def _follow(  # noqa: C901, PLR0912  (one loop: a compiled function is called sl
 
 
 @inner
-def _alike(space: Words, words: Number, labels: Number, first: Number, step: Number, width: Number) -> bool:
+def _alike(space: Words, words: Number, labels: Number, first: Number, step: Number, width: Width) -> bool:
     """Whether one of the steps since the *first* is as this *step*."""
     for other in range(first, step):
         if space[labels + other] == space[labels + step]:
             same = True
-            for each in range(width):
-                same &= space[words + other * width + each] == space[words + step * width + each]
+            for each in range(len(width)):
+                same &= space[words + other * len(width) + each] == space[words + step * len(width) + each]
             if same:
                 return True
     return False
@@ -232,10 +234,10 @@ def _remember(
     space: Words,
     first: Number,
     step: Number,
-    width: Number,
+    width: Width,
 ) -> None:
     """Enter in the *memo* at this *place* the outcomes that were written from the *first* step on, if there is room."""
-    needs = 1 + (step - first) * (width + 1)
+    needs = 1 + (step - first) * (len(width) + 1)
     free = memo[0]
     if free + needs > memo[1]:
         return
@@ -244,10 +246,10 @@ def _remember(
     at = free + 1
     for each in range(first, step):
         memo[at] = np.int64(space[labels + each])
-        for word in range(width):
+        for word in range(len(width)):
             written_here = ~np.uint64(program[program[9] + program[row + 6] + word])
-            memo[at + 1 + word] = np.int64(space[words + each * width + word] & written_here)
-        at += width + 1
+            memo[at + 1 + word] = np.int64(space[words + each * len(width) + word] & written_here)
+        at += len(width) + 1
     memo[place] = free
     memo[0] = free + needs
 
@@ -260,12 +262,12 @@ def expand(  # noqa: C901  (one loop: a compiled function is called slowly)
     space: Words,
     states: Words,
     state: Number,
-    width: Number,
+    width: Width,
     step: Number,
 ) -> Number:
     """Write every step from *state* to *space*, after the first *step* ones, and give their number; or FULL."""
     part, words, labels = written(space, width)
-    here = state * width
+    here = state * len(width)
     for event in range(program[10]):
         row = program[2] + 8 * event
         place = program[row + 7]
@@ -288,11 +290,20 @@ def expand(  # noqa: C901  (one loop: a compiled function is called slowly)
             return FULL
         if count == 0:
             continue
-        kept, size = program[9] + program[row + 6], width + 1
-        for word in range(width):
+        kept, size = program[9] + program[row + 6], len(width) + 1
+        if count == 1:  # as mostly; a loop that is taken once is slow
+            for word in range(len(width)):
+                same = states[here + word] & np.uint64(program[kept + word])
+                space[words + step * len(width) + word] = same | np.uint64(memo[known + 2 + word])
+            space[labels + step] = np.uint64(memo[known + 1])
+            step += 1
+            continue
+        for word in range(len(width)):
             same = states[here + word] & np.uint64(program[kept + word])
             for each in range(count):
-                space[words + (step + each) * width + word] = same | np.uint64(memo[known + 2 + each * size + word])
+                space[words + (step + each) * len(width) + word] = same | np.uint64(
+                    memo[known + 2 + each * size + word]
+                )
         for each in range(count):
             space[labels + step + each] = np.uint64(memo[known + 1 + each * size])
         step += count
@@ -307,12 +318,12 @@ def _taken(
     states: Words,
     here: Number,
     row: Number,
-    width: Number,
+    width: Width,
     step: Number,
 ) -> Number:
     """The same of the event in this *row*, by its moves."""
     part, words, labels = written(space, width)
-    size = width + 2
+    size = len(width) + 2
     ended = 2 * part * size
     if program[row] != ACCEPTED and not accepted(program, program[row], states, here):
         return step
@@ -321,21 +332,21 @@ def _taken(
         way = program[3] + 5 * path
         if program[way] != ACCEPTED and not accepted(program, program[way], states, here):
             continue
-        for each in range(width):
+        for each in range(len(width)):
             space[each] = states[here + each]
-        space[width] = np.uint64(~program[way + 1])
+        space[len(width)] = np.uint64(~program[way + 1])
         count, over, going = _follow(program, chains, space, part, way, width)
         if count == FULL or step + count + over > part:
             return FULL
         for run in range(count + over):
             failed = run >= count
             at = ended + (run - count) * size if failed else going + run * size
-            reply = np.int64(space[at + width + 1]) if failed else program[way + 2]
-            label = chained(chains, np.int64(space[at + width]), ~reply)
+            reply = np.int64(space[at + len(width) + 1]) if failed else program[way + 2]
+            label = chained(chains, np.int64(space[at + len(width)]), ~reply)
             if label == FULL:
                 return FULL
-            for each in range(width):
-                space[words + step * width + each] = space[at + each]
+            for each in range(len(width)):
+                space[words + step * len(width) + each] = space[at + each]
             space[labels + step] = np.uint64(label)
             if not (program[row + 3] and _alike(space, words, labels, first, step, width)):
                 step += 1

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Numbers, Words, expand, written
+from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Numbers, Width, Words, expand, written
 from fsm.compiled import Number, compiled, inner
 
 BATCH: Final = 512
@@ -53,22 +53,22 @@ class Steps(NamedTuple):
 
 
 @inner
-def slot_of(words: Words, at: Number, width: Number, last: np.uint64) -> np.uint64:
+def slot_of(words: Words, at: Number, width: Width, last: np.uint64) -> np.uint64:
     """Where the state in *words* is looked for first."""
     mixed = np.uint64(0)
-    for each in range(width):
+    for each in range(len(width)):
         mixed = (mixed ^ words[at + each]) * SPREAD
         mixed ^= mixed >> FOLD
     return (mixed * SPREAD >> np.uint64(20)) & last
 
 
 @compiled
-def rehash(visited: Visited, count: Number, width: Number) -> None:
+def rehash(visited: Visited, count: Number, width: Width) -> None:
     """Enter the first *count* states in the slots, which are empty."""
     states, slots = visited
     last = np.uint64(slots.shape[0] - 1)
     for state in range(count):
-        slot = slot_of(states, state * width, width, last)
+        slot = slot_of(states, state * len(width), width, last)
         while slots[slot]:
             slot = (slot + np.uint64(1)) & last
         slots[slot] = state + 1
@@ -76,20 +76,20 @@ def rehash(visited: Visited, count: Number, width: Number) -> None:
 
 @inner
 def numbered(
-    words: Words, at: Number, slot: np.uint64, states: Words, slots: NDArray[np.uint32], count: Number, width: Number
+    words: Words, at: Number, slot: np.uint64, states: Words, slots: NDArray[np.uint32], count: Number, width: Width
 ) -> Number:
     """The number of the state that begins *at* this place of *words*; *count* if it is new, and then it is entered."""
     last = np.uint64(slots.shape[0] - 1)
     while slots[slot]:
         found = np.int64(slots[slot]) - 1
         same = True
-        for each in range(width):
-            same &= states[found * width + each] == words[at + each]
+        for each in range(len(width)):
+            same &= states[found * len(width) + each] == words[at + each]
         if same:
             return found
         slot = (slot + np.uint64(1)) & last
-    for each in range(width):
-        states[count * width + each] = words[at + each]
+    for each in range(len(width)):
+        states[count * len(width) + each] = words[at + each]
     slots[slot] = count + 1
     return count
 
@@ -103,7 +103,7 @@ def count_level(progress: Numbers) -> None:
 
 
 @inner
-def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, width: Number, free: Number) -> Number:
+def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, width: Width, free: Number) -> Number:
     """Write the steps of *state*, which were not kept, from *free* on among those that are, and give their number."""
     space = expansion.space
     _, words, labels = written(space, width)
@@ -111,7 +111,7 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
     last = np.uint64(slots.shape[0] - 1)
     found = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, 0)
     for step in range(found):
-        at = words + step * width
+        at = words + step * len(width)
         steps.to[free + step] = numbered(space, at, slot_of(space, at, width, last), states, slots, 0, width)
         steps.labels[free + step] = space[labels + step]
     return found
@@ -119,7 +119,7 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
 
 @compiled
 def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
-    expansion: Expansion, visited: Visited, window: Steps, progress: Numbers, ahead: Words, width: Number
+    expansion: Expansion, visited: Visited, window: Steps, progress: Numbers, ahead: Words, width: Width
 ) -> Number:
     """Go on as far as there is room for steps in the *window*, and write them there; the progress says for how many states."""
     states, slots = visited
@@ -145,19 +145,19 @@ def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
             found = following
             state += 1
             window.first[state - begin] = taken + found
-        if (count + found) * width > states.shape[0] or 3 * (count + found) > 2 * slots.shape[0]:
+        if (count + found) * len(width) > states.shape[0] or 3 * (count + found) > 2 * slots.shape[0]:
             return NO_ROOM
         touched = np.uint64(0)
         for step in range(found):
-            ahead[step] = slot_of(space, words + step * width, width, last)
+            ahead[step] = slot_of(space, words + step * len(width), width, last)
             touched += np.uint64(slots[ahead[step]])
         for step in range(found):
             there = slots[ahead[step]]
             if there:
-                touched += states[np.int64(there - 1) * width]
+                touched += states[np.int64(there - 1) * len(width)]
         ahead[-1] = touched
         for step in range(found):
-            to = numbered(space, words + step * width, ahead[step], states, slots, count, width)
+            to = numbered(space, words + step * len(width), ahead[step], states, slots, count, width)
             if to == count:
                 count += 1
             window.to[taken + step] = to
@@ -169,7 +169,7 @@ def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
 
 
 @compiled
-def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, width: Number) -> Number:
+def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, width: Width) -> Number:
     """The first state from this *state* on that has a step *to* another."""
     space, states = expansion.space, visited.states
     _, words, _ = written(space, width)
@@ -177,8 +177,8 @@ def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, wi
         found = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, 0)
         for step in range(found):
             same = True
-            for each in range(width):
-                same &= space[words + step * width + each] == states[to * width + each]
+            for each in range(len(width)):
+                same &= space[words + step * len(width) + each] == states[to * len(width) + each]
             if same:
                 return state
         state += 1

@@ -74,7 +74,7 @@ class PackedGraph:
         self._ahead = np.zeros((1 << 11) + 1, np.uint64)
         self._visited = Visited(states=np.zeros(1 << 12, np.uint64), slots=np.zeros(1 << 12, np.uint32))
         self._visited.states[: self.vector.width] = self.vector.packed(self.vector.initial)
-        rehash(self._visited, 1, self.vector.width)
+        rehash(self._visited, 1, self.vector.shape)
         self.steps = no_steps(1, 1 << 11)
         self.window = no_steps(window, max(window, 1 << 11))
         self.progress = no_progress()
@@ -129,7 +129,7 @@ class PackedGraph:
         """Go on for as many steps as there is room for in the window; whether there may be more."""
         while not self._over:
             before = self.progress.copy()
-            answer = explore(self._expansion, self._visited, self.window, self.progress, self._ahead, self.vector.width)
+            answer = explore(self._expansion, self._visited, self.window, self.progress, self._ahead, self.vector.shape)
             if self.progress[EXPANDED] > before[EXPANDED]:
                 self._passed.append((int(before[MET]), int(before[EXPANDED])))
                 self._keep()
@@ -148,7 +148,7 @@ class PackedGraph:
         found = [state]
         while state:
             _, first = self._passed[bisect_right(self._passed, state, key=itemgetter(0)) - 1]
-            state = int(parent(self._expansion, self._visited, first, state, self.vector.width))
+            state = int(parent(self._expansion, self._visited, first, state, self.vector.shape))
             found.append(state)
         return found[::-1]
 
@@ -202,7 +202,7 @@ class PackedGraph:
             self._visited = Visited(states=states, slots=np.zeros(0, np.uint32))
             del slots
             slots = np.zeros(size, np.uint32)
-            rehash(Visited(states=states, slots=slots), met, width)
+            rehash(Visited(states=states, slots=slots), met, self.vector.shape)
         self._visited = Visited(states=states, slots=slots)
 
     def _label(self) -> None:

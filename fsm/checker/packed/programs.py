@@ -59,6 +59,7 @@ class StateVector:
             self.fields[digit] = Field(word=word, shift=used % BITS, mask=(1 << bits) - 1)
             used += bits
         self.width = word + 1
+        self.shape = (0,) * self.width
         if self.width > WIDEST:
             raise TooWideError
 

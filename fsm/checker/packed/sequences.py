@@ -44,7 +44,7 @@ class PackedScan:
         while True:
             limit.watch(covered(self._progress))
             product = facts, self._automaton, self._progress
-            match scan(*graph.found, *product, graph.vector.width, CHUNK, limit.states):
+            match scan(*graph.found, *product, graph.vector.shape, CHUNK, limit.states):
                 case walks.FOUND:
                     return tuple((graph.locals(state), 0) for state in graph.path(int(self._progress[EXPANDED])))
                 case walks.TOO_MANY:
@@ -91,7 +91,7 @@ class PackedSearch:
         while True:
             product = self._facts, self._automaton, self._nodes, self._progress
             watch()
-            match walk(*graph.found, *product, graph.vector.width, CHUNK, limit.states):
+            match walk(*graph.found, *product, graph.vector.shape, CHUNK, limit.states):
                 case walks.FOUND:
                     return tuple(self._path())
                 case walks.TOO_MANY:

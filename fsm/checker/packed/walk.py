@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.checker.packed.expansion import ACCEPTED, Numbers, Words, accepted, written
+from fsm.checker.packed.expansion import ACCEPTED, Numbers, Width, Words, accepted, written
 from fsm.checker.packed.exploration import (
     DONE,
     EXPANDED,
@@ -157,7 +157,7 @@ def called_twice(
 
 @inner
 def steps_of(
-    expansion: Expansion, visited: Visited, steps: Steps, window: Steps, explored: Numbers, state: Number, width: Number
+    expansion: Expansion, visited: Visited, steps: Steps, window: Steps, explored: Numbers, state: Number, width: Width
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Number, Number]:
     """Where the steps of *state* lead to, their labels, and from where to where in these they are."""
     if state < explored[KEPT]:
@@ -179,7 +179,7 @@ def scan(
     facts: Facts,
     automaton: Automaton,
     progress: Numbers,
-    width: Number,
+    width: Width,
     most: Number,
     limit: Number,
 ) -> Number:
@@ -224,7 +224,7 @@ def walk(
     automaton: Automaton,
     nodes: Nodes,
     progress: Numbers,
-    width: Number,
+    width: Width,
     most: Number,
     limit: Number,
 ) -> Number:
