@@ -11,6 +11,11 @@ from fsm.compiled import Number, compiled, inner
 BATCH: Final = 512
 """Steps that are looked up together, so that the memory is asked for all of them at once."""
 
+EXACT: Final = 32
+"""Bits of a tag."""
+TAG: Final = np.uint64(EXACT)
+NUMBER: Final = np.uint64((1 << EXACT) - 1)
+
 MORE: Final = 0
 DONE: Final = 1
 NO_ROOM: Final = 2
@@ -38,10 +43,14 @@ class Expansion(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """States by number, and a hash table of the numbers of states, each one more than it is."""
+    """States by number, and a hash table: one more than the number of each state, and above that its tag.
+
+    Where a state is a word of :data:`EXACT` bits at most, it is its own tag, and nothing else has to be looked at.
+    """
 
     states: Words
-    slots: NDArray[np.uint32]
+    slots: Words
+    exact: bool
 
 
 class Steps(NamedTuple):
@@ -53,44 +62,60 @@ class Steps(NamedTuple):
 
 
 @inner
-def slot_of(words: Words, at: Number, width: Width, last: np.uint64) -> np.uint64:
-    """Where the state in *words* is looked for first."""
-    mixed = np.uint64(0)
+def mixed(words: Words, at: Number, width: Width) -> np.uint64:
+    """The hash of the state in *words*."""
+    found = np.uint64(0)
     for each in range(len(width)):
-        mixed = (mixed ^ words[at + each]) * SPREAD
-        mixed ^= mixed >> FOLD
-    return (mixed * SPREAD >> np.uint64(20)) & last
+        found = (found ^ words[at + each]) * SPREAD
+        found ^= found >> FOLD
+    return found * SPREAD
+
+
+@inner
+def slot_of(hashed: np.uint64, slots: Words) -> np.uint64:
+    """Where a state with this hash is looked for first."""
+    return hashed >> np.uint64(20) & np.uint64(slots.shape[0] - 1)
+
+
+@inner
+def tag_of(hashed: np.uint64, words: Words, at: Number, visited: Visited) -> np.uint64:
+    """The tag of the state in *words*, which has this hash."""
+    return words[at] if visited.exact else hashed >> TAG
 
 
 @compiled
 def rehash(visited: Visited, count: Number, width: Width) -> None:
     """Enter the first *count* states in the slots, which are empty."""
-    states, slots = visited
+    states, slots, _ = visited
     last = np.uint64(slots.shape[0] - 1)
     for state in range(count):
-        slot = slot_of(states, state * len(width), width, last)
+        hashed = mixed(states, state * len(width), width)
+        slot = slot_of(hashed, slots)
         while slots[slot]:
             slot = (slot + np.uint64(1)) & last
-        slots[slot] = state + 1
+        slots[slot] = tag_of(hashed, states, state * len(width), visited) << TAG | np.uint64(state + 1)
 
 
 @inner
-def numbered(
-    words: Words, at: Number, slot: np.uint64, states: Words, slots: NDArray[np.uint32], count: Number, width: Width
-) -> Number:
+def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, count: Number, width: Width) -> Number:
     """The number of the state that begins *at* this place of *words*; *count* if it is new, and then it is entered."""
+    states, slots, exact = visited
     last = np.uint64(slots.shape[0] - 1)
+    tag = tag_of(hashed, words, at, visited)
+    slot = slot_of(hashed, slots)
     while slots[slot]:
-        found = np.int64(slots[slot]) - 1
-        same = True
-        for each in range(len(width)):
-            same &= states[found * len(width) + each] == words[at + each]
-        if same:
-            return found
+        if slots[slot] >> TAG == tag:
+            found = np.int64(slots[slot] & NUMBER) - 1
+            same = True
+            if not exact:
+                for each in range(len(width)):
+                    same &= states[found * len(width) + each] == words[at + each]
+            if same:
+                return found
         slot = (slot + np.uint64(1)) & last
     for each in range(len(width)):
         states[count * len(width) + each] = words[at + each]
-    slots[slot] = count + 1
+    slots[slot] = tag << TAG | np.uint64(count + 1)
     return count
 
 
@@ -107,12 +132,10 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
     """Write the steps of *state*, which were not kept, from *free* on among those that are, and give their number."""
     space = expansion.space
     _, words, labels = written(space, width)
-    states, slots = visited
-    last = np.uint64(slots.shape[0] - 1)
-    found = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, 0)
+    found = expand(expansion.program, expansion.chains, expansion.memo, space, visited.states, state, width, 0)
     for step in range(found):
         at = words + step * len(width)
-        steps.to[free + step] = numbered(space, at, slot_of(space, at, width, last), states, slots, 0, width)
+        steps.to[free + step] = numbered(space, at, mixed(space, at, width), visited, 0, width)
         steps.labels[free + step] = space[labels + step]
     return found
 
@@ -122,9 +145,8 @@ def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
     expansion: Expansion, visited: Visited, window: Steps, progress: Numbers, ahead: Words, width: Width
 ) -> Number:
     """Go on as far as there is room for steps in the *window*, and write them there; the progress says for how many states."""
-    states, slots = visited
+    states, slots, exact = visited
     space = expansion.space
-    last = np.uint64(slots.shape[0] - 1)
     part, words, labels = written(space, width)
     begin, end = progress[EXPANDED], progress[EXPANDED] + window.first.shape[0] - 1
     taken: Number = 0
@@ -149,15 +171,16 @@ def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
             return NO_ROOM
         touched = np.uint64(0)
         for step in range(found):
-            ahead[step] = slot_of(space, words + step * len(width), width, last)
-            touched += np.uint64(slots[ahead[step]])
-        for step in range(found):
-            there = slots[ahead[step]]
-            if there:
-                touched += states[np.int64(there - 1) * len(width)]
+            ahead[step] = mixed(space, words + step * len(width), width)
+            touched += slots[slot_of(ahead[step], slots)]
+        if not exact:
+            for step in range(found):
+                there = slots[slot_of(ahead[step], slots)] & NUMBER
+                if there:
+                    touched += states[np.int64(there - np.uint64(1)) * len(width)]
         ahead[-1] = touched
         for step in range(found):
-            to = numbered(space, words + step * len(width), ahead[step], states, slots, count, width)
+            to = numbered(space, words + step * len(width), ahead[step], visited, count, width)
             if to == count:
                 count += 1
             window.to[taken + step] = to

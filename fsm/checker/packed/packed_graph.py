@@ -15,6 +15,7 @@ from fsm.checker.packed import exploration
 from fsm.checker.packed.expansion import CHAINS, MEMO, Numbers, Words, chained_again, no_chains, no_memo, room
 from fsm.checker.packed.exploration import (
     DEPTH,
+    EXACT,
     EXPANDED,
     KEPT,
     MET,
@@ -72,7 +73,8 @@ class PackedGraph:
         self._memo = no_memo(self._writing.memo - MEMO, window)
         self._space = room(1 << 11, self.vector.width)
         self._ahead = np.zeros((1 << 11) + 1, np.uint64)
-        self._visited = Visited(states=np.zeros(1 << 12, np.uint64), slots=np.zeros(1 << 12, np.uint32))
+        exact = self.vector.bits <= EXACT
+        self._visited = Visited(states=np.zeros(1 << 12, np.uint64), slots=np.zeros(1 << 12, np.uint64), exact=exact)
         self._visited.states[: self.vector.width] = self.vector.packed(self.vector.initial)
         rehash(self._visited, 1, self.vector.shape)
         self.steps = no_steps(1, 1 << 11)
@@ -191,19 +193,19 @@ class PackedGraph:
             chained_again(old, self._chains)
 
     def _more_states(self) -> None:
-        """Room for half as much again, where there may be too little."""
+        """Room for more of them, where there may be too little."""
         width, met = self.vector.width, self.met
         most = met + len(self._ahead) - 1
-        states, slots = self._visited
+        states, slots, _ = self._visited
         if most * width > len(states):
-            states = _grown(states, 3 * most * width // 2)
+            states = _grown(states, 5 * most * width // 4)
         if 3 * most > 2 * len(slots):
             size = 1 << (3 * most // 2).bit_length()
-            self._visited = Visited(states=states, slots=np.zeros(0, np.uint32))
+            self._visited = self._visited._replace(slots=np.zeros(0, np.uint64))
             del slots
-            slots = np.zeros(size, np.uint32)
-            rehash(Visited(states=states, slots=slots), met, self.vector.shape)
-        self._visited = Visited(states=states, slots=slots)
+            slots = np.zeros(size, np.uint64)
+            rehash(self._visited._replace(states=states, slots=slots), met, self.vector.shape)
+        self._visited = self._visited._replace(states=states, slots=slots)
 
     def _label(self) -> None:
         """Read the new chains."""

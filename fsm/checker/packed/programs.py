@@ -60,6 +60,7 @@ class StateVector:
             used += bits
         self.width = word + 1
         self.shape = (0,) * self.width
+        self.bits = word * BITS + used
         if self.width > WIDEST:
             raise TooWideError
 
