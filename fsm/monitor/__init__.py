@@ -131,7 +131,7 @@ class Monitor:
         """Take the columns of *batch*, but for what is of other kinds of entity; gives whether that is possible."""
         if batch.columns is None or self._assumptions.number or (automaton := self._automaton()) is None:
             return False
-        taken = automaton.feed(batch, batch.columns, self._one, unseen=self._unseen, begins=not self._ids)
+        taken = automaton.feed(batch, batch.columns, self._one, unseen=self._unseen)
         self._count()
         of = {self.machine.entity, ""}
         rest = [at for at in range(taken, len(batch.lines)) if batch.observations[at].of in of]

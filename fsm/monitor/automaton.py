@@ -96,12 +96,10 @@ class BeliefAutomaton:
         slowly: Callable[[Observation, int | Line], None],
         *,
         unseen: Belief,
-        begins: bool,
     ) -> int:
         """Take *batch*, what compiled code does not take by *slowly*; gives how much of it, since all entities may be given back.
 
-        Where nothing was seen of an entity, the belief in it is *unseen*; compiled code takes it from there if a life
-        *begins* by nothing but its first observation.
+        Where nothing was seen of an entity, the belief in it is *unseen*.
         """
         if not self.active and not self._take_over():
             self._waited += len(batch.lines)
@@ -109,8 +107,7 @@ class BeliefAutomaton:
         rows = self._rows(columns)
         at = 0
         while True:
-            first = self._number(unseen) if begins else NONE
-            at = int(run(rows, at, self._base, first, self._most, self._table, self._slots, self._store))
+            at = int(run(rows, at, self._base, self._number(unseen), self._most, self._table, self._slots, self._store))
             if at == len(batch.lines):
                 break
             if self._store.counts[FULL]:

@@ -27,15 +27,15 @@ class FreshIds:
         self._named: OrderedDict[str, int | None] = OrderedDict()
         self._given: OrderedDict[str, int | None] = OrderedDict()
 
-    def __bool__(self) -> bool:
-        return bool(self._clauses)
-
     def creates(self, event: str) -> bool:
         """Whether *event* gives an id."""
         return event in self._clauses
 
     def named(self, seen: Observation) -> None:
-        """*seen* has an id that may not have been seen before, or is that of nothing that is known to exist."""
+        """*seen* has an id that may not have been seen before, or is that of nothing that is known to exist.
+
+        It matters to calls with intervals only, which no columns have; so compiled code does not tell of those that it meets.
+        """
         if self._clauses and seen.entity not in self._named:
             _remember(self._named, seen.entity, nanoseconds(seen.at))
 

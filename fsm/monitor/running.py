@@ -218,7 +218,7 @@ def move(slots: EntitySlots, before: SlotStore, store: SlotStore) -> None:
 
 @lean_inner
 def of_row(rows: KindRows, row: Number, base: Number, unseen: Number, slots: EntitySlots, store: SlotStore) -> Number:
-    """The slot of the entity of a *row*; -1 if it has none, and there is no room or none may begin here."""
+    """The slot of the entity of a *row*; -1 if it is of all entities, or there is no room."""
     entity = rows.entity[row]
     slot = np.int64(rows.slots[entity])
     if slot >= 0 and slots.owner[slot] == base + entity:
@@ -228,7 +228,7 @@ def of_row(rows: KindRows, row: Number, base: Number, unseen: Number, slots: Ent
         return NONE
     mixed = hashed(rows.text, start, end)
     slot = np.int64(found(rows.text, start, end, mixed, slots, store))
-    if slot < 0 and unseen >= 0:
+    if slot < 0:
         slot = np.int64(entered(rows.text, start, end, mixed, slots, store))
         if slot >= 0:
             slots.belief[slot] = unseen
@@ -264,7 +264,7 @@ def run(
     """Take the observations from the *first* on; gives which is the first that is not for compiled code, or for which there is no room.
 
     ``base`` is the number of ids in batches before this one, ``unseen`` the belief in an entity of which nothing was
-    seen, or -1 if no life may begin here.
+    seen.
     """
     counts = store.counts
     for row in range(first, rows.kind.shape[0]):
@@ -278,7 +278,7 @@ def run(
         slot = of_row(rows, row, base, unseen, slots, store)
         before = slots.belief[slot] if slot >= 0 else NONE
         to = table.to[before, kind] if before >= 0 else NONE
-        if to < 0 or (unseen < 0 and slots.place[slot] != ALIVE):
+        if to < 0:
             return row
         if slots.place[slot] != ALIVE:
             born(slot, slots, counts)

@@ -59,8 +59,8 @@ def mistake(line: bytes) -> str:
     return ""
 
 
-LARGE: Final = 5 << 24
-"""Bytes of a trace from which on compiled code pays, which takes a moment to load."""
+LARGE: Final = 40 << 20
+"""Bytes of a trace that are decoded in the time in which the compiled code is loaded."""
 
 UNSUITED: Final = 4
 """Pieces after one another of which so much has to be decoded line by line that it is better to decode all of it."""

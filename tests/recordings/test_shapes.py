@@ -204,3 +204,27 @@ def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: py
 
     assert [None] == [batch.columns for batch in recording.batches if batch.observations]
     assert judge(trace) == fast
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [(0, [False, False, True]), (29, [False, False, True]), (30, [True] * 3)]
+)
+def test_a_file_is_read_one_way(size: int, expected: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its size, unless it has grown since."""
+    monkeypatch.setattr(json_lines, "LARGE", 30)
+    trace = Trace(size=size)
+
+    read = [trace.observations(LineSequence(b'{"at":1}\n{}'), 1).columns is not None for _ in range(3)]
+
+    assert expected == read
+
+
+def test_sizes_of_files(tmp_path: Path) -> None:
+    """A compressed file has more lines than its size tells; of what is no file nothing is known."""
+    plain, compressed = tmp_path / "one.jsonl", tmp_path / "one.jsonl.gz"
+    plain.write_bytes(bytes(100))
+    compressed.write_bytes(bytes(100))
+
+    assert (100, 800, 0, 0) == tuple(
+        line_reader.size_of(str(each)) for each in (plain, compressed, tmp_path, tmp_path / "\0")
+    )
