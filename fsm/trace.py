@@ -7,6 +7,7 @@ form of an observation, field by field, is the trace format of ``docs/trace-form
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar, overload
@@ -29,6 +30,9 @@ class Line(NamedTuple):
 
 ABSENT: Final = "absent"
 """What a reply has ``met`` that says that there is no such entity, whatever the machine calls that state."""
+
+FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
+"""The fraction of a second in a time."""
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.
@@ -175,15 +179,16 @@ def seen_at(seen: Observation) -> int | None:
 def nanoseconds(at: int | str | None) -> int | None:
     """*at* in nanoseconds since the epoch; ``None`` if it is not a time.
 
-    >>> nanoseconds("1970-01-01T00:00:01Z")
-    1000000000
+    >>> nanoseconds("1970-01-01T00:00:01.000000002Z")
+    1000000002
     """
     if not isinstance(at, str):
         return at
+    fraction = FRACTION.search(at)
     try:
-        moment = datetime.fromisoformat(at)
+        moment = datetime.fromisoformat(FRACTION.sub("", at) if fraction else at)
     except ValueError:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1_000_000) * 1_000
+    return int(moment.timestamp()) * 1_000_000_000 + (int(fraction[1].ljust(9, "0")) if fraction else 0)

@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "record": "Record what a runtime tells NRI plugins.",
     "proxy": "Record and judge what clients and a runtime say to each other, and change it on request.",
     "test": "Test an implementation by a model: ours, yours in Python, or a process.",
+    "convert": "Write recordings as tables, which are judged faster.",
     "merge": "Add up what recordings of many nodes come to.",
     "findings": "List what the specification has found, each with its shortest run.",
     "mutate": "Find out which mistakes in a model its properties would notice.",
@@ -48,7 +49,7 @@ CANNOT_WRITE: Final = 74
 
 SECONDS: Final = 300
 """Seconds of computing after which a command gives up."""
-LONG: Final[Mapping[str, int]] = {"judge": 86_400, "cover": 86_400, "test": 3_600, "mutate": 3_600}
+LONG: Final[Mapping[str, int]] = {"judge": 86_400, "convert": 86_400, "cover": 86_400, "test": 3_600, "mutate": 3_600}
 """The same of commands that may take long."""
 ENDLESS: Final = ("proxy", "record", "serve")
 """Commands that go on until they are interrupted, however much they compute."""

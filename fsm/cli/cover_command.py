@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli.options import layout, model_option, output_option, profile_option, progress
+from fsm.cli.options import layout, model_option, output_option, profile_option, progress, sizes
 from fsm.cli.output import put
-from fsm.errors import InputError, is_file, refused
+from fsm.errors import InputError, refused
 from fsm.judgement import Judged, judge
 from fsm.recordings import RecordingKind
 from fsm.report.cover_report import CoverReport
@@ -76,7 +75,7 @@ def command(
     judged: dict[str, Judged] = {}
     problems: list[Problem] = []
     every = tuple(dict.fromkeys((*names[0], *names[1])))
-    with progress("judging", _size(every)) as bar:
+    with progress("judging", sizes(every)) as bar:
         for name in every:
             try:
                 judged[name] = _judged(name, models, profile, bar.update)
@@ -102,9 +101,3 @@ def _judged(name: str, models: tuple[str, ...], profile: str | None, advanced: C
     if found.kind is RecordingKind.NOTHING:
         raise refused(name, "FSM215", "is no kind of recording that fsm knows", "fsm judge --help names those kinds")
     return found
-
-
-def _size(names: tuple[str, ...]) -> int:
-    """The bytes of all files; 0 if there are too few for a bar."""
-    size = sum(os.path.getsize(name) for name in names if is_file(name))  # noqa: PTH202
-    return size if size >= 1 << 22 else 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,10 +18,13 @@ from fsm.cli.options import (
     profile_option,
     progress,
     property_option,
+    restart_options,
+    sizes,
 )
-from fsm.errors import InputError, is_file
+from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.judgement.part import Part
+from fsm.recordings import matching
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
 from fsm.report import Report
@@ -70,20 +72,7 @@ FORMATS: Final[Mapping[str, str]] = {
 @click.option(
     "--fresh", is_flag=True, help="Nothing existed before the recording began; by default it may begin in mid-life."
 )
-@click.option(
-    "--restarts",
-    type=click.Choice(["none", "seen", "maybe"]),
-    default="maybe",
-    help="Where to assume a restart of the runtime that no line shows: nowhere; where calls found no runtime; "
-    "or also in every pause of the calls that is long enough.",
-)
-@click.option(
-    "--shortest-restart",
-    type=click.IntRange(0, 86_400_000),
-    metavar="MILLISECONDS",
-    default=50,
-    help="The shortest pause that is long enough for a restart.",
-)
+@restart_options
 @click.option("--properties", is_flag=True, help="Hold it to each property of the models as well.")
 @property_option("Hold it to this property as well; may be repeated.")
 @click.option(
@@ -165,8 +154,9 @@ def command(
     """Judge recordings by the specification.
 
     TRACE is a containerd log (logfmt or JSON, as containerd, journald or a collector writes it), CRI calls seen by a
-    client, NRI events seen by a plugin, or a trace in fsm's own format; plain or gzip; - is standard input. It may also
-    be a directory in which containerd keeps its containers. Each TRACE is judged by itself, unless they are --rotated.
+    client, NRI events seen by a plugin, or a trace in fsm's own format; plain, gzip or zstd; - is standard input. It may
+    also be a table of observations (Parquet or Arrow, a folder of them, or s3://...), or a directory in which containerd
+    keeps its containers. Each TRACE is judged by itself, unless they are --rotated.
 
     \b
     fsm judge containerd.log
@@ -188,9 +178,9 @@ def command(
         return _followed(ctx, part, settle=round(settle * 1e9))
     judged: dict[str, Judged] = {}
     problems: dict[str, tuple[Problem, ...]] = {}
-    traces = tuple(dict.fromkeys(traces))
+    traces = tuple(dict.fromkeys(each for name in traces for each in matching(name)))
     source = Rotated(names=traces) if rotated else None
-    size = _size((*traces, calls) if calls else traces)
+    size = sizes((*traces, calls) if calls else traces)
     traces = (", ".join(traces),) if rotated else traces
     with progress("judging", size) as bar:
         how = partial(
@@ -274,9 +264,3 @@ def _followed(ctx: click.Context, part: Part, *, settle: int) -> int:
         part=part,
         metrics=given["metrics"],
     )
-
-
-def _size(traces: tuple[str, ...]) -> int:
-    """The bytes of all files; 0 if there are too few for a bar."""
-    size = sum(os.path.getsize(trace) for trace in traces if is_file(trace))  # noqa: PTH202
-    return size if size >= 1 << 22 else 0

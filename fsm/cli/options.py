@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shutil
 import sys
@@ -17,11 +18,12 @@ import click
 from click.decorators import FC
 
 from fsm.cli import completion
-from fsm.errors import nearest
+from fsm.errors import is_file, nearest
 from fsm.machine import LEVELS, Machine
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.product.system import System
 from fsm.report.layout import Layout, plain
+from fsm.trace import FRACTION
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
@@ -56,7 +58,6 @@ def listening(_context: click.Context, _option: click.Parameter, value: str | No
 
 
 _AGO: Final = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?:(\d{1,5})s)?")
-_FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
 
 
 def moment(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
@@ -66,9 +67,9 @@ def moment(_context: click.Context, _option: click.Parameter, value: str | None)
     if ago := _AGO.fullmatch(value):
         days, hours, minutes, seconds = (int(each or 0) for each in ago.groups())
         return time.time_ns() - (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000_000
-    fraction = _FRACTION.search(value)
+    fraction = FRACTION.search(value)
     try:
-        whole = round(datetime.fromisoformat(_FRACTION.sub("", value)).timestamp())
+        whole = round(datetime.fromisoformat(FRACTION.sub("", value)).timestamp())
     except (ValueError, OverflowError, OSError) as error:
         what = f"'{value}' is no time, such as 2026-11-23T14:05:00Z, '2026-11-23 14:05' here, or 10m, 2h, 1d12h ago"
         raise click.BadParameter(what) from error
@@ -153,6 +154,25 @@ def property_option(about: str) -> Callable[[FC], FC]:
     return name_option("property", "P", about, completion.properties, to="only", several=True)
 
 
+def restart_options(command: FC) -> FC:
+    """*command* with ``--restarts`` and ``--shortest-restart``, as ``shortest_restart`` in milliseconds."""
+    assumed = click.option(
+        "--restarts",
+        type=click.Choice(["none", "seen", "maybe"]),
+        default="maybe",
+        help="Where to assume a restart of the runtime that no line shows: nowhere; where calls found no runtime; "
+        "or also in every pause of the calls that is long enough.",
+    )
+    shortest = click.option(
+        "--shortest-restart",
+        type=click.IntRange(0, 86_400_000),
+        metavar="MILLISECONDS",
+        default=50,
+        help="The shortest pause that is long enough for a restart.",
+    )
+    return assumed(shortest(command))
+
+
 def layout(*, coloured: bool = True) -> Layout:
     """Lines as wide as the terminal, at most :data:`WIDEST`."""
     columns = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
@@ -162,6 +182,12 @@ def layout(*, coloured: bool = True) -> Layout:
 def _style(value: str, how: str) -> str:
     """*value* in the colour *how*, or ``bold``; what is red is bold too."""
     return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
+
+
+def sizes(names: Iterable[str]) -> int:
+    """The bytes of all those files; 0 if there are too few for a bar."""
+    size = sum(os.path.getsize(name) for name in names if is_file(name))  # noqa: PTH202
+    return size if size >= 1 << 22 else 0
 
 
 @contextmanager

@@ -4,8 +4,10 @@ import os
 import secrets
 import shutil
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -29,15 +31,22 @@ def put(written: str | bytes, path: Path | None, *, folders: bool = False) -> No
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Put *content* into the file at *path*; a reader meets the old content or the new.
+    """Put *content* into the file at *path*, as :func:`replacing` does.  Raises ``OSError``."""
+    with replacing(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """The new content of the file at *path*; a reader meets the old content or the new.
 
     It has no name, or another one, until it is complete, so that nothing is left if the command is interrupted; if it is
     killed, only where the file system cannot hold what has no name, or in the moment between two names.  What is no
     ordinary file, such as a pipe, is written to as it is.  Raises ``OSError``.
     """
-    data = content.encode() if isinstance(content, str) else content
     if path.exists() and not path.is_file():
-        path.write_bytes(data)
+        with path.open("wb") as file:
+            yield file
         return
     path = Path(os.path.realpath(path))  # of a pipe, as /dev/stdout may be, it would be no file
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -46,7 +55,7 @@ def write(path: Path, content: str | bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             if path.exists():
                 shutil.copymode(path, here)
-            file.write(data)
+            yield file
             file.flush()
             if here != beside:
                 os.link(here, beside, src_dir_fd=handle)  # any folder, or the link at *here* would not be followed

@@ -7,7 +7,7 @@ are judged as they come, and need not fit into memory.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -21,10 +21,12 @@ from fsm.fleet.parts import RecordingPart, joined
 from fsm.fleet.summary import NEVER, GatheredCause, Share, Summary, summarised, total
 from fsm.judgement import Judging, begin, judge
 from fsm.machine import Machine
-from fsm.recordings import Recording, RecordingKind
+from fsm.recordings import RecordingKind, about, recorded
+from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineReader, Piece
+from fsm.recordings.observation_columns import ObservationColumns, said_of
 from fsm.recordings.restarts import Assume
-from fsm.trace import Batch, Observation
+from fsm.trace import Batch
 
 RowForm: TypeAlias = Literal["files", "lines", "observations"]
 """What rows have: names of files, lines of logs, or observations."""
@@ -99,7 +101,7 @@ class ClusterTask:
     def check(self) -> None:
         """Raise :class:`InputError` for models that are not well formed, and for a profile that none of them has."""
         if self.models:
-            self._judging(_Key("", ""))
+            self._judging(_Key("", ""), TraceHeader(trace=1))
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """A row of :data:`JUDGED` for each recording, or part of one, in *batches*."""
@@ -130,11 +132,12 @@ class ClusterTask:
         return summarised([found], node=key.node)
 
     def _observations(self, key: _Key, rows: Iterable[pa.RecordBatch]) -> Summary | RecordingPart:
-        whole, of_all = self._judging(key), self._judging(key) if self.parts else None
-        first = 1
-        for each in rows:
-            taken = _batch(each, first)
-            first += each.num_rows
+        rows = iter(rows)
+        begun = next(rows)
+        known = about(said_of(begun), key.file or key.node)
+        whole, of_all = self._judging(key, known), self._judging(key, known) if self.parts else None
+        columns = ObservationColumns(key.file or key.node)
+        for taken in Trace().ordered(map(columns.batch, chain([begun], rows))):
             whole.take(taken)
             if of_all is not None and (beside := _of_all(taken)).observations:
                 of_all.take(beside)
@@ -143,16 +146,10 @@ class ClusterTask:
             return found
         return RecordingPart(whole=found, of_all=summarised([of_all.judged()], node=key.node))
 
-    def _judging(self, key: _Key) -> Judging:
-        recording = Recording(
-            name=key.file or key.node,
-            kind=RecordingKind.TRACE,
-            machines=(),
-            batches=iter(()),
-            notes=Counter(),
-            hidden=self.unseen,
-            fresh=self.fresh,
-        )
+    def _judging(self, key: _Key, known: RecordingKind | TraceHeader) -> Judging:
+        if isinstance(known, TraceHeader):
+            known = msgspec.structs.replace(known, unseen=known.unseen or self.unseen, fresh=self.fresh)
+        recording = recorded(known, key.file or key.node, iter(()), Counter())
         return begin(recording, models=self.models, profile=self.profile, fresh=self.fresh, restarts=self.restarts)
 
 
@@ -247,21 +244,3 @@ def _of_all(batch: Batch) -> Batch:
     """What of *batch* concerns all entities."""
     mine = [index for index, seen in enumerate(batch.observations) if not seen.entity]
     return Batch([batch.observations[index] for index in mine], [batch.lines[index] for index in mine])
-
-
-def _batch(rows: pa.RecordBatch, first: int) -> Batch:
-    """The observations of *rows*, numbered from *first* if they have no numbers."""
-    names = [each for each in rows.schema.names if each in Observation.__struct_fields__]
-    numbers = rows["line"].to_pylist() if "line" in names else range(first, first + rows.num_rows)
-    columns = {each: _nanoseconds(rows[each]) for each in names}
-    listed = [
-        {name: value for name, value in row.items() if value is not None} for row in pa.table(columns).to_pylist()
-    ]
-    return Batch(msgspec.convert(listed, list[Observation]), numbers)
-
-
-def _nanoseconds(column: pa.Array) -> pa.Array:
-    """*column*, as nanoseconds since the epoch if it has times."""
-    if pa.types.is_timestamp(column.type):
-        return column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
-    return column

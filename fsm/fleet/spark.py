@@ -24,6 +24,7 @@ from fsm.fleet import cluster_tasks as tasks
 from fsm.fleet.summary import Summary, total
 from fsm.library import is_path, is_system, load
 from fsm.machine import Machine
+from fsm.recordings.observation_columns import ABOUT
 from fsm.recordings.restarts import SHORTEST, Assume
 
 Division: TypeAlias = Literal["node", "entity"]
@@ -80,7 +81,7 @@ def judge(
 
     Rows are lines of logs or of recorded calls, with their text as ``value`` and their number as ``line``; or they are
     observations, with the columns of ``docs/trace-format.md``, in the order of ``line``, or of ``at`` where there is none.
-    Observations name no machine, so ``models`` do; ``unseen`` and ``fresh`` are those of the header of a trace.
+    Observations name no machine, so ``models`` do, unless ``fsm convert`` has written them; ``unseen`` and ``fresh`` are those of the header of a trace.
     Division ``entity`` the observations of one recording are judged in so many ``parts``, each with entities of its own.
     The other arguments are those of :func:`fsm.judgement.judge`.  Machines are sent to the cluster, and shipped models
     are found there by their names.
@@ -90,7 +91,7 @@ def judge(
     """
     form = _form(frame, by)
     machines = _sent(models)
-    if form == "observations" and not machines:
+    if form == "observations" and not machines and ABOUT not in frame.columns:
         raise ValueError("observations do not say of which machine they are: give models")
     task = tasks.ClusterTask(
         form=form,

@@ -10,15 +10,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
 from itertools import chain, pairwise, repeat
-from typing import Final, Protocol
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from fsm.errors import InputError, Problem
+from fsm.errors import InputError, Problem, of_extra
 from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, json_lines, nri_events
 from fsm.recordings.histories import RecordedHistory
+from fsm.recordings.json_lines import TraceHeader
 from fsm.recordings.line_reader import PIECE, LineReader, Piece, decoded, size_of
 from fsm.recordings.log_entries import entry
 from fsm.recordings.log_reader import LogReader
@@ -62,6 +63,56 @@ class Recording:
     history: RecordedHistory | None = None
     pods: Mapping[str, str] | None = None
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class _Kind(NamedTuple):
+    """What recordings of a kind have in common, as :class:`Recording` has it."""
+
+    machines: tuple[str, ...] = ()
+    shown: frozenset[str] | None = None
+    outputs: bool = False
+
+
+_LOG: Final = _Kind(machines=("container-status", "pod-sandbox"), shown=containerd_log.SHOWN)
+KINDS: Final[Mapping[RecordingKind, _Kind]] = {
+    RecordingKind.LOG: _LOG,
+    RecordingKind.CALLS: _Kind(machines=("cri-container", "cri-pod"), shown=cri_calls.SHOWN),
+    RecordingKind.EVENTS: _Kind(machines=("nri-plugin-contract",), shown=nri_events.SHOWN, outputs=True),
+    RecordingKind.CHECKPOINTS: _Kind(machines=("container-status",), shown=frozenset()),
+    RecordingKind.NOTHING: _LOG,
+}
+"""What is known of a recording by its kind."""
+
+
+def about(text: str, name: str) -> RecordingKind | TraceHeader:
+    """What a table of the recording *name* says of it in *text*, its kind or the header of a trace; without one it is a trace.
+
+    >>> about("CRI calls", "calls.parquet")
+    <RecordingKind.CALLS: 'CRI calls'>
+    """
+    if text in {"", RecordingKind.TRACE.value}:
+        return TraceHeader(trace=1)
+    kinds = {each.value: each for each in KINDS}
+    found = kinds.get(text) or json_lines.header(text.encode())
+    if found is not None:
+        return found
+    what = f"has rows of '{text}', which is neither a kind of recording nor the header of a trace"
+    raise InputError([Problem(path=name, line=0, code="FSM212", what=what, hint=f"kinds: {', '.join(kinds)}")])
+
+
+def recorded(known: RecordingKind | TraceHeader, name: str, batches: Iterator[Batch], notes: Counter[str]) -> Recording:
+    """The recording *name* of the *known* kind, or with that header."""
+    if isinstance(known, TraceHeader):
+        return Recording(
+            name=name,
+            kind=RecordingKind.TRACE,
+            machines=(known.machine,) if known.machine else (),
+            hidden=known.unseen,
+            fresh=known.fresh,
+            batches=batches,
+            notes=notes,
+        )
+    return Recording(name=name, kind=known, batches=batches, notes=notes, **KINDS[known]._asdict())
 
 
 class Source(Protocol):
@@ -132,15 +183,13 @@ def open_recording(
     Raises :class:`InputError` if the file cannot be opened.
     """
     notes: Counter[str] = Counter()
-    recording = partial(Recording, name=name, notes=notes)
+    if source is None and _is_table(name):
+        tables = of_extra("fsm.recordings.tables", name, extra="fast")
+        recording: Recording = tables.recording(name, notes, advanced, as_called=as_called)
+        return recording
     if found := () if source else checkpoints.files(name):
         notes["lines"] = len(found)
-        return recording(
-            kind=RecordingKind.CHECKPOINTS,
-            machines=("container-status",),
-            shown=frozenset(),
-            batches=iter([batch(checkpoints.observations(found))]),
-        )
+        return recorded(RecordingKind.CHECKPOINTS, name, iter([batch(checkpoints.observations(found))]), notes)
     if source is None:
         reader = LineReader(name=name, notes=notes, advanced=advanced)
         data = reader.data()
@@ -169,51 +218,41 @@ def open_recording(
     match kind:
         case RecordingKind.CALLS:
             calls = cri_calls.CriCallReader(notes=notes, restarts=restarts, as_called=as_called, settle=settle)
-            return recording(
-                kind=kind,
-                machines=("cri-container", "cri-pod"),
-                shown=cri_calls.SHOWN,
-                batches=_batches(calls.observations, rest, calls, calls.rest),
+            return replace(
+                recorded(kind, name, _batches(calls.observations, rest, calls, calls.rest), notes),
                 version=lambda: calls.version,
             )
         case RecordingKind.EVENTS:
             events = nri_events.NriEventReader(notes=notes)
-            return recording(
-                kind=kind,
-                machines=("nri-plugin-contract",),
-                shown=nri_events.SHOWN,
-                outputs=True,
-                batches=_batches(
-                    lambda line, number: zip(repeat(number), events.observations(line)),
-                    _at_starts(rest, b'"Configure"'),
-                    events,
-                ),
-                pods=events.pods,
-                version=lambda: events.version,
+            found_events = _batches(
+                lambda line, number: zip(repeat(number), events.observations(line)),
+                _at_starts(rest, b'"Configure"'),
+                events,
             )
+            return replace(recorded(kind, name, found_events, notes), pods=events.pods, version=lambda: events.version)
         case RecordingKind.TRACE:
-            title = json_lines.header(head.lines[0]) or json_lines.TraceHeader(trace=1)
+            title = json_lines.header(head.lines[0]) or TraceHeader(trace=1)
             trace = json_lines.Trace(notes=notes, clocked=as_called, settle=settle, size=size)
-            return recording(
-                kind=kind,
-                machines=(title.machine,) if title.machine else (),
-                hidden=title.unseen,
-                fresh=title.fresh,
-                batches=_trace(trace, rest),
-            )
+            return recorded(title, name, _trace(trace, rest), notes)
         case _:
             log = containerd_log.Log(notes=notes, as_called=as_called)
             lines = LogReader(log=log, size=size)
-            return recording(
-                kind=kind,
-                machines=("container-status", "pod-sandbox"),
-                shown=containerd_log.SHOWN,
-                batches=_batches(
-                    lines.observations, _at_starts(rest, b"starting containerd"), lines, whole=lines.whole
-                ),
-                version=lambda: log.version,
-                names=log.names,
+            found_lines = _batches(
+                lines.observations, _at_starts(rest, b"starting containerd"), lines, whole=lines.whole
             )
+            return replace(recorded(kind, name, found_lines, notes), version=lambda: log.version, names=log.names)
+
+
+def matching(name: str) -> list[str]:
+    """The files in a store that match the pattern *name*, in order; *name* itself where it is none.
+
+    >>> matching("containerd.log"), matching("s3://logs/node-7.parquet")
+    (['containerd.log'], ['s3://logs/node-7.parquet'])
+    """
+    if "://" not in name or "*" not in name:
+        return [name]
+    found: list[str] = of_extra("fsm.recordings.tables", name, extra="fast").matching(name)
+    return found
 
 
 def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording:
@@ -237,6 +276,20 @@ def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording
         notes=notes,
         history=history,
     )
+
+
+def _is_table(name: str) -> bool:
+    """Whether *name* is that of a table: in a store, a folder of tables, or a file that begins as one does."""
+    path = Path(name)
+    try:
+        if path.is_dir():
+            return any(path.rglob("*.parquet")) or any(path.rglob("*.arrow"))
+        if not path.is_file():
+            return "://" in name or name.endswith(("*.parquet", "*.arrow"))
+        with path.open("rb") as file:
+            return file.read(6).startswith((b"PAR1", b"ARROW1"))
+    except OSError:  # which opening it will say
+        return False
 
 
 def _begun(pieces: Iterator[Piece]) -> list[Piece]:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -15,7 +15,7 @@ import msgspec
 
 from fsm.recordings.line_reader import FOREIGN, LineSequence, decoded
 from fsm.recordings.time_order import Ordering
-from fsm.trace import Batch, Observation, batch, nanoseconds
+from fsm.trace import Batch, Line, Observation, batch, nanoseconds
 
 if TYPE_CHECKING:
     from fsm.recordings.shapes import LineShapes
@@ -80,7 +80,7 @@ class Trace:
     _read: int = 0
     _shapes: LineShapes | None = None
     _unsuited: int = 0
-    _late: Ordering[tuple[int, Observation]] = field(default_factory=Ordering)
+    _late: Ordering[tuple[int | Line, Observation]] = field(default_factory=Ordering)
     _timed: bool = False
     _latest: int = 0
 
@@ -135,7 +135,7 @@ class Trace:
                 numbers.append(number)
         return found, numbers
 
-    def _in_order(self, found: Sequence[Observation], numbers: Sequence[int]) -> Batch:
+    def _in_order(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
         """The observations in the order of time, a call with an interval as two."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
@@ -153,6 +153,16 @@ class Trace:
                 self._latest = self._latest if at is None else max(self._latest, at)
                 self._late.add(self._latest if at is None else at, (number, seen))
         return batch(self._late.settled() if self.settle is None else ())
+
+    def ordered(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """*batches*, which were lines once, in the order of time as soon as one has a call with an interval."""
+        for each in batches:
+            rare = each.columns is None or (each.columns.kind < 0).any()
+            if self._timed or (rare and any(seen.end is not None for seen in each.observations)):
+                yield self._in_order(each.observations, each.lines)
+            else:
+                yield each
+        yield self.rest()
 
     def paused(self, quiet: int) -> Batch:
         """What is in order after no line has come for *quiet* nanoseconds, if lines are awaited."""

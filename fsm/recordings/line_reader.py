@@ -4,17 +4,19 @@ Bytes are read in large pieces and given as whole lines with their numbers. Dama
 truncated compressed file ends where it breaks off (:data:`BROKEN_OFF`), and a line longer than :data:`LONGEST` is cut.
 """
 
+import io
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, Final, TypeVar, overload
 
 import msgspec
 
-from fsm.errors import InputError, Problem, stdin
+from fsm.errors import InputError, Problem, of_extra, stdin
 
 T = TypeVar("T")
 
@@ -34,6 +36,9 @@ STDIN: Final = "-"
 
 COMPRESSED: Final = 8
 """How many times as large a compressed recording is, or more."""
+
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+"""How data that zstd has compressed begin."""
 
 _GZIP: Final = 31
 """The window bits of zlib for the header of gzip and the largest window."""
@@ -107,6 +112,9 @@ class LineReader:
             if data.startswith(b"\x1f\x8b"):
                 yield from self._inflated(file, data)
                 return
+            if data.startswith(_ZSTD):
+                yield from self._unpacked(file, data)
+                return
             while data:
                 yield data
                 data = self._read(file)
@@ -175,6 +183,16 @@ class LineReader:
                 data = self._read(file)
         self.notes[BROKEN_OFF] += 1
 
+    def _unpacked(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
+        """The same of data that zstd has compressed; of a part that breaks off, the last few lines are not told."""
+        arrow = of_extra("pyarrow", f"{self.name}: compressed with zstd", extra="fast")
+        unpacked = arrow.CompressedInputStream(arrow.PythonFile(_Resumed(data, partial(self._read, file)), "r"), "zstd")
+        try:
+            while piece := unpacked.read(PIECE >> 4):
+                yield piece
+        except OSError:
+            self.notes[BROKEN_OFF] += 1
+
     def _read(self, file: IO[bytes]) -> bytes:
         try:
             data = file.read(PIECE)
@@ -187,6 +205,22 @@ class LineReader:
         reason = (error.strerror or str(error)).lower()
         hint = "give the path of a log or a recording, or - for standard input"
         return Problem(path=self.name or "''", line=0, code="FSM201", what=f"cannot be {what}: {reason}", hint=hint)
+
+
+class _Resumed(io.RawIOBase):
+    """A stream of which *data* was read already; *more* reads what follows."""
+
+    def __init__(self, data: bytes, more: Callable[[], bytes]) -> None:
+        self._data, self._more = data, more
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._data or self._more()
+        taken = data if size < 0 else data[:size]
+        self._data = data[len(taken) :]
+        return taken
 
 
 def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:

@@ -21,7 +21,7 @@ from fsm.trace import nanoseconds
 _OVERLAP: Final = 60_000_000_000
 """Nanoseconds by which a file may begin before the one before it ends, as clocks are set and lines are out of order."""
 
-_NUMBERED: Final = re.compile(r"(.*?)(?:\.(\d{1,6}))?(?:\.gz)?")
+_NUMBERED: Final = re.compile(r"(.*?)(?:\.(\d{1,6}))?(?:\.gz|\.zst)?")
 
 _KINDS: Final = (RecordingKind.LOG, RecordingKind.CALLS, RecordingKind.EVENTS)
 

@@ -144,7 +144,7 @@ class _Writer:
         yield from self.layout.wrapped(visible(judged.detected))
         if judged.kind is RecordingKind.NOTHING:
             kinds = words.either(kind.value for kind in RecordingKind if kind is not RecordingKind.NOTHING)
-            yield from self.layout.wrapped(f"no line fits a form that is known: {kinds}; plain or gzip")
+            yield from self.layout.wrapped(f"no line fits a form that is known: {kinds}; plain, gzip or zstd")
         yield f"  verdict: {self.layout.verdict(self.report.of(judged))}"
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:

@@ -1,0 +1,275 @@
+"""Rows of Arrow as batches of observations: words become codes column by column, and rows that are alike one kind."""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from fsm.errors import refused
+from fsm.trace import Batch, Columns, Line, Made, Observation
+
+ABOUT: Final = "recording"
+"""The column that says, in each row, of which kind the recording is, or what the header of the trace is."""
+
+TIMES: Final = ("at", "start", "end")
+"""Columns of times."""
+
+WORDS: Final = ("of", "event", "phase", "reply", "shows", "met", "output")
+"""Columns of which there are few different words."""
+
+SCHEMA: Final = pa.schema(
+    [
+        (ABOUT, pa.string()),
+        ("entity", pa.string()),
+        *((name, pa.string()) for name in WORDS),
+        ("emits", pa.list_(pa.string())),
+        *((name, pa.timestamp("ns", "UTC")) for name in TIMES),
+        ("detail", pa.string()),
+        ("fields", pa.string()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+    ]
+)
+"""The columns of a table of observations; ``fields`` are a JSON object, ``file`` and ``line`` are where it stood."""
+
+ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
+"""Columns in which the same is written again and again."""
+
+_MANY: Final = 1 << 16
+"""Words of a column, and kinds of rows, that are told apart; rows of others are taken one by one."""
+
+_BETWEEN: Final = "\x1f"
+_OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
+_RARE: Final = ("start", "end", "fields")
+"""Columns without which an observation is of a kind."""
+
+_NEVER: Final = np.iinfo(np.int64).min
+_FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
+_HINT: Final = "docs/trace-format.md has the columns; fsm convert makes a table of any recording"
+
+
+class _Words:
+    """The words of a column, numbered; nothing has the number 0."""
+
+    def __init__(self) -> None:
+        self.words: list[str | None] = [None]
+        self._number: dict[str, int] = {}
+
+    def codes(self, column: pa.Array) -> NDArray[np.int32]:
+        """The number of the word in each row; -1 of words that are too many."""
+        found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        own = [self._code(each) for each in found.dictionary.to_pylist()]
+        codes: NDArray[np.int32] = np.array([*own, 0], np.int32)[_filled(found.indices, len(own))]
+        return codes
+
+    def _code(self, word: str | None) -> int:
+        if not word:
+            return 0
+        if word not in self._number and len(self.words) < _MANY:
+            self._number[word] = len(self.words)
+            self.words.append(word)
+        return self._number.get(word, -1)
+
+
+class _Pairs:
+    """Pairs of codes, numbered."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[int, int]] = []
+        self._codes = np.full((1, 1), -1, np.int32)
+
+    def codes(self, one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The number of the pair in each row; -1 where there is none of one of them, or pairs are too many."""
+        shape = (int(one.max(initial=0)) + 1, int(other.max(initial=0)) + 1)
+        if shape[0] > self._codes.shape[0] or shape[1] > self._codes.shape[1]:
+            grown = np.full(
+                [max(2 * new, old) for new, old in zip(shape, self._codes.shape, strict=True)], -1, np.int32
+            )
+            grown[: self._codes.shape[0], : self._codes.shape[1]] = self._codes
+            self._codes = grown
+        found = self._codes[one, other]
+        missing = (found < 0) & (one >= 0) & (other >= 0)
+        if missing.any():
+            for pair in np.unique(np.stack([one[missing], other[missing]]), axis=1).T.tolist():
+                if len(self.pairs) < _MANY:
+                    self._codes[pair[0], pair[1]] = len(self.pairs)
+                    self.pairs.append((pair[0], pair[1]))
+            found = self._codes[one, other]
+        found[(one < 0) | (other < 0)] = -1
+        return found
+
+
+class ObservationColumns:
+    """Rows of one recording, a part at a time, as batches of observations.
+
+    >>> columns = ObservationColumns("trace.parquet")
+    >>> rows = pa.RecordBatch.from_pylist([{"entity": "c1", "event": "stop"}, {"entity": "c2", "event": "stop"}])
+    >>> found = columns.batch(rows)
+    >>> found.observations[1].entity, found.lines[1], found.columns.kind.tolist()
+    ('c2', 2, [0, 0])
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._count = 1
+        self._about = _Words()
+        self._words = {each: _Words() for each in (*WORDS, "emits")}
+        self._pairs = {each: _Pairs() for each in self._words}
+        self._kinds: list[Observation] = []
+
+    def batch(self, rows: pa.RecordBatch) -> Batch:
+        """The observations in *rows*, the next of the recording, which are counted unless they have numbers.
+
+        Raises :class:`InputError` for columns that are of a wrong type, and fields that are no JSON.
+        """
+        names = rows.schema.names
+        columns = {name: self._typed(name, rows[name]) for name in SCHEMA.names if name in names}
+        numbers = (
+            _integers(columns["line"]) if "line" in columns else np.arange(self._count, self._count + rows.num_rows)
+        )
+        self._count += rows.num_rows
+        self._check(columns.get(ABOUT))
+        times = _integers(columns["at"].cast(pa.int64())) if "at" in columns else None
+        details, files = (_unless_empty(columns.get(each)) for each in ("detail", "file"))
+        kind, kinds = self._kind(columns, rows.num_rows), self._kinds
+        for rare in filter(None, map(columns.get, _RARE)):
+            kind[np.array(rare.is_valid())] = -1
+        entity, text, starts, ends = _ids(columns.get("entity"), rows.num_rows)
+
+        def observation(index: int) -> Observation:
+            if kind[index] < 0:
+                return self._alone(
+                    {name: columns[name][index] for name in _OWN if name in columns}, int(numbers[index])
+                )
+            own = entity[index]
+            seen: Observation = msgspec.structs.replace(
+                kinds[kind[index]],
+                entity=bytes(text[starts[own] : ends[own]]).decode(errors="replace"),
+                at=None if times is None or times[index] == _NEVER else int(times[index]),
+                detail=(details[index].as_py() or "") if details is not None else "",
+            )
+            return seen
+
+        def line(index: int) -> int | Line:
+            file = files[index].as_py() if files is not None else None
+            return Line(file, int(numbers[index])) if file else int(numbers[index])
+
+        made = Made(rows.num_rows, observation)
+        return Batch(made, Made(rows.num_rows, line), Columns(kinds, kind, entity, text, starts, ends))
+
+    def _check(self, about: pa.Array | None) -> None:
+        """Refuse rows that are of another recording than those before."""
+        if about is not None:
+            self._about.codes(about)
+        found = [each or "nothing" for each in self._about.words[1:]]
+        if len(found) > 1:
+            what = f"has rows of several kinds of recordings: {found[0]}; {found[1]}"
+            raise refused(self._name, "FSM212", what, "judge those of each kind by themselves")
+
+    def _kind(self, columns: dict[str, pa.Array], count: int) -> NDArray[np.int32]:
+        """The kind of each row; -1 if there are too many."""
+        found = np.zeros(count, np.int32)
+        for name, words in self._words.items():
+            column = columns.get(name)
+            if column is not None and name == "emits":
+                column = _joined(column)
+            codes = words.codes(column) if column is not None else np.zeros(count, np.int32)
+            found = self._pairs[name].codes(found, codes)
+        for number in range(len(self._kinds), len(self._pairs["emits"].pairs)):
+            self._kinds.append(self._observation(number))
+        return found
+
+    def _observation(self, number: int) -> Observation:
+        """The kind with the *number*, whose words its pairs have, the last column first."""
+        found: dict[str, str | None] = {}
+        for name in reversed(self._words):
+            number, word = self._pairs[name].pairs[number]
+            found[name] = self._words[name].words[word]
+        emitted = found.pop("emits")
+        emits = None if emitted is None else tuple(filter(None, emitted[1:].split(_BETWEEN)))
+        return self._converted({name: word or "" for name, word in found.items()} | {"emits": emits})
+
+    def _alone(self, values: dict[str, pa.Scalar], line: int) -> Observation:
+        """The observation of one row with these *values*."""
+        found = {
+            name: value.value if name in TIMES else value.as_py() for name, value in values.items() if value.is_valid
+        }
+        return self._converted(found, line)
+
+    def _converted(self, values: dict[str, object], line: int = 0) -> Observation:
+        try:
+            if fields := values.get("fields"):
+                values["fields"] = _FIELDS.decode(str(fields))
+            return msgspec.convert(values, Observation)
+        except msgspec.MsgspecError as error:
+            raise refused(self._name, "FSM212", f"is no table of observations: {error}", _HINT, line=line) from error
+
+    def _typed(self, name: str, column: pa.Array) -> pa.Array:
+        """*column* as the schema has it, but for what is a dictionary there and needs none here."""
+        wanted = SCHEMA.field(name).type
+        if name == "fields" and pa.types.is_nested(column.type):
+            column = pa.array([_json(each) for each in column.to_pylist(maps_as_pydicts="lossy")], pa.string())
+        if pa.types.is_dictionary(column.type) and wanted == pa.string():
+            return column
+        try:
+            # Whole numbers are nanoseconds, whatever their width.
+            if name in TIMES and pa.types.is_integer(column.type):
+                column = column.cast(pa.int64())
+            return column.cast(wanted)
+        except pa.ArrowException as error:
+            what = f"column '{name}' is {column.type}, and {wanted} is needed: {error}"
+            raise refused(self._name, "FSM212", what, _HINT) from error
+
+
+def said_of(rows: pa.RecordBatch) -> str:
+    """What the first of *rows* says of the recording; empty where it says nothing."""
+    return (rows[ABOUT][0].as_py() or "") if ABOUT in rows.schema.names and rows.num_rows else ""
+
+
+def _json(fields: object) -> str | None:
+    """*fields* as a JSON object, those that are missing left out."""
+    if not isinstance(fields, dict):
+        return None
+    return msgspec.json.encode({name: value for name, value in fields.items() if value is not None}).decode()
+
+
+def _filled(indices: pa.Array, empty: int) -> NDArray[np.int32]:
+    """*indices*, those that are missing *empty*."""
+    return np.asarray(indices.cast(pa.int32()).fill_null(empty), np.int32)
+
+
+def _integers(column: pa.Array) -> NDArray[np.int64]:
+    return np.asarray(column.fill_null(_NEVER), np.int64)
+
+
+def _unless_empty(column: pa.Array | None) -> pa.Array | None:
+    return None if column is None or column.null_count == len(column) else column
+
+
+def _joined(column: pa.Array) -> pa.Array:
+    """Lists of outputs as words, which begin with a mark; nothing where there is no list."""
+    return pc.binary_join_element_wise("=", pc.binary_join(column, _BETWEEN), "")
+
+
+def _ids(
+    column: pa.Array | None, count: int
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """The number of the id in each row, and of each id its text, in UTF-8, where it begins and ends; ids in no row are left out."""
+    if column is None:
+        return np.zeros(count, np.int32), np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    words = found.dictionary.cast(pa.large_string()).fill_null("")
+    if len(words) > count or len(words.unique()) < len(words):
+        found = found.cast(pa.large_string()).dictionary_encode()
+        words = found.dictionary
+    empty = pc.index(words, "").as_py()
+    if empty < 0:
+        empty, words = len(words), pa.concat_arrays([words, pa.array([""], pa.large_string())])
+    codes = _filled(found.indices, empty)
+    _, offsets, data = words.buffers()
+    places = np.frombuffer(offsets, np.int64)[: len(words) + 1]
+    text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    return codes, text, places[:-1], places[1:]

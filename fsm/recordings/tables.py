@@ -1,0 +1,229 @@
+"""Parquet and Arrow files as recordings, on this machine or in a store such as S3; and recordings as Parquet.
+
+A table may be several files, of a folder or matched by a pattern, in the order of their names.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from fnmatch import fnmatch
+from typing import BinaryIO, Final
+
+import msgspec
+import pyarrow as pa
+from pyarrow import fs, ipc, parquet
+
+from fsm.errors import refused
+from fsm.recordings import Recording, RecordingKind, about, recorded
+from fsm.recordings.json_lines import Trace, TraceHeader
+from fsm.recordings.line_reader import STDIN
+from fsm.recordings.observation_columns import ABOUT, ENCODED, SCHEMA, ObservationColumns, said_of
+from fsm.trace import Batch, Line, Observation, nanoseconds
+
+ORIGIN: Final = b"container-fsm"
+"""The key of what is known of a recording, in the metadata of its table."""
+
+ROWS: Final = 1 << 17
+"""Rows that are read at once."""
+
+GROUP: Final = 1 << 20
+"""Rows of a group, which is compressed by itself."""
+
+_SUFFIXES: Final = (".parquet", ".arrow")
+_HINT: Final = (
+    "give the path of a Parquet or Arrow file, of a folder of them, or a pattern such as s3://bucket/*.parquet"
+)
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a recording beside its observations, as :class:`fsm.recordings.Recording` has it.
+
+    ``about`` is what each of its rows says of it.
+    """
+
+    about: str
+    fresh: bool = False
+    version: str = ""
+    notes: Mapping[str, int] = {}
+    pods: Mapping[str, str] | None = None
+    names: Mapping[str, tuple[str, ...]] = {}
+
+
+def recording(
+    name: str, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None, *, as_called: bool = False
+) -> Recording:
+    """The recording in the table *name*, as :func:`fsm.recordings.open_recording` has it.
+
+    Raises :class:`InputError` if it cannot be opened, or is no table of observations.
+    """
+    table = _Table(name)
+    batches = table.batches(notes, advanced)
+    if table.origin is None:
+        return recorded(about(table.about, name), name, Trace(notes=notes, clocked=as_called).ordered(batches), notes)
+    origin = table.origin
+    return replace(
+        recorded(about(origin.about, name), name, batches, notes),
+        fresh=origin.fresh,
+        version=lambda: origin.version,
+        pods=origin.pods,
+        names=origin.names,
+    )
+
+
+def write(found: Recording, sink: BinaryIO) -> int:
+    """Write the recording that was *found* to *sink*, as Parquet; how many observations it has."""
+    known = found.kind.value
+    if found.kind is RecordingKind.TRACE:
+        machine, *_ = (*found.machines, "")
+        known = msgspec.json.encode(TraceHeader(trace=1, machine=machine, unseen=found.hidden)).decode()
+    rows, waiting, size = 0, list[pa.RecordBatch](), 0
+    with parquet.ParquetWriter(sink, SCHEMA, compression="zstd") as writer:
+        for each in found.batches:
+            waiting.append(_rows(each, found.name, known))
+            size += waiting[-1].num_rows
+            if size >= GROUP:
+                writer.write_table(pa.Table.from_batches(waiting))
+                rows, waiting, size = rows + size, [], 0
+        writer.write_table(pa.Table.from_batches(waiting, SCHEMA))
+        origin = Origin(
+            about=known,
+            fresh=found.fresh,
+            version=found.version(),
+            notes=found.notes,
+            pods=found.pods,
+            names=found.names,
+        )
+        writer.add_key_value_metadata({ORIGIN: msgspec.json.encode(origin)})
+    return rows + size
+
+
+def matching(name: str) -> list[str]:
+    """The files in a store that match the pattern *name*, in the order of their names.
+
+    Raises :class:`InputError` if there is none.
+    """
+    path, mark, options = name.partition("?")
+    place, _, pattern = path.rpartition("/")
+    with _reading(name):
+        store, folder = _store(f"{place}{mark}{options}")
+        found = [each for each in store.get_file_info(fs.FileSelector(folder)) if fnmatch(each.base_name, pattern)]
+    if not found:
+        raise refused(name, "FSM201", "cannot be opened: no file matches", _HINT)
+    return sorted(f"{place}/{each.base_name}{mark}{options}" for each in found)
+
+
+class _Table:
+    """The table in the file *name*, or in the files of that folder, in the order of their names."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.origin: Origin | None = None
+        self.about = ""
+        with _reading(name):
+            self._store, path = _store(name)
+            self._files = _files(self._store, path)
+            for each in self._files:
+                self._begin(each)
+        if not self._files:
+            raise refused(name, "FSM201", "cannot be opened: it has no Parquet or Arrow file", _HINT)
+
+    def _begin(self, file: fs.FileInfo) -> None:
+        """Find what is known of the recording in the *file*."""
+        with self._store.open_input_file(file.path) as opened:
+            metadata, _, pieces = _reader(opened)
+            if ORIGIN in metadata:
+                if len(self._files) > 1:
+                    what = f"has several recordings, such as {file.base_name}"
+                    raise refused(self.name, "FSM212", what, "give the files, not the folder")
+                self.origin = msgspec.json.decode(metadata[ORIGIN], type=Origin)
+            elif not self.about:
+                self.about = next(map(said_of, pieces), "")
+
+    def batches(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Batch]:
+        """The observations of all files, a piece at a time; *notes* become those of the recording it was."""
+        columns = ObservationColumns(self.name)
+        with _reading(self.name):
+            for each in self._files:
+                with self._store.open_input_file(each.path) as file:
+                    _, rows, pieces = _reader(file)
+                    for piece in pieces:
+                        yield columns.batch(piece)
+                        notes["lines"] += piece.num_rows
+                        advanced(each.size * piece.num_rows // max(1, rows))
+        if self.origin is not None:
+            notes.clear()
+            notes.update(self.origin.notes)
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Errors of stores and of Arrow, while *name* is read, as those of an input."""
+    try:
+        yield
+    except (OSError, ImportError, ValueError, pa.ArrowException, msgspec.MsgspecError) as error:
+        said = next(iter(str(error).splitlines()), type(error).__name__)
+        raise refused(name, "FSM201", f"cannot be read: {said}", _HINT) from error
+
+
+def _rows(batch: Batch, name: str, known: str) -> pa.RecordBatch:
+    """*batch*, each observation with the file *name* and its line, unless it has its own, and what is *known* of it."""
+    seen, lines = list(batch.observations), list(batch.lines)
+    found = {
+        each: [getattr(one, each) or None for one in seen]
+        for each in SCHEMA.names
+        if each in Observation.__struct_fields__
+    }
+    found["emits"] = [one.emits for one in seen]
+    found[ABOUT] = [known] * len(seen)
+    found["at"] = [nanoseconds(one.at) for one in seen]
+    found["fields"] = [msgspec.json.encode(one.fields).decode() if one.fields else None for one in seen]
+    own = None if name == STDIN else name
+    found["file"] = [each.file if isinstance(each, Line) else own for each in lines]
+    found["line"] = [each.number if isinstance(each, Line) else each for each in lines]
+    return pa.RecordBatch.from_pydict(found, SCHEMA)
+
+
+def _store(name: str) -> tuple[fs.FileSystem, str]:
+    """Where the table *name* is, and its path there."""
+    if "://" not in name:
+        return fs.LocalFileSystem(), name
+    try:
+        store, path = fs.FileSystem.from_uri(name)
+    except pa.ArrowInvalid:  # none that Arrow has itself
+        import fsspec  # noqa: PLC0415  (which only other stores need)
+
+        own, path = fsspec.core.url_to_fs(name)
+        store = fs.PyFileSystem(fs.FSSpecHandler(own))
+    return store, path
+
+
+def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
+    """The files of a table, in the order of their names."""
+    info = store.get_file_info(path)
+    if info.type is fs.FileType.NotFound:
+        raise FileNotFoundError("no such file")
+    if info.type is not fs.FileType.Directory:
+        return [info]
+    found = store.get_file_info(fs.FileSelector(path, recursive=True))
+    files = (each for each in found if each.is_file and each.base_name.endswith(_SUFFIXES))
+    return sorted(files, key=lambda each: each.path)
+
+
+def _reader(file: pa.NativeFile) -> tuple[Mapping[bytes, bytes], int, Iterator[pa.RecordBatch]]:
+    """The metadata of *file*, how many rows it has, where that is known, and these, with the columns that are known."""
+    magic = file.read(6)
+    file.seek(0)
+    if magic.startswith(b"PAR1"):
+        metadata = parquet.read_metadata(file)
+        own = metadata.schema.to_arrow_schema()
+        words = [each for each in ENCODED if each in own.names and pa.types.is_string(own.field(each).type)]
+        found = parquet.ParquetFile(file, metadata=metadata, read_dictionary=words)
+        rows = found.iter_batches(batch_size=ROWS, columns=[each for each in own.names if each in SCHEMA.names])
+        return metadata.metadata or {}, metadata.num_rows, rows
+    if magic.startswith(b"ARROW1"):
+        opened = ipc.open_file(file)
+        whole = map(opened.get_batch, range(opened.num_record_batches))
+        pieces = (each.slice(start, ROWS) for each in whole for start in range(0, each.num_rows, ROWS))
+        return opened.schema.metadata or {}, 0, pieces
+    raise pa.ArrowInvalid("it is neither Parquet nor an Arrow file")

@@ -1,0 +1,329 @@
+"""Recordings as tables: judged as what they were written from, and refused where they are no observations."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pytest
+from commands import RECORDINGS, fsm
+from judged import CALLS, EVENTS, LOGS
+from pyarrow import fs, ipc, parquet
+
+from fsm.errors import InputError
+from fsm.judgement import judge
+from fsm.recordings import open_recording
+from fsm.recordings.tables import write
+from fsm.report import Report
+from fsm.report.json_report import json as reported
+from fsm.trace import Line, nanoseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+SOME: Final = (
+    "containerd-1.6.20.log",
+    "2.1.9-restart-kill9.log.gz",
+    "1.7.24-jsonlog.log.gz",
+    "cri-calls-1.7.24.jsonl",
+    "1.6.20-deadlines.calls.jsonl.gz",
+    "nri-events-2.1.9.jsonl",
+)
+ALL: Final = tuple(dict.fromkeys((*LOGS, *CALLS, *EVENTS)))
+TIMES: Final = ("at", "after", "before")
+
+STOP: Final = {"entity": "c1", "event": "stop", "reply": "ok"}
+REMOVE: Final = {"entity": "c1", "event": "remove", "reply": "ok"}
+START: Final = {"entity": "c1", "event": "start", "reply": "ok"}
+
+
+def converted(name: str, folder: Path) -> Path:
+    """The table of the recording *name*."""
+    table = folder / "recording.parquet"
+    with table.open("wb") as file:
+        write(open_recording(name), file)
+    return table
+
+
+def found(name: str, file: str, models: Sequence[str] = ()) -> dict[str, Any]:
+    """All that is reported of the recording in *file*, called *name*, its times as numbers."""
+    report = Report(judged=(judge(file, every=True, models=models),), every=True)
+
+    def plain(value: object) -> object:
+        if isinstance(value, list):
+            return list(map(plain, value))
+        if isinstance(value, dict):
+            return {key: nanoseconds(of) if key in TIMES and of else plain(of) for key, of in value.items()}
+        return name if value == file else value
+
+    whole: dict[str, Any] = {key: plain(each) for key, each in json.loads(reported(report)).items()}
+    return whole
+
+
+def table(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = None) -> str:
+    """A table of somebody's own with these *rows*."""
+    name = str(folder / "own.parquet")
+    parquet.write_table(pa.Table.from_pylist(rows, schema), name)
+    return name
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_table_is_judged_as_its_recording(name: str, tmp_path: Path) -> None:
+    """Verdicts, violations, coverage, notes and lines are the same."""
+    recording = str(RECORDINGS / name)
+
+    assert found(name, str(converted(recording, tmp_path))) == with_files(found(name, recording), recording, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [each for each in ALL if each not in SOME])
+def test_any_table_is_judged_as_its_recording(name: str, tmp_path: Path) -> None:
+    test_a_table_is_judged_as_its_recording(name, tmp_path)
+
+
+def with_files(report: object, recording: str, name: str) -> object:
+    """*report*, each line of which is that of the *recording*."""
+    if isinstance(report, list):
+        return [with_files(each, recording, name) for each in report]
+    if isinstance(report, dict):
+        lines = report.get("line") or report.get("lines")
+        own = {"file": recording} if report.get("file") == name and lines and "kind" not in report else {}
+        return {key: with_files(value, recording, name) for key, value in report.items()} | own
+    return report
+
+
+def test_a_violation_is_not_lost(tmp_path: Path) -> None:
+    """The twin of the two above: another recording is told apart."""
+    one, other = (str(RECORDINGS / name) for name in SOME[:2])
+
+    assert found("", str(converted(one, tmp_path))) != found("", other)
+
+
+@pytest.mark.parametrize("model", ["node", "cri-container"])
+def test_under_any_model(model: str, tmp_path: Path) -> None:
+    name = str(RECORDINGS / "2.1.9-nri.nri.jsonl.gz" if model == "node" else RECORDINGS / "cri-calls-2.1.9.jsonl")
+
+    assert found("", str(converted(name, tmp_path)), [model]) == with_files(found("", name, [model]), name, "")
+
+
+def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
+    """What another tool writes loses the metadata; the rows say what they are of."""
+    whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path))
+    entities = whole["entity"].to_pylist()
+    chosen = whole.filter(pa.array([each == entities[1] for each in entities])).replace_schema_metadata(None)
+    name = str(tmp_path / "chosen.parquet")
+    parquet.write_table(chosen, name)
+
+    recording = open_recording(name)
+
+    assert recording.kind.value == "containerd log"
+    assert recording.shown == open_recording(str(RECORDINGS / "containerd-1.6.20.log")).shown
+
+
+def test_a_table_of_ones_own(tmp_path: Path) -> None:
+    """Rows without numbers are counted; columns that are not known are left out."""
+    name = table(tmp_path, [{**START, "node": "n1"}, {**REMOVE, "node": "n1"}])
+
+    batches = list(open_recording(name).batches)
+
+    assert [
+        (each.event, line) for found in batches for each, line in zip(found.observations, found.lines, strict=True)
+    ] == [
+        ("start", 1),
+        ("remove", 2),
+    ]
+
+
+def test_fields_and_times_come_back(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    at = 1_795_172_600_000_000_001
+    rows = [
+        {"entity": "c1", "shows": "CONTAINER_EXITED", "fields": {"started": 0}, "at": at},
+        {"entity": "c1", "event": "stop", "emits": ["one", "two"], "at": "2026-11-20T11:03:20.859050588+01:00"},
+        {"entity": "c1", "event": "stop", "emits": []},
+        {"phase": "gap"},
+        {"entity": "é", "event": "exit", "detail": "text", "met": "RUNNING", "output": "out", "of": "container"},
+    ]
+    trace.write_text("\n".join(map(json.dumps, rows)))
+
+    again = [
+        each for batch in open_recording(str(converted(str(trace), tmp_path))).batches for each in batch.observations
+    ]
+    expected = [each for batch in open_recording(str(trace)).batches for each in batch.observations]
+
+    assert [each.at for each in again] == [nanoseconds(each.at) for each in expected]
+    assert [(each.fields, each.emits, each.entity, each.detail, each.met, each.output, each.of) for each in again] == [
+        (each.fields, each.emits, each.entity, each.detail, each.met, each.output, each.of) for each in expected
+    ]
+
+
+def test_whole_calls_are_put_in_the_order_of_time(tmp_path: Path) -> None:
+    """A call that began before another and ended after it stands below it, in a table as in lines."""
+    rows = [{**START, "start": 20, "end": 30}, {"entity": "c1", "event": "create", "reply": "ok", "start": 1, "end": 2}]
+    lines = tmp_path / "calls.jsonl"
+    lines.write_text("\n".join(map(json.dumps, rows)))
+
+    [expected] = (batch for batch in open_recording(str(lines)).batches if batch.observations)
+    [mine] = (batch for batch in open_recording(table(tmp_path, rows)).batches if batch.observations)
+
+    assert [*mine.observations] == [*expected.observations]
+    assert [*mine.lines] == [*expected.lines] == [2, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "schema", "said"),
+    [
+        ([{"entity": "c1", "event": {"name": "stop"}}], None, "column 'event' is struct<name: string>"),
+        ([{"entity": "c1", "at": 1.5}], None, "column 'at' is double, and timestamp[ns, tz=UTC] is needed"),
+        ([{"entity": "c1", "at": "noon"}], None, "column 'at' is string"),
+        ([{"entity": "c1", "phase": "halfway"}], None, "Invalid enum value 'halfway'"),
+        ([{"entity": "c1", "fields": "{"}], None, "Input data was truncated"),
+        ([{"recording": "a film", "event": "stop"}], None, "'a film', which is neither a kind of recording"),
+        ([{"recording": each} for each in ("CRI calls", "containerd log")], None, "rows of several kinds"),
+    ],
+)
+def test_rows_that_are_no_observations(
+    rows: list[dict[str, Any]], schema: pa.Schema, said: str, tmp_path: Path
+) -> None:
+    name = table(tmp_path, rows, schema)
+
+    with pytest.raises(InputError) as raised:
+        judge(name, models=["container-status"])
+
+    [problem] = raised.value.problems
+    assert (problem.path, problem.code) == (name, "FSM212")
+    assert said in problem.what
+
+
+def test_a_damaged_table(tmp_path: Path) -> None:
+    """Exit code 2 and one line, wherever the file was cut."""
+    whole = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path).read_bytes()
+    for size in (8, len(whole) // 2, len(whole) - 4):
+        (tmp_path / "cut.parquet").write_bytes(whole[:size])
+        done = fsm("judge", str(tmp_path / "cut.parquet"))
+        assert (2, "") == (done.returncode, done.stdout)
+        assert "cannot be read" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
+    """In the order of their names, Parquet and Arrow; not if each is a recording of its own."""
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    rows = [pa.Table.from_pylist([each]) for each in (START, STOP, REMOVE)]
+    parquet.write_table(rows[0], folder / "part-0.parquet")
+    with ipc.new_file(folder / "part-1.arrow", rows[1].schema) as writer:
+        writer.write_table(rows[1])
+    parquet.write_table(rows[2], folder / "part-2.parquet")
+
+    events = [each.event for batch in open_recording(str(folder)).batches for each in batch.observations]
+
+    assert events == ["start", "stop", "remove"]
+    for part in folder.iterdir():
+        part.unlink()
+    for each in SOME[:2]:
+        converted(str(RECORDINGS / each), tmp_path).rename(folder / f"{each}.parquet")
+    with pytest.raises(InputError, match="has several recordings"):
+        open_recording(str(folder))
+
+
+def test_a_batch_that_is_read_ahead_of(tmp_path: Path) -> None:
+    """Each batch is what it was, also once later ones were read; lines are those of the file that it was."""
+    name = str(RECORDINGS / "containerd-1.6.20.log")
+    batches = list(open_recording(str(converted(name, tmp_path))).batches)
+
+    lines = [line for batch in batches for line in batch.lines]
+
+    assert all(isinstance(each, Line) and each.file == name for each in lines)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """It says what it wrote; another file, a history, and what is no recording are refused, and nothing is left."""
+    log = str(RECORDINGS / "containerd-1.6.20.log")
+    done = fsm("convert", log, "-o", "log.parquet", cwd=tmp_path)
+    assert (0, "log.parquet: 271 observations, of containerd log\n") == (done.returncode, done.stdout)
+    assert fsm("judge", "log.parquet", cwd=tmp_path).returncode == 1
+
+    (tmp_path / "prose.txt").write_text("nothing\nknown\n")
+    (tmp_path / "history.edn").write_text("{:process 0, :type :invoke, :f :stop, :value nil}\n")
+    for arguments, said in (
+        (["prose.txt", "-o", "out.parquet"], "is no recording"),
+        (["history.edn", "-o", "out.parquet"], "history"),
+        ([log, "-o", "out.csv"], "call it NAME.parquet"),
+        ([log, "prose.txt", "-o", "out.parquet"], "--rotated"),
+        (["missing.log", "-o", "out.parquet"], "cannot be opened"),
+        ([log, "-o", "missing/out.parquet"], "no such file or directory"),
+    ):
+        done = fsm("convert", *arguments, cwd=tmp_path)
+        assert done.returncode == 2, done.stderr
+        assert said in done.stderr
+    assert {each.name for each in tmp_path.iterdir()} == {"log.parquet", "prose.txt", "history.edn"}
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_compressed_lines(compression: str, tmp_path: Path) -> None:
+    """Lines have their numbers, also where two parts are one file; what breaks off is unknown."""
+    data = (RECORDINGS / "containerd-1.6.20.log").read_bytes() * 20
+    packed = b"".join(pa.compress(each, compression, asbytes=True) for each in (data[:5_000], data[5_000:]))
+    one, notes = tmp_path / "log", Counter[str]()
+    one.write_bytes(data)
+    expected = found("", str(one))
+    one.write_bytes(packed)
+    assert found("", str(one)) == expected
+
+    one.write_bytes(packed[:-10])
+    notes = Counter(judge(str(one)).notes)
+    assert notes["breaks in the compressed data: the rest is missing"] == 1
+    assert notes["lines"] > data.count(b"\n") // 2
+
+
+def test_a_store_that_fsspec_knows(tmp_path: Path) -> None:
+    import fsspec  # noqa: PLC0415
+
+    name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
+    with fsspec.open("memory://logs/calls.parquet", "wb") as file:
+        file.write(converted(name, tmp_path).read_bytes())
+
+    assert judge("memory://logs/calls.parquet").judgements == judge(str(tmp_path / "recording.parquet")).judgements
+    with pytest.raises(InputError, match="no such file"):
+        judge("memory://logs/missing.parquet")
+    with pytest.raises(InputError, match="cannot be read"):
+        judge("nothing://logs/calls.parquet")
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[fs.S3FileSystem]:
+    """The bucket ``logs`` of a server that speaks S3."""
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415  (takes a second)
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    for name, value in (("ACCESS_KEY_ID", "test"), ("SECRET_ACCESS_KEY", "test"), ("DEFAULT_REGION", "us-east-1")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    store = fs.S3FileSystem(allow_bucket_creation=True, endpoint_override=f"{host}:{port}", scheme="http")
+    store.create_dir("logs")
+    yield store
+    server.stop()
+
+
+@pytest.mark.slow
+def test_a_bucket(bucket: fs.S3FileSystem, tmp_path: Path) -> None:
+    """Files, patterns and folders are read from S3."""
+    for each in SOME[:2]:
+        with bucket.open_output_stream(f"logs/nodes/{each}.parquet") as file:
+            file.write(converted(str(RECORDINGS / each), tmp_path).read_bytes())
+
+    every = fsm("judge", "--format", "json", "s3://logs/nodes/*.parquet", env=dict(os.environ))
+    missing = fsm("judge", "s3://logs/nodes/*.arrow", env=dict(os.environ))
+
+    assert [each["file"] for each in json.loads(every.stdout)["recordings"]] == [
+        f"s3://logs/nodes/{each}.parquet" for each in sorted(SOME[:2])
+    ]
+    assert (2, "") == (missing.returncode, missing.stdout)
+    assert "no file matches" in missing.stderr
