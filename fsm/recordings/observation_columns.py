@@ -75,31 +75,45 @@ class _Words:
 
 
 class _Pairs:
-    """Pairs of codes, numbered."""
+    """Pairs of codes, numbered: as the first of the two until the second is of some word."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[int, int]] = []
         self._codes = np.full((1, 1), -1, np.int32)
 
+    def begin(self, count: int) -> None:
+        """Number the first *count* codes with no word, as they are numbered."""
+        self._grow(count, 1)
+        for each in range(count):
+            self._add(each, 0)
+
     def codes(self, one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
         """The number of the pair in each row; -1 where there is none of one of them, or pairs are too many."""
-        shape = (int(one.max(initial=0)) + 1, int(other.max(initial=0)) + 1)
-        if shape[0] > self._codes.shape[0] or shape[1] > self._codes.shape[1]:
-            grown = np.full(
-                [max(2 * new, old) for new, old in zip(shape, self._codes.shape, strict=True)], -1, np.int32
-            )
-            grown[: self._codes.shape[0], : self._codes.shape[1]] = self._codes
-            self._codes = grown
-        found = self._codes[one, other]
-        missing = (found < 0) & (one >= 0) & (other >= 0)
+        self._grow(int(one.max(initial=0)) + 1, int(other.max(initial=0)) + 1)
+        place = one * np.int32(self._codes.shape[1]) + other
+        found = self._codes.ravel().take(place, mode="wrap")
+        wrong = (one | other) < 0
+        missing = (found < 0) & ~wrong
         if missing.any():
-            for pair in np.unique(np.stack([one[missing], other[missing]]), axis=1).T.tolist():
-                if len(self.pairs) < _MANY:
-                    self._codes[pair[0], pair[1]] = len(self.pairs)
-                    self.pairs.append((pair[0], pair[1]))
-            found = self._codes[one, other]
-        found[(one < 0) | (other < 0)] = -1
+            met = np.zeros(self._codes.shape, bool)
+            met[one[missing], other[missing]] = True
+            for pair in np.argwhere(met).tolist():
+                self._add(*pair)
+            found = self._codes.ravel().take(place, mode="wrap")
+        found[wrong] = -1
         return found
+
+    def _grow(self, *shape: int) -> None:
+        old = self._codes.shape
+        if shape[0] > old[0] or shape[1] > old[1]:
+            grown = np.full([max(2 * new, each) for new, each in zip(shape, old, strict=True)], -1, np.int32)
+            grown[: old[0], : old[1]] = self._codes
+            self._codes = grown
+
+    def _add(self, one: int, other: int) -> None:
+        if len(self.pairs) < _MANY:
+            self._codes[one, other] = len(self.pairs)
+            self.pairs.append((one, other))
 
 
 class ObservationColumns:
@@ -171,14 +185,19 @@ class ObservationColumns:
 
     def _kind(self, columns: dict[str, pa.Array], count: int) -> NDArray[np.int32]:
         """The kind of each row; -1 if there are too many."""
-        found = np.zeros(count, np.int32)
+        found, known = np.zeros(count, np.int32), 1
         for name, words in self._words.items():
-            column = columns.get(name)
-            if column is not None and name == "emits":
-                column = _joined(column)
-            codes = words.codes(column) if column is not None else np.zeros(count, np.int32)
-            found = self._pairs[name].codes(found, codes)
-        for number in range(len(self._kinds), len(self._pairs["emits"].pairs)):
+            pairs, column = self._pairs[name], columns.get(name)
+            if column is None or column.null_count == count:
+                if not pairs.pairs:
+                    continue
+                codes = np.zeros(count, np.int32)
+            else:
+                codes = words.codes(_joined(column) if name == "emits" else column)
+            if not pairs.pairs:
+                pairs.begin(known)
+            found, known = pairs.codes(found, codes), len(pairs.pairs)
+        for number in range(len(self._kinds), known):
             self._kinds.append(self._observation(number))
         return found
 
@@ -186,9 +205,10 @@ class ObservationColumns:
         """The kind with the *number*, whose words its pairs have, the last column first."""
         found: dict[str, str | None] = {}
         for name in reversed(self._words):
-            number, word = self._pairs[name].pairs[number]
-            found[name] = self._words[name].words[word]
-        emitted = found.pop("emits")
+            if pairs := self._pairs[name].pairs:
+                number, word = pairs[number]
+                found[name] = self._words[name].words[word]
+        emitted = found.pop("emits", None)
         emits = None if emitted is None else tuple(filter(None, emitted[1:].split(_BETWEEN)))
         return self._converted({name: word or "" for name, word in found.items()} | {"emits": emits})
 
@@ -238,7 +258,8 @@ def _json(fields: object) -> str | None:
 
 def _filled(indices: pa.Array, empty: int) -> NDArray[np.int32]:
     """*indices*, those that are missing *empty*."""
-    return np.asarray(indices.cast(pa.int32()).fill_null(empty), np.int32)
+    found = indices.cast(pa.int32())
+    return np.asarray(found.fill_null(empty) if found.null_count else found, np.int32)
 
 
 def _integers(column: pa.Array) -> NDArray[np.int64]:
@@ -261,11 +282,11 @@ def _ids(
     if column is None:
         return np.zeros(count, np.int32), np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64)
     found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    words = found.dictionary.cast(pa.large_string()).fill_null("")
-    if len(words) > count or len(words.unique()) < len(words):
+    words = found.dictionary.cast(pa.large_string())
+    if len(words) > count or words.null_count or len(words.unique()) < len(words):
         found = found.cast(pa.large_string()).dictionary_encode()
         words = found.dictionary
-    empty = pc.index(words, "").as_py()
+    empty = pc.index(words, "").as_py() if found.indices.null_count else 0
     if empty < 0:
         empty, words = len(words), pa.concat_arrays([words, pa.array([""], pa.large_string())])
     codes = _filled(found.indices, empty)

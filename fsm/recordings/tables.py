@@ -24,7 +24,7 @@ from fsm.trace import Batch, Line, Observation, nanoseconds
 ORIGIN: Final = b"container-fsm"
 """The key of what is known of a recording, in the metadata of its table."""
 
-ROWS: Final = 1 << 17
+ROWS: Final = 1 << 18
 """Rows that are read at once."""
 
 GROUP: Final = 1 << 20

@@ -58,6 +58,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
         "judge {failing}",
         "judge --format json --profile containerd-1.6 {failing} -",
         "cover {failing}",
+        "convert {failing} -o table.parquet",
         "merge {failing}",
         "check models/door.toml",
         "test models/door.toml --against model:models/door.toml --examples 1",

@@ -12,19 +12,21 @@ WITHOUT = "import sys; sys.modules[{!r}] = None; from fsm.__main__ import main; 
 
 
 @pytest.mark.parametrize(
-    ("library", "arguments"),
+    ("library", "extra", "arguments"),
     [
-        ("google.protobuf", ["record", "--nri", "unix:nri.sock"]),
-        ("hpack", ["proxy", "--listen", "unix:a.sock", "--to", "unix:b.sock"]),
-        ("grpc", ["serve", "--cri", "unix:fsm.sock"]),
-        ("grpc", ["test", "cri-pod", "--against", "cri:unix:fsm.sock"]),
+        ("pyarrow", "fast", ["convert", "containerd.log", "-o", "containerd.parquet"]),
+        ("pyarrow", "fast", ["judge", "s3://logs/node-7.parquet"]),
+        ("google.protobuf", "live", ["record", "--nri", "unix:nri.sock"]),
+        ("hpack", "live", ["proxy", "--listen", "unix:a.sock", "--to", "unix:b.sock"]),
+        ("grpc", "live", ["serve", "--cri", "unix:fsm.sock"]),
+        ("grpc", "live", ["test", "cri-pod", "--against", "cri:unix:fsm.sock"]),
     ],
 )
-def test_a_library_is_missing(library: str, arguments: list[str]) -> None:
+def test_a_library_is_missing(library: str, extra: str, arguments: list[str]) -> None:
     """Exit code 2, what is missing, and how to install it."""
     command = [sys.executable, "-c", WITHOUT.format(library), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert (2, "") == (done.returncode, done.stdout)
     assert f"needs {library} [FSM601]" in done.stderr
-    assert "pip install 'container-fsm[live]'" in done.stderr
+    assert f"pip install 'container-fsm[{extra}]'" in done.stderr
