@@ -242,4 +242,4 @@ def size_of(name: str) -> int:
     except (OSError, ValueError):
         return 0
     size = status.st_size if S_ISREG(status.st_mode) else 0
-    return size * COMPRESSED if name.endswith(".gz") else size
+    return size * COMPRESSED if name.endswith((".gz", ".zst")) else size
