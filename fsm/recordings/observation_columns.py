@@ -122,8 +122,8 @@ class ObservationColumns:
     >>> columns = ObservationColumns("trace.parquet")
     >>> rows = pa.RecordBatch.from_pylist([{"entity": "c1", "event": "stop"}, {"entity": "c2", "event": "stop"}])
     >>> found = columns.batch(rows)
-    >>> found.observations[1].entity, found.lines[1], found.columns.kind.tolist()
-    ('c2', 2, [0, 0])
+    >>> found.observations[1].entity, found.lines[1], [found.columns.kinds[each].event for each in found.columns.kind]
+    ('c2', 2, ['stop', 'stop'])
     """
 
     def __init__(self, name: str) -> None:
