@@ -25,7 +25,7 @@ INTERNED: Final = 200_000
 FEW: Final = 64
 """Configurations of a belief, beyond the states, from which each step is found, whatever was done for others."""
 
-TRIED: Final = 32_000
+TRIED: Final = 56_000
 """Configurations of larger ones that steps may begin with in all, beyond :data:`EACH` for every step that is found."""
 
 EACH: Final = 25

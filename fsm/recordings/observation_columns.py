@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fsm.errors import refused
+from fsm.recordings import RecordingKind
 from fsm.trace import Batch, Columns, Line, Made, Observation
 
 ABOUT: Final = "recording"
@@ -37,6 +38,8 @@ SCHEMA: Final = pa.schema(
 
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
 """Columns in which the same is written again and again."""
+
+_CALLS: Final = RecordingKind.CALLS.value
 
 _MANY: Final = 1 << 16
 """Words of a column, and kinds of rows, that are told apart; rows of others are taken one by one."""
@@ -172,7 +175,9 @@ class ObservationColumns:
             return Line(file, int(numbers[index])) if file else int(numbers[index])
 
         made = Made(rows.num_rows, observation)
-        return Batch(made, Made(rows.num_rows, line), Columns(kinds, kind, entity, text, starts, ends))
+        found = Columns(kinds, kind, entity, text, starts, ends)
+        # When a call began decides whether its id may be new, and compiled code knows no times.
+        return Batch(made, Made(rows.num_rows, line), None if self._about.words[1:] == [_CALLS] else found)
 
     def _check(self, about: pa.Array | None) -> None:
         """Refuse rows that are of another recording than those before."""

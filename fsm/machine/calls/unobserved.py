@@ -142,7 +142,7 @@ class Unobserved:
             met = (1 << len(self.table.states)) - 1 if way is None and not asked else met
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
-            return self._anything_emitted(here._replace(state=to, pending=passing(after, to), due=-1))
+            return self._silently(here, after, to)
         return self._went(here, instant, after)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
@@ -150,8 +150,7 @@ class Unobserved:
         for instant in self.rules.instants(here.state, call.row, call.stage):
             held = plus(others, call._replace(stage=HELD))
             if instant.way is None:
-                moved = here._replace(state=instant.to, pending=passing(held, instant.to), due=-1)
-                yield from self._anything_emitted(moved)
+                yield from self._silently(here, held, instant.to)
             elif instant.stage == BEGUN:
                 yield from self._went(here, instant, held)
 
@@ -190,10 +189,16 @@ class Unobserved:
         after = queue + emits
         return after if self.coming[: len(after)] == after else None
 
-    def _anything_emitted(self, here: Configuration) -> Iterator[Configuration]:
+    def _anything_emitted(self, here: Configuration) -> Iterable[Configuration]:
         """*here*, after outputs of which nothing is specified."""
-        for end in range(len(here.queue), len(self.coming or here.queue) + 1):
-            yield here._replace(queue=(self.coming or here.queue)[:end])
+        coming = self.coming
+        if not coming:
+            return (here,)
+        return [here._replace(queue=coming[:end]) for end in range(len(here.queue), len(coming) + 1)]
+
+    def _silently(self, here: Configuration, pending: tuple[Pending, ...], to: int) -> Iterable[Configuration]:
+        """*here*, once the entity has come to the state *to* beside *pending* in a way that is not specified."""
+        return self._anything_emitted(Configuration(to, passing(pending, to), here.queue, here.deviations))
 
     def apart(self, way: Way, here: Configuration) -> bool:
         """Whether *way* is tried at an instant of its own: for the order of outputs, or since time runs from then on.
