@@ -18,12 +18,14 @@ from toy_systems import stated_of
 
 pytest.importorskip("numba", reason="the extra 'fast' is not installed")
 
+import numpy as np
+
 from fsm.checker import decide
 from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache, system_table
-from fsm.checker.packed.expansion import ACCEPTED, REJECTED
-from fsm.checker.packed.exploration import KEPT
+from fsm.checker.packed.expansion import ACCEPTED, REJECTED, SPREAD
+from fsm.checker.packed.exploration import KEPT, Visited, mixed, numbered
 from fsm.checker.packed.packed_graph import MOST_KEPT, WINDOW, PackedGraph
 from fsm.checker.packed.programs import StateVector, TooWideError
 from fsm.checker.packing import packed
@@ -268,6 +270,29 @@ def test_code_is_kept_where_that_can_be_written(tmp_path: Path) -> None:
     assert expected == checked(*LARGE, XDG_CACHE_HOME=str(tmp_path))
     assert kept == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nb?")}
     assert expected == checked(*LARGE, XDG_CACHE_HOME="/dev/null")
+
+
+def state_of(hashed: int) -> int:
+    """The state of one word that has this hash."""
+    back, whole = pow(int(SPREAD), -1, 1 << 64), (1 << 64) - 1
+    folded = hashed * back & whole
+    return (folded ^ folded >> 32) * back & whole
+
+
+@pytest.mark.parametrize(("exact", "numbers"), [(False, [0, 1, 0, 1]), (True, [0, 1, 2, 3])])
+def test_states_of_the_same_tag_are_told_apart(numbers: list[int], *, exact: bool) -> None:
+    """Two that are looked for in the same place, with the same tag; states that are no tags must not be taken for tags."""
+    words = np.array([state_of(7 << 40 | low) for low in (1, 2)], np.uint64)
+    visited = Visited(states=np.zeros(8, np.uint64), slots=np.zeros(8, np.uint64), exact=exact)
+    hashes = [np.uint64(mixed(words, at, (0,))) for at in (0, 1)]
+
+    found: list[int] = []
+    for at in (0, 1, 0, 1):
+        count = max(found, default=-1) + 1
+        found.append(int(numbered(words, at, hashes[at], visited, count, (0,))))
+
+    assert (7 << 8, 7 << 8) == tuple(int(each) >> 32 for each in hashes)
+    assert numbers == found
 
 
 # -- planted mistakes -------------------------------------------------------------------------
