@@ -96,7 +96,7 @@ class Columns(NamedTuple):
     (:class:`Key`) and what it is ``of``, and nothing else.  Where ``kind[i]`` is -1, only the observation itself says
     what it is: it has fields, or is of a form that is rare.  ``kinds`` is one list for all batches of a recording, and
     grows at its end only.  Otherwise it is of the entity whose id, in UTF-8, is ``text[starts[e]:ends[e]]``, with
-    ``e = entity[i]``; these are numbered anew in each batch, each id once.
+    ``e = entity[i]``; these are numbered anew in each batch, and best each once.
     """
 
     kinds: Sequence[Observation]

@@ -1,5 +1,7 @@
 """Rows of Arrow as batches of observations: words become codes column by column, and rows that are alike one kind."""
 
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -119,6 +121,33 @@ class _Pairs:
             self.pairs.append((one, other))
 
 
+class _Beside:
+    """What rows say beside what they are judged by: read when it is first asked for, by *columns*."""
+
+    def __init__(self, columns: Callable[[], dict[str, pa.Array]], first: int, count: int) -> None:
+        self._read, self._first, self._count = columns, first, count
+
+    @cached_property
+    def columns(self) -> dict[str, pa.Array]:
+        return {name: each for name, each in self._read().items() if each.null_count < self._count}
+
+    @cached_property
+    def _numbers(self) -> dict[str, NDArray[np.int64]]:
+        return {name: _integers(each) for name, each in self.columns.items() if name in {"at", "line"}}
+
+    def line(self, index: int) -> int:
+        lines = self._numbers.get("line")
+        return int(lines[index]) if lines is not None else self._first + index
+
+    def time(self, index: int) -> int | None:
+        times = self._numbers.get("at")
+        return None if times is None or times[index] == _NEVER else int(times[index])
+
+    def word(self, name: str, index: int) -> str:
+        column = self.columns.get(name)
+        return (column[index].as_py() or "") if column is not None else ""
+
+
 class ObservationColumns:
     """Rows of one recording, a part at a time, as batches of observations.
 
@@ -137,47 +166,46 @@ class ObservationColumns:
         self._pairs = {each: _Pairs() for each in self._words}
         self._kinds: list[Observation] = []
 
-    def batch(self, rows: pa.RecordBatch) -> Batch:
+    def batch(self, rows: pa.RecordBatch, later: Callable[[], Mapping[str, pa.Array]] = dict) -> Batch:
         """The observations in *rows*, the next of the recording, which are counted unless they have numbers.
 
+        Columns that no observation is judged by may come *later*, when they are asked for.
         Raises :class:`InputError` for columns that are of a wrong type, and fields that are no JSON.
         """
-        names = rows.schema.names
-        columns = {name: self._typed(name, rows[name]) for name in SCHEMA.names if name in names}
-        numbers = (
-            _integers(columns["line"]) if "line" in columns else np.arange(self._count, self._count + rows.num_rows)
-        )
-        self._count += rows.num_rows
+        count = rows.num_rows
+        columns = self._columns(dict(zip(rows.schema.names, rows.columns, strict=True)))
+        beside = _Beside(lambda: columns | self._columns(later()), self._count, count)
+        self._count += count
         self._check(columns.get(ABOUT))
-        times = _integers(columns["at"].cast(pa.int64())) if "at" in columns else None
-        details, files = (_unless_empty(columns.get(each)) for each in ("detail", "file"))
-        kind, kinds = self._kind(columns, rows.num_rows), self._kinds
+        kind, kinds = self._kind(columns, count), self._kinds
         for rare in filter(None, map(columns.get, _RARE)):
             kind[np.array(rare.is_valid())] = -1
-        entity, text, starts, ends = _ids(columns.get("entity"), rows.num_rows)
+        entity, text, starts, ends = _ids(columns.get("entity"), count)
 
         def observation(index: int) -> Observation:
             if kind[index] < 0:
-                return self._alone(
-                    {name: columns[name][index] for name in _OWN if name in columns}, int(numbers[index])
-                )
+                whole = beside.columns
+                return self._alone({name: whole[name][index] for name in _OWN if name in whole}, beside.line(index))
             own = entity[index]
             seen: Observation = msgspec.structs.replace(
                 kinds[kind[index]],
                 entity=bytes(text[starts[own] : ends[own]]).decode(errors="replace"),
-                at=None if times is None or times[index] == _NEVER else int(times[index]),
-                detail=(details[index].as_py() or "") if details is not None else "",
+                at=beside.time(index),
+                detail=beside.word("detail", index),
             )
             return seen
 
         def line(index: int) -> int | Line:
-            file = files[index].as_py() if files is not None else None
-            return Line(file, int(numbers[index])) if file else int(numbers[index])
+            file = beside.word("file", index)
+            return Line(file, beside.line(index)) if file else beside.line(index)
 
-        made = Made(rows.num_rows, observation)
         found = Columns(kinds, kind, entity, text, starts, ends)
         # When a call began decides whether its id may be new, and compiled code knows no times.
-        return Batch(made, Made(rows.num_rows, line), None if self._about.words[1:] == [_CALLS] else found)
+        own = None if self._about.words[1:] == [_CALLS] else found
+        return Batch(Made(count, observation), Made(count, line), own)
+
+    def _columns(self, found: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+        return {name: self._typed(name, found[name]) for name in SCHEMA.names if name in found}
 
     def _check(self, about: pa.Array | None) -> None:
         """Refuse rows that are of another recording than those before."""
@@ -268,11 +296,7 @@ def _filled(indices: pa.Array, empty: int) -> NDArray[np.int32]:
 
 
 def _integers(column: pa.Array) -> NDArray[np.int64]:
-    return np.asarray(column.fill_null(_NEVER), np.int64)
-
-
-def _unless_empty(column: pa.Array | None) -> pa.Array | None:
-    return None if column is None or column.null_count == len(column) else column
+    return np.asarray(column.cast(pa.int64()).fill_null(_NEVER), np.int64)
 
 
 def _joined(column: pa.Array) -> pa.Array:
@@ -288,7 +312,7 @@ def _ids(
         return np.zeros(count, np.int32), np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64)
     found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     words = found.dictionary.cast(pa.large_string())
-    if len(words) > count or words.null_count or len(words.unique()) < len(words):
+    if len(words) > count or words.null_count:
         found = found.cast(pa.large_string()).dictionary_encode()
         words = found.dictionary
     empty = pc.index(words, "").as_py() if found.indices.null_count else 0

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatch
-from typing import BinaryIO, Final
+from functools import cached_property, partial
+from typing import BinaryIO, Final, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -29,6 +30,14 @@ ROWS: Final = 1 << 18
 
 GROUP: Final = 1 << 20
 """Rows of a group, which is compressed by itself."""
+
+LATER: Final = {
+    "at": pa.types.is_timestamp,
+    "detail": pa.types.is_string,
+    "file": pa.types.is_string,
+    "line": pa.types.is_int64,
+}
+"""Columns by which nothing is judged, which may be read later where they are of a type that cannot be wrong."""
 
 _SUFFIXES: Final = (".parquet", ".arrow")
 _HINT: Final = (
@@ -131,26 +140,26 @@ class _Table:
     def _begin(self, file: fs.FileInfo) -> None:
         """Find what is known of the recording in the *file*."""
         with self._store.open_input_file(file.path) as opened:
-            metadata, _, pieces = _reader(opened)
+            metadata, _, pieces = _reader(opened, self.name)
             if ORIGIN in metadata:
                 if len(self._files) > 1:
                     what = f"has several recordings, such as {file.base_name}"
                     raise refused(self.name, "FSM212", what, "give the files, not the folder")
                 self.origin = msgspec.json.decode(metadata[ORIGIN], type=Origin)
             elif not self.about:
-                self.about = next(map(said_of, pieces), "")
+                self.about = next((said_of(rows) for rows, _ in pieces), "")
 
     def batches(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Batch]:
         """The observations of all files, a piece at a time; *notes* become those of the recording it was."""
         columns = ObservationColumns(self.name)
         with _reading(self.name):
             for each in self._files:
-                with self._store.open_input_file(each.path) as file:
-                    _, rows, pieces = _reader(file)
-                    for piece in pieces:
-                        yield columns.batch(piece)
-                        notes["lines"] += piece.num_rows
-                        advanced(each.size * piece.num_rows // max(1, rows))
+                # It is closed once nothing of it can be asked for.
+                _, rows, pieces = _reader(self._store.open_input_file(each.path), self.name)
+                for piece, later in pieces:
+                    yield columns.batch(piece, later)
+                    notes["lines"] += piece.num_rows
+                    advanced(each.size * piece.num_rows // max(1, rows))
         if self.origin is not None:
             notes.clear()
             notes.update(self.origin.notes)
@@ -210,7 +219,11 @@ def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
     return sorted(files, key=lambda each: each.path)
 
 
-def _reader(file: pa.NativeFile) -> tuple[Mapping[bytes, bytes], int, Iterator[pa.RecordBatch]]:
+_Pieces: TypeAlias = Iterator[tuple[pa.RecordBatch, Callable[[], Mapping[str, pa.Array]]]]
+"""Rows, and what gives those of their columns that are read later."""
+
+
+def _reader(file: pa.NativeFile, name: str) -> tuple[Mapping[bytes, bytes], int, _Pieces]:
     """The metadata of *file*, how many rows it has, where that is known, and these, with the columns that are known."""
     magic = file.read(6)
     file.seek(0)
@@ -219,11 +232,38 @@ def _reader(file: pa.NativeFile) -> tuple[Mapping[bytes, bytes], int, Iterator[p
         own = metadata.schema.to_arrow_schema()
         words = [each for each in ENCODED if each in own.names and pa.types.is_string(own.field(each).type)]
         found = parquet.ParquetFile(file, metadata=metadata, read_dictionary=words)
-        rows = found.iter_batches(batch_size=ROWS, columns=[each for each in own.names if each in SCHEMA.names])
-        return metadata.metadata or {}, metadata.num_rows, rows
+        return metadata.metadata or {}, metadata.num_rows, _pieces(found, name)
     if magic.startswith(b"ARROW1"):
         opened = ipc.open_file(file)
         whole = map(opened.get_batch, range(opened.num_record_batches))
         pieces = (each.slice(start, ROWS) for each in whole for start in range(0, each.num_rows, ROWS))
-        return opened.schema.metadata or {}, 0, pieces
+        return opened.schema.metadata or {}, 0, ((each, dict) for each in pieces)
     raise pa.ArrowInvalid("it is neither Parquet nor an Arrow file")
+
+
+def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
+    own = [each for each in file.schema_arrow if each.name in SCHEMA.names]
+    later = [each.name for each in own if each.name in LATER and LATER[each.name](each.type)]
+    first = [each.name for each in own if each.name not in later] or later
+    for group in range(file.num_row_groups):
+        rest, start = _Later(file, group, later, name), 0
+        for rows in file.iter_batches(batch_size=ROWS, row_groups=[group], columns=first, use_threads=False):
+            yield rows, partial(rest.columns, start, rows.num_rows)
+            start += rows.num_rows
+
+
+class _Later:
+    """The columns of a *group* of rows in *file* that are read when they are asked for."""
+
+    def __init__(self, file: parquet.ParquetFile, group: int, names: list[str], name: str) -> None:
+        self._file, self._group, self._names, self._name = file, group, names, name
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        with _reading(self._name):
+            return self._file.read_row_group(self._group, columns=self._names, use_threads=False)
+
+    def columns(self, start: int, count: int) -> dict[str, pa.Array]:
+        """Those of *count* rows from *start*."""
+        rows = self._table.slice(start, count).combine_chunks()
+        return {each: pa.concat_arrays(rows[each].chunks) for each in self._names}

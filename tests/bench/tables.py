@@ -1,0 +1,82 @@
+"""Observations a second of ``fsm judge`` on a table, beside nothing but reading its columns.
+
+    python tests/bench/tables.py [--rows 10000000] [--rounds 3]
+
+The table is Parquet, of lives of ten observations of ``container-status``, with ids of 64 digits; once in the order of time,
+eight lives interleaved, and once sorted by container.  What is compiled, or loaded, is in none of the rounds.
+Generated files go into a temporary folder and are deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from judge import LIFE, SHOWN, best
+from pyarrow import parquet
+
+from fsm.judgement import judge
+from fsm.verdict import Holds
+
+COLUMNS = ("entity", "event", "reply", "shows")
+AT_ONCE = 8
+"""Lives that are interleaved."""
+
+
+def written(folder: Path, rows: int) -> tuple[Path, Path]:
+    """The table in the order of time, and sorted."""
+    shown = [""]
+    for event in LIFE:
+        shown.append(shown[-1] if event == "stop" and shown[-1] == "absent" else SHOWN.get(event, shown[-1]))
+    numbers = np.arange(rows)
+    block, step = numbers // (AT_ONCE * len(LIFE)), numbers % (AT_ONCE * len(LIFE)) // AT_ONCE
+    container = block * AT_ONCE + numbers % AT_ONCE
+    ids = pa.array([f"{each:064x}" for each in range(int(container.max()) + 1)])
+    table = pa.table(
+        {
+            "entity": ids.take(pa.array(container)),
+            "event": pa.array(LIFE).take(pa.array(step)),
+            "reply": pa.array(["ok"]).take(pa.array(np.zeros(rows, np.int8))),
+            "shows": pa.array(shown[1:]).take(pa.array(step)),
+            "at": pa.array(numbers).cast(pa.timestamp("ns", "UTC")),
+        }
+    )
+    timely, ordered = folder / "timely.parquet", folder / "ordered.parquet"
+    parquet.write_table(table, timely, compression="zstd")
+    parquet.write_table(table.take(pa.array(np.argsort(container, kind="stable"))), ordered, compression="zstd")
+    return timely, ordered
+
+
+def judged(path: Path) -> None:
+    """What is measured."""
+    [found] = judge(path, models=["container-status"]).judgements
+    assert isinstance(found.verdict, Holds)
+
+
+def read(path: Path) -> None:
+    """Nothing but the columns that are judged, as codes and words, by one thread."""
+    with parquet.ParquetFile(path, read_dictionary=list(COLUMNS)) as file:
+        for rows in file.iter_batches(batch_size=1 << 18, columns=list(COLUMNS), use_threads=False):
+            assert rows.num_rows
+
+
+def main() -> None:
+    """Generate, measure, print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--rows", type=int, default=10_000_000)
+    options.add_argument("--rounds", type=int, default=3)
+    asked = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in zip(("in the order of time", "sorted"), written(Path(folder), asked.rows), strict=True):
+            judged(path)
+            times = best(path, {"fsm judge": judged, "pyarrow, reading": read}, asked.rounds)
+            print(f"Parquet, {name}, {path.stat().st_size / asked.rows:.1f} bytes a row")  # noqa: T201
+            for each, taken in times.items():
+                print(f"  {each:<28}{asked.rows / taken:>12,.0f} observations/s")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
