@@ -52,7 +52,7 @@ from fsm.machine.table import Table, Way, tabulate
 from fsm.product import SystemTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from fsm.checker.packed.packed_graph import PackedGraph
     from fsm.product.system import System
@@ -255,12 +255,12 @@ def compare(
     *,
     most: int,
     rounds: int,
-    more: dict[str, Callable[[], tuple[int, int]]] | None = None,
-) -> None:
-    """Time both, in turns, and print what came of it."""
+    more: Mapping[str, Callable[[], tuple[int, int]]] | None = None,
+) -> dict[str, float]:
+    """Time both, in turns, and print what came of it: how many times as fast as the better one of SPIN's each of ours is."""
     made = {name: verifier(text, folder, options) for name, options in SEARCHES.items()}
     contenders = (
-        {"fsm": ours} | (more or {}) | {name: (lambda pan=pan: verified(pan, most)) for name, (pan, _) in made.items()}
+        {"fsm": ours} | dict(more or {}) | {name: (lambda pan=pan: verified(pan, most)) for name, (pan, _) in made.items()}
     )
     times = dict.fromkeys(contenders, float("inf"))
     counts: dict[str, tuple[int, int]] = {}
@@ -280,7 +280,9 @@ def compare(
         making = "" if name not in made else f", after {made[name][1]:.1f} s of making its verifier"
         print(f"  {name:<20}{states / taken:>12,.0f} states/s  {taken:7.2f} s{ratio}{making}")  # noqa: T201
     best = min(times[name] for name in made)
-    print("  beside SPIN:", ", ".join(f"{name} {best / times[name]:.1f} x" for name in times if name not in made))  # noqa: T201
+    ratios = {name: best / taken for name, taken in times.items() if name not in made}
+    print("  beside SPIN:", ", ".join(f"{name} {ratio:.1f} x" for name, ratio in ratios.items()))  # noqa: T201
+    return ratios
 
 
 def main() -> None:
