@@ -17,6 +17,7 @@ from fsm.recordings.containerd_log import CRASH, DOUBTFUL, NO_EVENT, RELEVANT, U
 from fsm.recordings.line_forms import BESIDE, EITHER, NOTHING, QUIET, SAYS, SLOW, LineForm, form
 from fsm.recordings.line_templates import Templates
 from fsm.recordings.log_entries import entry
+from fsm.recordings.open_calls import Beginning, OpenCalls
 from fsm.recordings.pod_calls import CONTAINER, POD, Joiner
 from fsm.recordings.pod_shapes import Pod, Shapes, Step, given_back, removed_so
 from fsm.recordings.time_order import WINDOW
@@ -42,6 +43,13 @@ class _Saying(NamedTuple):
     gone: int
 
 
+class _Doubted(NamedTuple):
+    """What is seen of a removed container, as variants, while calls from before may be in progress; those on it then."""
+
+    variants: tuple[int, ...]
+    calls: OpenCalls
+
+
 def _others(joiner: Joiner) -> tuple[Container[str], ...]:
     """What the joiner knows ids by, but for removed containers."""
     pods, containers = joiner.unrecorded[POD], joiner.unrecorded[CONTAINER]
@@ -57,6 +65,7 @@ class Bulk:
         self._shapes = Shapes(self._said.number)
         self._pods: dict[str, Pod] = {}
         self._sayings: dict[tuple[Observation, bool], _Saying] = {}
+        self._doubts: dict[tuple[int, OpenCalls | None], _Doubted | None] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -64,8 +73,9 @@ class Bulk:
         self._templates = Templates(_TEMPLATES)
         self._forms: list[LineForm] = []
         self._sayings_of: list[tuple[_Saying, ...]] = []
-        self._plain: list[int] = []
-        self._unasked: list[int] = []
+        # By template, the number of what is said of a pod and of a container, if no more than the id is needed to know it.
+        self._plain: list[tuple[int, int]] = []
+        self._unasked: list[tuple[int, int]] = []
         self._gone: list[int] = []
         self._waiting: set[int] = set()
         # The last row is that of lines without a template.
@@ -118,8 +128,8 @@ class Bulk:
             return
         self._forms += [LineForm(SLOW)] * (now - before)
         self._sayings_of += [()] * (now - before)
-        self._plain += [-1] * (now - before)
-        self._unasked += [-1] * (now - before)
+        self._plain += [(-1, -1)] * (now - before)
+        self._unasked += [(-1, -1)] * (now - before)
         self._gone += [-1] * (now - before)
         self._waiting.update(range(before, now))
         times = np.bincount(templates + 1, minlength=now + 1)[1:]
@@ -131,18 +141,18 @@ class Bulk:
             if found.seen is not None:
                 kinds = (CONTAINER, POD) if found.seen.of == EITHER else (found.seen.of,)
                 says = (self._saying(structs.replace(found.seen, of=of), made=found.pod >= 0) for of in kinds)
-                self._sayings_of[template] = tuple(says)
-                if not found.named and found.pod < 0 and len(kinds) == 1:
-                    (said,) = self._sayings_of[template]
-                    self._unasked[template], self._gone[template] = said.symbol, said.gone
-                    self._plain[template] = said.symbol if found.always else -1
+                self._sayings_of[template] = said = tuple(says)
+                if not found.named and found.pod < 0:
+                    self._unasked[template] = said[-1].symbol, said[0].symbol
+                    self._plain[template] = self._unasked[template] if found.always else (-1, -1)
+                    self._gone[template] = said[0].gone if len(said) == 1 else -1
 
     def _saying(self, seen: Observation, *, made: bool) -> _Saying:
         """What is *seen* of an entity; of a container that was ``made`` in a pod."""
         found = self._sayings.get((seen, made))
         if found is None:
             after = removed_so(seen) if not made and seen.of == CONTAINER else None
-            gone = self._said.number(after) if after else -1
+            gone = self._said.number(after.seen[0]) if after and len(after.seen) == 1 else -1
             found = self._sayings[seen, made] = _Saying(len(self._sayings), seen, gone)
         return found
 
@@ -157,14 +167,13 @@ class Bulk:
         late = np.flatnonzero(timed[start:]) + start
         return late if joiner.began is not None else late[:1]
 
-    def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901  (it runs for every line)
+    def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901, PLR0912  (it runs for every line)
         """Find what is in the lines from *start* on; the line from which on it is to be found anew."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
         beginning, asked, late = joiner.beginning, bool(log.asked), self._late(scanned, start)
         rows = np.union1d(np.flatnonzero(scanned.does[start:] >= SAYS) + start, late)
         templates, entities = scanned.templates[rows], scanned.entities[rows]
         plain = self._plain if asked else self._unasked
-        recorded = beginning is None
         check, ids, gone, does = set(late.tolist()), seen.ids, self._gone, scanned.does.tolist()
         pods, removed, others = self._pods, joiner.removed[CONTAINER], _others(joiner)
         containers, pod_of, pods_removed, unrecorded, unrecorded_pods = others
@@ -183,12 +192,12 @@ class Bulk:
                     if log.joiner is not joiner or not same or bool(log.asked) != asked:
                         return row + 1
                 continue
-            identity, symbol = ids[entity], plain[template]
-            if symbol >= 0:
+            identity, (of_pod, of_container) = ids[entity], plain[template]
+            if of_container >= 0:
                 pod = pods.get(identity)
                 if pod is not None:
                     place = pod.ids.index(identity)
-                    step = pod.shape.steps.get((symbol, place))
+                    step = pod.shape.steps.get((of_container if place else of_pod, place))
                     if step is not None:
                         if step.one < 0:
                             self._take(pod, step, place, entity, row, seen)
@@ -199,8 +208,7 @@ class Bulk:
                         seen.rows.append(row)
                         continue
                 elif (
-                    recorded
-                    and gone[template] >= 0
+                    gone[template] >= 0
                     and identity in removed
                     and identity not in pod_of
                     and identity not in unrecorded
@@ -208,12 +216,35 @@ class Bulk:
                     and identity not in pods_removed
                     and identity not in unrecorded_pods
                 ):
-                    seen.variants.append(gone[template])
-                    seen.entities.append(entity)
-                    seen.rows.append(row)
-                    continue
+                    if beginning is None:
+                        seen.variants.append(gone[template])
+                        seen.entities.append(entity)
+                        seen.rows.append(row)
+                        continue
+                    if self._doubted(template, entity, row, seen, beginning):
+                        continue
             self._said_so(scanned, row, entity, seen)
         return len(scanned.lines)
+
+    def _doubted(self, template: int, entity: int, row: int, seen: Found, beginning: Beginning) -> bool:
+        """Take what a line of the *template* says of a removed container while calls from before may be in progress, if that is known."""
+        said, whose = self._sayings_of[template][0], (CONTAINER, seen.ids[entity])
+        known = said.symbol, beginning.calls.get(whose)
+        if known not in self._doubts:
+            if len(self._doubts) > _TEMPLATES:
+                self._doubts.clear()
+            found = removed_so(said.seen, known[1], doubted=True)
+            numbers = tuple(map(self._said.number, found.seen)) if found else ()
+            self._doubts[known] = _Doubted(numbers, found.calls) if found and found.calls is not None else None
+        doubted = self._doubts[known]
+        if doubted is None:
+            return False
+        beginning.calls[whose] = doubted.calls
+        for variant in doubted.variants:
+            seen.variants.append(variant)
+            seen.entities.append(entity)
+            seen.rows.append(row)
+        return True
 
     def _said_so(self, scanned: ScannedLines, row: int, entity: int, seen: Found) -> None:
         """Take what the line *row* says of the *entity*."""

@@ -7,7 +7,7 @@ more.
 """
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,52 +19,51 @@ MOVING: Final = {"container": ("StartContainer", "RemoveContainer"), "pod": ("Re
 _PHASES: Final[tuple[Phase, ...]] = ("request", "lost")
 
 
-@dataclass(slots=True)
-class _Calls:
+class OpenCalls(NamedTuple):
     """The recorded calls in progress on one entity; ``mixed`` once one of them overlapped another."""
 
-    names: list[str] = field(default_factory=list)
+    names: tuple[str, ...] = ()
     mixed: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class Beginning:
-    """Reduces the observations of an entity to what is certain while unrecorded calls may be in progress."""
+    """Reduces the observations of an entity to what is certain while unrecorded calls may be in progress.
 
-    _calls: dict[tuple[str, str], _Calls] = field(default_factory=dict)
+    ``calls`` are those on each entity that may be older than the recording, by its kind and id.
+    """
+
+    calls: dict[tuple[str, str], OpenCalls] = field(default_factory=dict)
 
     def doubted(self, seen: Observation) -> list[Observation]:
         """*seen*, and the unrecorded calls that may be in progress."""
         key = (seen.of, seen.entity)
-        before = [] if key in self._calls else _underway(seen)
-        calls = self._calls.setdefault(key, _Calls())
+        before = [] if key in self.calls else _underway(seen)
+        calls = self.calls.setdefault(key, OpenCalls())
         if seen.phase == "request":
-            calls.names.append(seen.event)
-            if len(calls.names) == 1:
-                return [*before, seen]
-            calls.mixed = True
-            return [_forgotten(seen), *_underway(seen)]
+            self.calls[key] = OpenCalls((*calls.names, seen.event), mixed=bool(calls.names))
+            return [_forgotten(seen), *_underway(seen)] if calls.names else [*before, seen]
         if seen.phase not in {"reply", "lost"}:
             return [*before, seen]
-        alone = not calls.mixed and calls.names == [seen.event]
-        if seen.event in calls.names:
-            calls.names.remove(seen.event)
-        calls.mixed = bool(calls.names)
-        if alone:
+        left = list(calls.names)
+        if seen.event in left:
+            left.remove(seen.event)
+        self.calls[key] = OpenCalls(tuple(left), mixed=bool(left))
+        if calls == OpenCalls((seen.event,)):
             return [*before, seen]
         judged = [msgspec.structs.replace(seen, phase="answered")] if seen.reply else []
         return [_forgotten(seen), *judged, *_underway(seen)]
 
     def quiet(self) -> bool:
         """Whether no recorded call is in progress on any of these entities."""
-        return not any(calls.names for calls in self._calls.values())
+        return not any(calls.names for calls in self.calls.values())
 
     def over(self) -> list[Observation]:
         """The last of the unrecorded calls has ended, with unknown effects; recorded ones go on."""
-        found = [Observation(entity=entity, of=of, phase="gap") for of, entity in self._calls]
-        for (of, entity), calls in self._calls.items():
+        found = [Observation(entity=entity, of=of, phase="gap") for of, entity in self.calls]
+        for (of, entity), calls in self.calls.items():
             found += [Observation(entity=entity, of=of, event=call, phase="request") for call in calls.names]
-        self._calls.clear()
+        self.calls.clear()
         return found
 
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
+from fsm.recordings.open_calls import Beginning, OpenCalls
 from fsm.recordings.pod_calls import CONTAINER, POD, Joiner, Reached
 from fsm.trace import Observation
 
@@ -159,15 +160,30 @@ def given_back(joiner: Joiner, pod: Pod) -> None:
     _put(joiner, pod.shape.known, pod.ids, pod.creating)
 
 
-def removed_so(seen: Observation) -> Observation | None:
-    """What it means that *seen* is seen of a container that was removed; ``None`` if that depends on others."""
-    joiner = Joiner()
+class Removed(NamedTuple):
+    """What it means that something is seen of a container that was removed, and what calls are in progress on it then."""
+
+    seen: tuple[Observation, ...]
+    calls: OpenCalls | None
+
+
+def removed_so(seen: Observation, calls: OpenCalls | None = None, *, doubted: bool = False) -> Removed | None:
+    """What it means that *seen* is seen of a container that was removed; ``None`` if that depends on others.
+
+    While calls from before the recording may be in progress, it is *doubted*, and *calls* are those in progress on it.
+    """
+    joiner = Joiner(beginning=Beginning() if doubted else None)
+    if joiner.beginning and calls is not None:
+        joiner.beginning.calls[CONTAINER, _NAMES[0]] = calls
     joiner.removed[CONTAINER][_NAMES[0]] = None
     found = joiner.joined(structs.replace(seen, entity=_NAMES[0]))
     changed = joiner.whole or joiner.containers or joiner.pod_of or joiner.reached or joiner.stopped or _others(joiner)
-    if changed or list(joiner.removed[CONTAINER]) != [_NAMES[0]] or [each.entity for each in found] != [_NAMES[0]]:
+    after = joiner.beginning.calls if joiner.beginning else {}
+    if changed or list(joiner.removed[CONTAINER]) != [_NAMES[0]] or not after.keys() <= {(CONTAINER, _NAMES[0])}:
         return None
-    return structs.replace(found[0], entity="")
+    if any(each.entity != _NAMES[0] for each in found):
+        return None
+    return Removed(tuple(structs.replace(each, entity="") for each in found), after.get((CONTAINER, _NAMES[0])))
 
 
 def _others(joiner: Joiner) -> bool:

@@ -25,6 +25,7 @@ from fsm.recordings.line_forms import NOTHING, QUIET, SAYS, SLOW, LineForm, form
 from fsm.recordings.line_reader import Piece
 from fsm.recordings.line_templates import Templates
 from fsm.recordings.log_in_bulk import Bulk
+from fsm.recordings.pod_shapes import Removed, removed_so
 from fsm.recordings.rotated import Rotated
 from fsm.trace import key, nanoseconds
 
@@ -223,7 +224,10 @@ MISTAKES: dict[str, Any] = {
     ),
     "names are not kept": patch.object(Log, "called_so", lambda *_: None),
     "removed containers are others": patch.object(
-        log_in_bulk, "removed_so", lambda seen: seen if seen.event == "exit" else None
+        log_in_bulk, "removed_so", lambda seen, *_, **__: Removed((seen,), None) if seen.event == "exit" else None
+    ),
+    "no call is in progress on what was removed": patch.object(
+        log_in_bulk, "removed_so", lambda seen, _=None, *, doubted=False: removed_so(seen, doubted=doubted)
     ),
     "replies are not remembered": patch.object(Bulk, "_replied", lambda *_: None),
     "calls from before may go on for ever": patch.object(Bulk, "_late", lambda *_: np.empty(0, np.int64)),
