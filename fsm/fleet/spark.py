@@ -24,7 +24,7 @@ from fsm.fleet import cluster_tasks as tasks
 from fsm.fleet.summary import Summary, total
 from fsm.library import is_path, is_system, load
 from fsm.machine import Machine
-from fsm.recordings.observation_columns import ABOUT
+from fsm.recordings.observation_columns import ABOUT, ROW
 from fsm.recordings.restarts import SHORTEST, Assume
 
 Division: TypeAlias = Literal["node", "entity"]
@@ -80,7 +80,8 @@ def judge(
     """The recordings in *frame*, each of one ``node`` and one ``file``, where it has such columns.
 
     Rows are lines of logs or of recorded calls, with their text as ``value`` and their number as ``line``; or they are
-    observations, with the columns of ``docs/trace-format.md``, in the order of ``line``, or of ``at`` where there is none.
+    observations, with the columns of ``docs/trace-format.md``, in the order of ``row``, of ``line`` where there is
+    none, or of ``at``.
     Observations name no machine, so ``models`` do, unless ``fsm convert`` has written them; ``unseen`` and ``fresh`` are those of the header of a trace.
     Division ``entity`` the observations of one recording are judged in so many ``parts``, each with entities of its own.
     The other arguments are those of :func:`fsm.judgement.judge`.  Machines are sent to the cluster, and shipped models
@@ -111,7 +112,7 @@ def judge(
         everywhere = F.sequence(F.lit(0).cast("long"), F.lit(parts - 1).cast("long"))
         keyed = keyed.withColumn("part", F.explode(F.when(of_all, everywhere).otherwise(F.array(own))))
     keys = [each for each in tasks.KEYS if each in keyed.columns]
-    order = [each for each in ("line", "at") if each in keyed.columns][:1]
+    order = [each for each in (ROW, "line", "at") if each in keyed.columns][:1]
     rows = keyed.repartition(_tasks(frame.sparkSession), *keys).sortWithinPartitions(*keys, *order)
     judged = rows.mapInArrow(task.judged, _JUDGED)
     if task.parts:
@@ -196,7 +197,7 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
         raise ValueError(
             f"there are neither lines, in a column 'value', nor observations of an 'entity': {', '.join(names)}"
         )
-    if "line" not in names and "at" not in names:
+    if not {ROW, "line", "at"} & set(names):
         raise ValueError("the observations have no order: add a column 'line', or the time 'at'")
     return "observations"
 

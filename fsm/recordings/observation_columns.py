@@ -17,19 +17,23 @@ from fsm.trace import Batch, Columns, Line, Made, Observation
 ABOUT: Final = "recording"
 """The column that says, in each row, of which kind the recording is, or what the header of the trace is."""
 
+ROW: Final = "row"
+"""The column that says in which order rows are, for those who lose it; files have them in that order."""
+
 TIMES: Final = ("at", "start", "end")
-"""Columns of times."""
+"""Columns of times: nanoseconds since the epoch, since not every tool reads times as fine as that."""
 
 WORDS: Final = ("of", "event", "phase", "reply", "shows", "met", "output")
 """Columns of which there are few different words."""
 
 SCHEMA: Final = pa.schema(
     [
+        (ROW, pa.int64()),
         (ABOUT, pa.string()),
         ("entity", pa.string()),
         *((name, pa.string()) for name in WORDS),
         ("emits", pa.list_(pa.string())),
-        *((name, pa.timestamp("ns", "UTC")) for name in TIMES),
+        *((name, pa.int64()) for name in TIMES),
         ("detail", pa.string()),
         ("fields", pa.string()),
         ("file", pa.string()),
@@ -247,9 +251,7 @@ class ObservationColumns:
 
     def _alone(self, values: dict[str, pa.Scalar], line: int) -> Observation:
         """The observation of one row with these *values*."""
-        found = {
-            name: value.value if name in TIMES else value.as_py() for name, value in values.items() if value.is_valid
-        }
+        found = {name: value.as_py() for name, value in values.items() if value.is_valid}
         return self._converted(found, line)
 
     def _converted(self, values: dict[str, object], line: int = 0) -> Observation:
@@ -268,9 +270,8 @@ class ObservationColumns:
         if pa.types.is_dictionary(column.type) and wanted == pa.string():
             return column
         try:
-            # Whole numbers are nanoseconds, whatever their width.
-            if name in TIMES and pa.types.is_integer(column.type):
-                column = column.cast(pa.int64())
+            if name in TIMES and (pa.types.is_timestamp(column.type) or pa.types.is_string(column.type)):
+                column = column.cast(pa.timestamp("ns", "UTC"))
             return column.cast(wanted)
         except pa.ArrowException as error:
             what = f"column '{name}' is {column.type}, and {wanted} is needed: {error}"
@@ -296,7 +297,7 @@ def _filled(indices: pa.Array, empty: int) -> NDArray[np.int32]:
 
 
 def _integers(column: pa.Array) -> NDArray[np.int64]:
-    return np.asarray(column.cast(pa.int64()).fill_null(_NEVER), np.int64)
+    return np.asarray(column.fill_null(_NEVER), np.int64)
 
 
 def _joined(column: pa.Array) -> pa.Array:

@@ -19,7 +19,7 @@ from fsm.errors import refused
 from fsm.recordings import Recording, RecordingKind, about, recorded
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import STDIN
-from fsm.recordings.observation_columns import ABOUT, ENCODED, SCHEMA, ObservationColumns, said_of
+from fsm.recordings.observation_columns import ABOUT, ENCODED, ROW, SCHEMA, TIMES, ObservationColumns, said_of
 from fsm.trace import Batch, Line, Observation, nanoseconds
 
 ORIGIN: Final = b"container-fsm"
@@ -31,8 +31,11 @@ ROWS: Final = 1 << 18
 GROUP: Final = 1 << 20
 """Rows of a group, which is compressed by itself."""
 
+_REPEATED: Final = [*ENCODED, "detail", "fields"]
+_GROWING: Final = dict.fromkeys((ROW, "line", *TIMES), "DELTA_BINARY_PACKED")
+
 LATER: Final = {
-    "at": pa.types.is_timestamp,
+    "at": lambda kind: pa.types.is_int64(kind) or pa.types.is_timestamp(kind),
     "detail": pa.types.is_string,
     "file": pa.types.is_string,
     "line": pa.types.is_int64,
@@ -87,9 +90,10 @@ def write(found: Recording, sink: BinaryIO) -> int:
         machine, *_ = (*found.machines, "")
         known = msgspec.json.encode(TraceHeader(trace=1, machine=machine, unseen=found.hidden)).decode()
     rows, waiting, size = 0, list[pa.RecordBatch](), 0
-    with parquet.ParquetWriter(sink, SCHEMA, compression="zstd") as writer:
+    how = {"compression": "zstd", "use_dictionary": _REPEATED, "column_encoding": _GROWING}
+    with parquet.ParquetWriter(sink, SCHEMA, **how) as writer:
         for each in found.batches:
-            waiting.append(_rows(each, found.name, known))
+            waiting.append(_rows(each, rows + size, found.name, known))
             size += waiting[-1].num_rows
             if size >= GROUP:
                 writer.write_table(pa.Table.from_batches(waiting))
@@ -175,8 +179,8 @@ def _reading(name: str) -> Iterator[None]:
         raise refused(name, "FSM201", f"cannot be read: {said}", _HINT) from error
 
 
-def _rows(batch: Batch, name: str, known: str) -> pa.RecordBatch:
-    """*batch*, each observation with the file *name* and its line, unless it has its own, and what is *known* of it."""
+def _rows(batch: Batch, first: int, name: str, known: str) -> pa.RecordBatch:
+    """*batch*, its rows numbered from *first*, each observation with the file *name* and its line, unless it has its own, and what is *known* of it."""
     seen, lines = list(batch.observations), list(batch.lines)
     found = {
         each: [getattr(one, each) or None for one in seen]
@@ -184,7 +188,7 @@ def _rows(batch: Batch, name: str, known: str) -> pa.RecordBatch:
         if each in Observation.__struct_fields__
     }
     found["emits"] = [one.emits for one in seen]
-    found[ABOUT] = [known] * len(seen)
+    found |= {ROW: [*range(first, first + len(seen))], ABOUT: [known] * len(seen)}
     found["at"] = [nanoseconds(one.at) for one in seen]
     found["fields"] = [msgspec.json.encode(one.fields).decode() if one.fields else None for one in seen]
     own = None if name == STDIN else name
@@ -242,7 +246,7 @@ def _reader(file: pa.NativeFile, name: str) -> tuple[Mapping[bytes, bytes], int,
 
 
 def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
-    own = [each for each in file.schema_arrow if each.name in SCHEMA.names]
+    own = [each for each in file.schema_arrow if each.name in SCHEMA.names and each.name != ROW]
     later = [each.name for each in own if each.name in LATER and LATER[each.name](each.type)]
     first = [each.name for each in own if each.name not in later] or later
     for group in range(file.num_row_groups):

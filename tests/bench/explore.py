@@ -260,7 +260,9 @@ def compare(
     """Time both, in turns, and print what came of it: how many times as fast as the better one of SPIN's each of ours is."""
     made = {name: verifier(text, folder, options) for name, options in SEARCHES.items()}
     contenders = (
-        {"fsm": ours} | dict(more or {}) | {name: (lambda pan=pan: verified(pan, most)) for name, (pan, _) in made.items()}
+        {"fsm": ours}
+        | dict(more or {})
+        | {name: (lambda pan=pan: verified(pan, most)) for name, (pan, _) in made.items()}
     )
     times = dict.fromkeys(contenders, float("inf"))
     counts: dict[str, tuple[int, int]] = {}

@@ -116,6 +116,20 @@ def test_observations_by_node_and_by_entity(session: SparkSession, tmp_path: Pat
     assert without.shares != expected.shares
 
 
+def test_recordings_that_were_converted(session: SparkSession, tmp_path: Path) -> None:
+    """Their tables say what they are of, and in which order their rows are, wherever the cluster has them."""
+    tables = [str(tmp_path / f"{number}.parquet") for number in range(len(NAMES))]
+    for name, table in zip(NAMES, tables, strict=True):
+        assert fsm("convert", str(RECORDINGS / name), "-o", table).returncode == 0
+    frame = session.read.parquet(*tables).orderBy("entity").repartition(3)
+
+    found, problems = spark().judge(frame).summary()
+
+    expected = total([summarised([judge(RECORDINGS / name)]) for name in NAMES])
+    assert problems == ()
+    assert found.of_all().shares == expected.of_all().shares
+
+
 def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cluster, tmp_path: Path) -> None:
     """What it was about to say is said by another; nothing is lost, and nothing counted twice."""
     files = []

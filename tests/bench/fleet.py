@@ -1,0 +1,123 @@
+"""Observations a second of a Spark cluster on this machine, beside one process that judges the same table.
+
+    python tests/bench/fleet.py [--rows 10000000] [--nodes 8]
+
+Three tables in Parquet: nodes with lives of ten observations, in the order of time; the same rows in no order, as they are
+where some arrive late; and a single container with as many observations.  The first is judged by node and by entity, by one
+core and by two.  Times are those of the wall, of a session that has judged a small table before; memory is what the Python
+workers take at most together, and what Java takes, as the system counts it.  Generated files go into a temporary folder and
+are deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+from tables import judged, written
+
+from fsm.fleet import spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+MODELS = ["container-status"]
+
+
+def fleet(folder: Path, rows: int, nodes: int) -> dict[str, Path]:
+    """The tables."""
+    timely, _ = written(folder, rows)
+    table = parquet.read_table(timely)
+    of = np.frombuffer(b"".join(pa.array(table["entity"]).to_numpy(zero_copy_only=False).astype("S64")), "S64")
+    whose = np.array([int(each[-4:], 16) for each in of]) % nodes
+    table = table.append_column("node", pa.array([f"node-{each}" for each in range(nodes)]).take(pa.array(whose)))
+    table = table.append_column("line", pa.array(np.arange(rows)))
+    late = table.take(pa.array(np.random.default_rng(1).permutation(rows)))
+    events = ["create", "start", *["status"] * (rows - 2)]
+    one = pa.table(
+        {
+            "entity": pa.array(["c" * 64]).take(pa.array(np.zeros(rows, np.int8))),
+            "event": events,
+            "reply": pa.array(["ok"]).take(pa.array(np.zeros(rows, np.int8))),
+            "node": pa.array(["node-0"]).take(pa.array(np.zeros(rows, np.int8))),
+            "line": np.arange(rows),
+        }
+    )
+    found = {}
+    for name, each in (("nodes", table), ("late", late), ("one", one), ("small", table.slice(0, rows // 100))):
+        found[name] = folder / f"{name}.parquet"
+        parquet.write_table(each, found[name], compression="zstd", row_group_size=1 << 19)
+    return found
+
+
+@contextmanager
+def watched(most: dict[str, int]) -> Iterator[None]:
+    """Meanwhile, find the *most* megabytes that Python workers and Java take."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.2):
+            now = {"python": 0, "java": 0}
+            for each in Path("/proc").glob("[0-9]*"):
+                with suppress(OSError):
+                    command = (each / "cmdline").read_bytes()
+                    which = "python" if b"pyspark.daemon" in command else "java" if b"java\0" in command[:64] else ""
+                    if which:
+                        now[which] += int((each / "statm").read_text().split()[1]) * 4096 >> 20
+            most.update({which: max(most.get(which, 0), size) for which, size in now.items()})
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def spent(session: SparkSession, path: Path, by: spark.Division) -> float:
+    """Seconds until the summary of the table is there."""
+    start = time.perf_counter()
+    summary, problems = spark.judge(session.read.parquet(str(path)), models=MODELS, by=by).summary()
+    assert not problems, problems
+    assert summary.shares, summary
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Generate, measure, print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--rows", type=int, default=10_000_000)
+    options.add_argument("--nodes", type=int, default=8)
+    asked = options.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        paths = fleet(Path(folder), asked.rows, asked.nodes)
+        judged(paths["nodes"])
+        start = time.perf_counter()
+        judged(paths["nodes"])
+        print(f"{'one process':<34}{asked.rows / (time.perf_counter() - start):>12,.0f} observations/s")  # noqa: T201
+        for cores in (1, 2):
+            session = spark.session(f"local[{cores}]")
+            spent(session, paths["small"], "entity")
+            for name, by in (("nodes", "node"), ("nodes", "entity"), ("late", "entity"), ("one", "node")):
+                most: dict[str, int] = {}
+                with watched(most):
+                    taken = spent(session, paths[name], by)  # type: ignore[arg-type]  # one of the two
+                size = f"Python {most.get('python', 0)} MB, Java {most.get('java', 0)} MB"
+                title = f"{name} by {by}, {cores} cores"
+                print(f"{title:<34}{asked.rows / taken:>12,.0f} observations/s  {taken:6.1f} s  {size}", flush=True)  # noqa: T201
+            session.stop()
+
+
+if __name__ == "__main__":
+    main()
