@@ -154,6 +154,7 @@ class Monitor:
                 of=self.machine.entity,
                 slow=self._is_slow,
                 leads=self._steps.leads,
+                ids=self._ids,
                 apart=lambda entity: entity in self._open or self._fields.keeps(entity),
                 most=REMEMBERED,
             )
@@ -162,7 +163,7 @@ class Monitor:
     def _is_slow(self, kind: Observation) -> bool:
         """Whether an observation of this *kind* says more than where it leads."""
         unknown = bool(kind.event) and self._dynamics.row(kind.event) < 0
-        return unknown or kind.phase in {"gap", "assumed"} or self._ids.creates(kind.event)
+        return unknown or kind.phase in {"gap", "assumed"}
 
     def _count(self) -> None:
         """Add what compiled code has met."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm.monitor.beliefs import Belief, BeliefStep, Life
+from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.running import (
     ALIVE,
     BORN,
@@ -29,6 +30,7 @@ from fsm.monitor.running import (
     SLOWLY,
     TEXT,
     USED,
+    Codes,
     EntitySlots,
     KindRows,
     SlotStore,
@@ -56,7 +58,8 @@ class BeliefAutomaton:
 
     Observations of other entities than those ``of`` a machine are left out.  ``slow`` is whether a kind of observation
     is never for compiled code, ``leads`` whether it may lead entities somewhere, ``apart`` whether an entity is the monitor's
-    for now.  At most *most* entities at rest are remembered.
+    for now.  What gives one of the *ids* is for compiled code where it is certainly fresh.  At most *most* entities at rest
+    are remembered.
     """
 
     def __init__(
@@ -67,11 +70,12 @@ class BeliefAutomaton:
         of: str,
         slow: Callable[[Observation], bool],
         leads: Callable[[Key], bool],
+        ids: FreshIds,
         apart: Callable[[str], bool],
         most: int,
     ) -> None:
         self._alive, self._resting, self._most = alive, resting, most
-        self._of, self._slow, self._leads, self._apart = {of, ""}, slow, leads, apart
+        self._of, self._slow, self._leads, self._ids, self._apart = {of, ""}, slow, leads, ids, apart
         self._waited, self._patience = 0, 0
         self._known: Sequence[Observation] | None = None
         self._base = 0
@@ -85,6 +89,7 @@ class BeliefAutomaton:
         self._kinds: list[Key] = []
         self._kind_numbers: dict[Key, int] = {}
         self._translated: list[int] = []
+        self._giving: list[bool] = []
         self._table = _table(8, 8)
         self._slots = _slots(FIRST)
         self._store = _store(FIRST, FIRST * 64, self._most)
@@ -104,7 +109,9 @@ class BeliefAutomaton:
         if not self.active and not self._take_over():
             self._waited += len(batch.lines)
             return 0
-        rows = self._rows(columns)
+        kind = np.array(columns.kind, np.int32)
+        rows = self._rows(columns, kind)
+        fresh = self._fresh(columns, kind)
         at = 0
         while True:
             at = int(run(rows, at, self._base, self._number(unseen), self._most, self._table, self._slots, self._store))
@@ -117,6 +124,9 @@ class BeliefAutomaton:
             at += 1
             if seen.of not in self._of:
                 continue
+            self._give(fresh, at - 1)
+            if fresh and self._ids.gives(seen) and (later := fresh.pop(seen.entity, None)) is not None:
+                kind[later] = NONE
             before = self._lend(seen.entity) or unseen
             slowly(seen, line)
             if not self.active:
@@ -127,6 +137,7 @@ class BeliefAutomaton:
                 self.give_back()
                 self._patience = max(2 * self._patience, CELLS)
                 return at
+        self._give(fresh, at)
         self._base += len(rows.slots)
         return at
 
@@ -180,15 +191,32 @@ class BeliefAutomaton:
             self._take_back(entity)
         return True
 
-    def _rows(self, columns: Columns) -> KindRows:
-        """*columns*, by the numbers that their kinds have here."""
+    def _fresh(self, columns: Columns, kinds: Codes) -> OrderedDict[str, int]:
+        """The rows that give ids that are certainly fresh, by these ids; the others that give some become rows of no kind."""
+        rows = np.flatnonzero(np.array([*self._giving, False])[kinds])
+        text = columns.text.tobytes() if len(rows) else b""
+        found: OrderedDict[str, int] = OrderedDict()
+        for row, own in zip(rows.tolist(), columns.entity[rows].tolist(), strict=True):
+            identity = text[columns.starts[own] : columns.ends[own]].decode(errors="replace")
+            if self._ids.known(identity) or found.setdefault(identity, row) != row:
+                kinds[row] = NONE
+        return found
+
+    def _give(self, fresh: OrderedDict[str, int], end: int) -> None:
+        """Let those ids be given that are in rows before the *end*."""
+        while fresh and next(iter(fresh.values())) < end:
+            self._ids.give(fresh.popitem(last=False)[0])
+
+    def _rows(self, columns: Columns, kinds: Codes) -> KindRows:
+        """*columns*, each row of one of the *kinds*, by the numbers that they have here."""
         if self._known is not columns.kinds:
-            self._known, self._translated = columns.kinds, []
+            self._known, self._translated, self._giving = columns.kinds, [], []
         for kind in columns.kinds[len(self._translated) :]:
             number = SKIPPED if kind.of not in self._of else SLOWLY if self._slow(kind) else self._kind(key(kind))
             self._translated.append(number)
+            self._giving.append(number >= 0 and self._ids.gives(kind))
         return KindRows(
-            _given(columns.kind, np.int32),
+            _given(kinds, np.int32),
             _given(columns.entity, np.int32),
             _given(columns.text, np.uint8),
             _given(columns.starts, np.int64),

@@ -27,9 +27,18 @@ class FreshIds:
         self._named: OrderedDict[str, int | None] = OrderedDict()
         self._given: OrderedDict[str, int | None] = OrderedDict()
 
-    def creates(self, event: str) -> bool:
-        """Whether *event* gives an id."""
-        return event in self._clauses
+    def gives(self, seen: Observation) -> bool:
+        """Whether *seen* gives an id."""
+        return seen.event in self._clauses and seen.reply == "ok" and seen.phase != "request"
+
+    def known(self, identity: str) -> bool:
+        """Whether *identity* was given."""
+        return identity in self._given
+
+    def give(self, identity: str) -> None:
+        """Remember that *identity*, which was not, is given."""
+        self._named.pop(identity, None)
+        _remember(self._given, identity, None)
 
     def named(self, seen: Observation) -> None:
         """*seen* has an id that may not have been seen before, or is that of nothing that is known to exist.
@@ -41,12 +50,12 @@ class FreshIds:
 
     def given_again(self, seen: Observation, after: Configurations) -> Explained | None:
         """Why *seen*, which leaves *after*, is legal but for its id; ``None`` if the id is fresh."""
-        if seen.event not in self._clauses or seen.reply != "ok" or seen.phase == "request":
+        if not self.gives(seen):
             return None
         named = self._named.pop(seen.entity, None)
         early = named is not None and seen.start is not None and named < seen.start
         if seen.entity not in self._given and not early:
-            _remember(self._given, seen.entity, None)
+            self.give(seen.entity)
             return None
         return Explained(
             cause=Cause.REPLY,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -21,7 +22,7 @@ from fsm import monitor as judging
 from fsm.judgement import begin
 from fsm.library import load
 from fsm.machine.simulation import simulate
-from fsm.monitor import Monitor, automaton
+from fsm.monitor import Monitor, automaton, fresh_ids
 from fsm.monitor.automaton import BeliefAutomaton
 from fsm.recordings import open_recording
 from fsm.trace import Batch, Observation
@@ -114,6 +115,43 @@ def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch
 
     assert plain == fast
     assert plain.judgement.observations == len(trace)
+
+
+def coming_back(chance: random.Random) -> list[Observation]:
+    """Lives under ids of which some were given before, in the same batch or long ago, or are given by what is made one by one."""
+    found = []
+    for number in range(200):
+        name = f"c{chance.choice([number, number, number - 1, number % 7])}"
+        fields: dict[str, int | str] | None = {"created": 1} if chance.random() < 0.3 else None
+        found.append(
+            Observation(entity=name, event="create", reply=chance.choice(["ok", "ok", "UNKNOWN"]), fields=fields)
+        )
+        for event in ("start", "stop", "remove"):
+            found.append(Observation(entity=name, event=event, phase="request"))
+            found.append(Observation(entity=name, event=event, phase="reply", reply="ok"))
+    return found
+
+
+@pytest.mark.parametrize("remembered", [5, 65_536])
+@pytest.mark.parametrize("size", [7, 60, 400])
+def test_ids_that_come_back(size: int, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where few ids are remembered too."""
+    monkeypatch.setattr(fresh_ids, "REMEMBERED", remembered)
+    machine = load("container-status")
+    plain, fast = both(machine, coming_back(random.Random(2)), size, fresh=True, ids=True)
+
+    assert plain == fast
+    assert len(plain.told) > 5
+
+
+@pytest.mark.parametrize("mistake", [("_fresh", lambda *_: OrderedDict()), ("_give", lambda *_: None)])
+def test_an_id_that_is_not_looked_up_is_noticed(mistake: tuple[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As is one that is not remembered."""
+    monkeypatch.setattr(BeliefAutomaton, *mistake)
+    machine = load("container-status")
+    plain, fast = both(machine, coming_back(random.Random(2)), 60, fresh=True, ids=True)
+
+    assert plain != fast
 
 
 def test_fields_go_the_slow_way() -> None:
