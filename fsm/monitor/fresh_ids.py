@@ -43,7 +43,8 @@ class FreshIds:
     def named(self, seen: Observation) -> None:
         """*seen* has an id that may not have been seen before, or is that of nothing that is known to exist.
 
-        It matters to calls with intervals only, which no columns have; so compiled code does not tell of those that it meets.
+        It matters to calls with intervals only, and no recording that has ids and such calls has columns; so compiled code
+        does not tell of the ids that it meets.
         """
         if self._clauses and seen.entity not in self._named:
             _remember(self._named, seen.entity, nanoseconds(seen.at))

@@ -45,7 +45,8 @@ SCHEMA: Final = pa.schema(
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
 """Columns in which the same is written again and again."""
 
-_CALLS: Final = RecordingKind.CALLS.value
+_WITH_CALLS: Final = frozenset({RecordingKind.CALLS.value, RecordingKind.COMBINED.value})
+"""Recordings that have calls with intervals, and ids."""
 
 _MANY: Final = 1 << 16
 """Words of a column, and kinds of rows, that are told apart; rows of others are taken one by one."""
@@ -205,7 +206,7 @@ class ObservationColumns:
 
         found = Columns(kinds, kind, entity, text, starts, ends)
         # When a call began decides whether its id may be new, and compiled code knows no times.
-        own = None if self._about.words[1:] == [_CALLS] else found
+        own = None if _WITH_CALLS.intersection(self._about.words) else found
         return Batch(Made(count, observation), Made(count, line), own)
 
     def _columns(self, found: Mapping[str, pa.Array]) -> dict[str, pa.Array]:

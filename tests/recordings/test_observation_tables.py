@@ -16,7 +16,8 @@ from pyarrow import fs, ipc, parquet
 
 from fsm.errors import InputError
 from fsm.judgement import judge
-from fsm.recordings import open_recording
+from fsm.recordings import RecordingKind, open_recording
+from fsm.recordings.observation_columns import ObservationColumns
 from fsm.recordings.tables import write
 from fsm.report import Report
 from fsm.report.json_report import json as reported
@@ -123,6 +124,15 @@ def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
 
     assert recording.kind.value == "containerd log"
     assert recording.shown == open_recording(str(RECORDINGS / "containerd-1.6.20.log")).shown
+
+
+@pytest.mark.parametrize("kind", RecordingKind)
+def test_when_a_call_began_is_not_for_compiled_code(kind: RecordingKind) -> None:
+    """It decides whether an id may be new, where names are ids; of other tables compiled code takes the columns."""
+    rows = pa.RecordBatch.from_pylist([{"recording": kind.value, "entity": "c1", "event": "StartContainer"}])
+    columns = ObservationColumns("t.parquet").batch(rows).columns
+
+    assert (columns is None) == (kind in {RecordingKind.CALLS, RecordingKind.COMBINED})
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
