@@ -149,7 +149,7 @@ class BeliefTable:
             left = self.dynamics.observed(self._numbers.listed[belief], seen).configurations
             # The deviations of a profile that a configuration rests on do not matter here:
             # kept, they would separate equal configurations.
-            left = frozenset(each._replace(deviations=()) for each in left)
+            left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
             found = self._after[belief, seen] = self._numbers[left] if left else -1
         if found < 0:
             self.refused = tuple(sorted({each.state for each in self._numbers.listed[belief]}))
@@ -199,6 +199,15 @@ def _moves(other: _Behaviour, shown: frozenset[str] | None) -> _Moves:
     return _Moves(dynamics(other.table, shown=shown))
 
 
+class _Move(NamedTuple):
+    """A step that the machine may take, and what is *seen* of it, one after the other."""
+
+    taken: RunStep
+    state: int
+    calls: tuple[OpenCall, ...]
+    seen: tuple[Key, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Product:
     """The machine, its calls in progress, and what may be true of the other."""
@@ -208,75 +217,73 @@ class _Product:
     belief_table: BeliefTable
     overlap: int
     met: dict[tuple[int, tuple[OpenCall, ...]], list[int]] = field(default_factory=dict)
+    moves: dict[tuple[int, tuple[OpenCall, ...]], tuple[_Move, ...]] = field(default_factory=dict)
 
     def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
         """Every step from *node*, towards what allows least of what was met so far."""
-        for edge in self._steps(node):
-            to = edge.to
-            if edge.found or to.belief < 0:
-                yield edge
-                continue
-            least = self.belief_table.least(to.belief, self.met.setdefault((to.state, to.calls), []))
-            yield edge if least == to.belief else edge._replace(to=to._replace(belief=least))
+        state, calls, before = node
+        moves = self.moves.get((state, calls))
+        if moves is None:
+            moves = self.moves[state, calls] = tuple(self._moves(state, calls))
+        after, least, met = self.belief_table.after, self.belief_table.least, self.met
+        for taken, to, left, seen in moves:
+            belief = before
+            for each in seen:
+                if belief >= 0:
+                    belief = after(belief, each)
+            if belief >= 0:
+                belief = least(belief, met.setdefault((to, left), []))
+            yield SearchEdge(taken, Node(to, left, belief), belief < 0)
 
-    def _steps(self, node: Node) -> Iterator[SearchEdge[Node]]:
-        yield self._observed(node, node.calls, Key(shows=self.table.shows[node.state]))
-        if self.overlap or not node.calls:
-            yield from self._events(node)
-        for index, call in enumerate(node.calls):
-            yield from self._goes_on(node, call, node.calls[:index] + node.calls[index + 1 :])
+    def _moves(self, state: int, calls: tuple[OpenCall, ...]) -> Iterator[_Move]:
+        """What the machine may do in *state* with these *calls* in progress, whatever is true of the other."""
+        yield self._observed(state, calls, Key(shows=self.table.shows[state]))
+        if self.overlap or not calls:
+            yield from self._events(state, calls)
+        for index, call in enumerate(calls):
+            yield from self._goes_on(state, call, calls[:index] + calls[index + 1 :])
 
-    def _events(self, node: Node) -> Iterator[SearchEdge[Node]]:
+    def _events(self, state: int, calls: tuple[OpenCall, ...]) -> Iterator[_Move]:
         for row in self.table.rows:
             if row.ends:
                 continue
             if row.event.kind == "call":
-                if len(node.calls) < max(1, self.overlap):
-                    calls = tuple(sorted((*node.calls, OpenCall(row.index, ASKED))))
+                if len(calls) < max(1, self.overlap):
                     asked = Key(event=self.belief_table.called(row.event), phase="request")
-                    yield self._observed(node, calls, asked, row.event.name)
+                    begun = tuple(sorted((*calls, OpenCall(row.index, ASKED))))
+                    yield self._observed(state, begun, asked, row.event.name)
             else:
-                for instant in self.rules.instants(node.state, row.index):
-                    yield self._happened(node, instant)
+                for instant in self.rules.instants(state, row.index):
+                    yield self._happened(state, calls, instant)
 
-    def _observed(self, node: Node, calls: tuple[OpenCall, ...], seen: Key, event: str = SIGHT) -> SearchEdge[Node]:
+    def _observed(self, state: int, calls: tuple[OpenCall, ...], seen: Key, event: str = SIGHT) -> _Move:
         """What is *seen* changes no state, and leaves *calls* in progress."""
-        belief = self.belief_table.after(node.belief, seen)
-        name = self.table.states[node.state]
+        name = self.table.states[state]
         taken = RunStep(event=event, source=name, target=name, reply=seen.reply, phase=seen.phase)
-        return SearchEdge(taken=taken, to=Node(node.state, calls, belief), found=belief < 0)
+        return _Move(taken, state, calls, (seen,))
 
-    def _happened(self, node: Node, instant: CallInstant) -> SearchEdge[Node]:
+    def _happened(self, state: int, calls: tuple[OpenCall, ...], instant: CallInstant) -> _Move:
         """A signal, or something hidden; where it interrupts, calls that have begun are lost, or all if it is observed."""
         event = self.table.rows[instant.row].event
-        belief, calls = node.belief, node.calls
-        if event.kind == "signal":
-            belief = self.belief_table.after(belief, Key(event=self.belief_table.called(event)))
+        called = self.belief_table.called
+        seen = [Key(event=called(event))] if event.kind == "signal" else []
         if event.interrupts:
             over = [call for call in calls if event.kind == "signal" or call.stage == BEGUN]
-            for call in over:
-                if belief >= 0:
-                    lost = self.belief_table.called(self.table.rows[call.row].event)
-                    belief = self.belief_table.after(belief, Key(event=lost, phase="lost"))
+            seen += [Key(event=called(self.table.rows[call.row].event), phase="lost") for call in over]
             calls = tuple(call for call in calls if call not in over)
-        return SearchEdge(
-            taken=run_step(self.table, node.state, instant.row, instant.way, instant.to),
-            to=Node(instant.to, calls, belief),
-            found=belief < 0,
-        )
+        taken = run_step(self.table, state, instant.row, instant.way, instant.to)
+        return _Move(taken, instant.to, calls, tuple(seen))
 
-    def _goes_on(self, node: Node, call: OpenCall, others: tuple[OpenCall, ...]) -> Iterator[SearchEdge[Node]]:
+    def _goes_on(self, state: int, call: OpenCall, others: tuple[OpenCall, ...]) -> Iterator[_Move]:
         if call.stage >= 0 or call.stage == FREE:
             event = self.table.rows[call.row].event
             for reply in self._choices(call):
                 seen = Key(event=self.belief_table.called(event), phase="reply", reply=reply)
-                yield self._observed(node, others, seen, event.name)
-        for instant in self.rules.instants(node.state, call.row, call.stage):
+                yield self._observed(state, others, seen, event.name)
+        for instant in self.rules.instants(state, call.row, call.stage):
             calls = tuple(sorted((*others, OpenCall(call.row, instant.stage))))
-            yield SearchEdge(
-                taken=run_step(self.table, node.state, instant.row, instant.way, instant.to),
-                to=Node(instant.to, calls, node.belief),
-            )
+            taken = run_step(self.table, state, instant.row, instant.way, instant.to)
+            yield _Move(taken, instant.to, calls, ())
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
         """The replies of a call that has ended; those that are indefinite are always allowed, and left out."""

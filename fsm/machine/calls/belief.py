@@ -107,7 +107,8 @@ class Dynamics(Unobserved):
     def asked(self, before: Configurations, row: int) -> Configurations:
         """*before* with one more call of *row* in progress."""
         return self.closed(
-            each._replace(pending=plus(each.pending, Pending(row, ASKED, 1 << each.state))) for each in before
+            Configuration(state, plus(pending, Pending(row, ASKED, 1 << state)), queue, deviations, due)
+            for state, pending, queue, deviations, due in before
         )
 
     def waits(self, before: Iterable[Configuration], row: int) -> bool:
@@ -137,7 +138,8 @@ class Dynamics(Unobserved):
                 fit = known[at] if at in known else known.setdefault(at, self._fits(each, call, reply, met, emits))
                 if fit is None:
                     continue
-                left = each._replace(pending=each.pending[:index] + each.pending[index + 1 :])
+                state, pending, queue, deviations, due = each
+                left = Configuration(state, pending[:index] + pending[index + 1 :], queue, deviations, due)
                 kept.update(resting_on(left, deviation) for deviation in fit.deviations)
                 cells.add(fit.cells)
                 unspecified = unspecified and fit.unspecified
