@@ -7,8 +7,10 @@ what differs, and the lowest bit of its number is the end of a shortest run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, cast
 
 from fsm.checker.breadth_first import Limit, SearchEdge
@@ -116,67 +118,44 @@ class FirstInstants:
     def _bits_of(self, atom: Atom) -> int:
         test = holds(atom, self._steps.table)
         found = 0
-        for each, bits in self._alike(_depends(atom)):
+        for each, bits in self._alike(depends(atom)):
             if test(each):
                 found |= bits
         return found
 
-    def _groups(self, of: Callable[[Instant], Hashable]) -> list[tuple[Instant, int]]:
-        """One instant for all for which the same is true *of* them, and the bits of these."""
-        groups: dict[Hashable, list[int]] = {}
-        for number, each in enumerate(self._instants):
-            groups.setdefault((of(each), each.first), []).append(number)
+    def _groups(self, of: str) -> list[tuple[Instant, int]]:
+        """One instant for all that are alike in the attribute *of* this name, and the bits of these; the first is apart."""
+        size = len(self._instants) // 8 + 1
+        groups = defaultdict[Hashable, list[int]](list)
+        for number, value in enumerate(map(attrgetter(of), self._instants)):
+            groups[value if number else _FIRST].append(number)
         found = []
         for numbers in groups.values():
-            bits = bytearray(len(self._instants) // 8 + 1)
+            bits = bytearray(size)
             for number in numbers:
                 bits[number >> 3] |= 1 << (number & 7)
             found.append((self._instants[numbers[0]], int.from_bytes(bits, "little")))
         return found
 
 
-def _depends(atom: Atom) -> Callable[[Instant], Hashable]:
-    """On what of an instant *atom* depends."""
+_FIRST: Final = object()
+"""What the first instant alone is."""
+
+
+def depends(atom: Atom) -> str:
+    """On which attribute of an instant *atom* depends."""
     match atom:
         case In(before=before) | At(before=before):
-            return _source if before else _state
+            return "source" if before else "state"
         case Emits():
-            return _output
+            return "output"
         case EmitsOnly() | StepEmits():
-            return _outputs
+            return "outputs"
         case Happens():
-            return _event
+            return "event"
         case Replies():
-            return _reply
+            return "reply"
         case StateChanges():
-            return _changed
+            return "moved"
         case _:
-            return _state
-
-
-def _state(at: Instant) -> int:
-    return at.state
-
-
-def _source(at: Instant) -> int:
-    return at.source
-
-
-def _output(at: Instant) -> str:
-    return at.output
-
-
-def _outputs(at: Instant) -> tuple[str, ...]:
-    return at.outputs
-
-
-def _event(at: Instant) -> str:
-    return at.event
-
-
-def _reply(at: Instant) -> str:
-    return at.reply
-
-
-def _changed(at: Instant) -> bool:
-    return at.source != at.state
+            return "state"

@@ -39,6 +39,11 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
     def first(self) -> bool:
         return self.source < 0
 
+    @property
+    def moved(self) -> bool:
+        """Whether it is in another state than the instant before."""
+        return self.source != self.state
+
 
 class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
     """One outcome with one of its replies, and the instants of that step."""
@@ -93,7 +98,8 @@ class StepCache:
 
     def _distinguishing(self, distinguished: tuple[str, ...]) -> Successors:
         like = self.like.distinguishing(distinguished) if self.like else None
-        return Successors(self.table, distinguished, like=like, but=self.but)
+        plain = self.distinguishing(()) if distinguished else None
+        return Successors(self.table, distinguished, like=like, but=self.but, plain=plain)
 
     def tests(self, sequence: Sequence, until: WrittenCondition | None) -> SequenceTests:
         """The tests of *sequence* and *until*; if possible, those of the machine that this one is like."""
@@ -116,11 +122,18 @@ class StepCache:
 class Successors:
     """The steps of *table* from each state, made when asked for.
 
-    Where ``error`` stands for every error code, each of *codes* that a property distinguishes is one more reply.
+    Where ``error`` stands for every error code, each of *codes* that a property distinguishes is one more reply.  Other
+    steps are those of *plain*, which distinguishes none, if that is given.
     """
 
     def __init__(
-        self, table: TransitionSystem, codes: tuple[str, ...] = (), *, like: Successors | None = None, but: int = -1
+        self,
+        table: TransitionSystem,
+        codes: tuple[str, ...] = (),
+        *,
+        like: Successors | None = None,
+        but: int = -1,
+        plain: Successors | None = None,
     ) -> None:
         self.table = table
         self.codes = codes
@@ -128,16 +141,26 @@ class Successors:
         self.but = but
         self.beginning = Instant(state=table.initial)
         self.after = cache(self._after)
+        self._plain = plain
 
     def _after(self, state: int) -> tuple[InstantStep, ...]:
         """Every step from *state*, in the model's order."""
         if self.like is not None and state != self.but:
             return self.like.after(state)
-        return tuple(
-            self.step(state, each.row, each.way, reply)
-            for each in steps(self.table, state)
-            for reply in self.replies(each.way)
-        )
+        if self._plain is None:
+            return tuple(
+                self.step(state, each.row, each.way, reply)
+                for each in steps(self.table, state)
+                for reply in self.replies(each.way)
+            )
+        found: list[InstantStep] = []
+        for step in self._plain.after(state):
+            found.append(step)
+            way = step.way
+            if way.reply and step.taken.reply == way.reply[-1] and ANY_ERROR in way.reply:
+                further = (code for code in self.codes if code not in way.reply)
+                found += [self.step(state, step.row, way, code) for code in further]
+        return tuple(found)
 
     def replies(self, way: Way) -> tuple[str, ...]:
         """The possible replies of *way*; an empty one if it has none."""
