@@ -242,15 +242,19 @@ def _specified(path: Path, machine: Machine | System | None) -> Specification[Ma
     if machine is not None and not path.is_file():
         hint = f"write its properties in {path}, or give the path of a property file"
         raise refused(machine.path or machine.name, "FSM306", "has no properties", hint)
-    return _made(_stated, content(path), Stated, str(path), partial(specify, find=partial(_beside, path)))
+    return _made(
+        _stated, content(path), Stated, str(path), partial(specify, find=partial(_beside, path, known=machine))
+    )
 
 
-def _beside(path: Path, name: str) -> Machine | System:
-    """What the property file at *path* calls *name*: a path beside it, a model next door, or a shipped one."""
+def _beside(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
+    """What the property file at *path* calls *name*: a path beside it, a model next door, or a shipped one; it may be *known*."""
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
     near = folder / name if is_path(name) else models / f"{name}.toml"
     found = _named(near) if is_file(near) or is_path(name) else name
+    if known is not None and is_path(found) and Path(found) == Path(known.path).absolute():
+        return known
     return load_system(found) if is_system(found) else load(found)
 
 

@@ -7,6 +7,7 @@ All mistakes of a file are reported at once.
 
 import codecs
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
 
@@ -34,10 +35,13 @@ class File(Generic[F]):
 
 Model: TypeAlias = File[Written]
 
+_document = lru_cache(maxsize=1)(document)
+"""What a file is, is asked just before it is read."""
+
 
 def form_of(data: bytes, *, path: str) -> type[Form]:
     """Whether the TOML in *data* is of a machine, of a system, or of properties."""
-    found = document(data.removeprefix(codecs.BOM_UTF8), path)
+    found = _document(data.removeprefix(codecs.BOM_UTF8), path)
     if "property" in found or isinstance(found.get("machine"), str):
         return Stated
     return WrittenSystem if "system" in found else Written
@@ -60,7 +64,7 @@ def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
         see https://toml.io/en/v1.0.0
     """
     data = data.removeprefix(codecs.BOM_UTF8)
-    content = document(data, path)
+    content = _document(data, path)
     lines = locate(data)
     if obeyed := tuple(controls(content, path, lines)):
         raise InputError(obeyed)
