@@ -4,6 +4,7 @@ Each command is a module of its own and is loaded when it is asked for, so
 that ``fsm --help`` does not pay for the engines.
 """
 
+import gc
 import importlib
 import io
 import math
@@ -55,6 +56,9 @@ ENDLESS: Final = ("proxy", "record", "serve")
 """Commands that go on until they are interrupted, however much they compute."""
 MEMORY: Final = 4_096
 """Mebibytes of memory that a command may take."""
+
+RARELY: Final = 100_000
+"""New objects between two searches for cycles to collect: there are few cycles, and what is made is mostly kept."""
 
 
 class _Commands(click.Group):
@@ -138,6 +142,7 @@ def main() -> None:
     """Run the command; its result is the exit code."""
     # When the reader has gone, as with "| head", end as every filter does.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    gc.set_threshold(RARELY)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # file names need not be UTF-8, nor need terminals
     try:
