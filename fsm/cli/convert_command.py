@@ -34,7 +34,7 @@ _FITTING: Final = ".parquet"
 @restart_options
 @click.option("--rotated", is_flag=True, help="All TRACEs are one recording that was rotated; their times order them.")
 def command(traces: tuple[str, ...], output: Path, restarts: Assume, shortest_restart: int, *, rotated: bool) -> int:
-    """Write the observations of a recording as a table, which is judged many times faster.
+    """Write the observations of a recording as a table, which is judged several times faster where it is large.
 
     TRACE is whatever fsm judge takes but a history of concurrent operations. The verdicts on the table are those on TRACE,
     with its lines. The table is Parquet, with the columns of docs/trace-format.md, for DuckDB, Polars, pandas and Spark.

@@ -28,7 +28,7 @@ ORIGIN: Final = b"container-fsm"
 ROWS: Final = 1 << 18
 """Rows that are read at once."""
 
-GROUP: Final = 1 << 20
+GROUP: Final = 1 << 19
 """Rows of a group, which is compressed by itself."""
 
 _REPEATED: Final = [*ENCODED, "detail", "fields"]

@@ -3,8 +3,8 @@
     python tests/bench/fleet.py [--rows 10000000] [--nodes 8]
 
 Three tables in Parquet: nodes with lives of ten observations, in the order of time; the same rows in no order, as they are
-where some arrive late; and a single container with as many observations.  The first is judged by node and by entity, by one
-core and by two.  Times are those of the wall, of a session that has judged a small table before; memory is what the Python
+where some arrive late; and a single container with as many observations.  They are judged by node and by entity, by one core
+and by two; and so are files, each of one node, which nothing has to be sorted of.  Times are those of the wall, of a session that has judged a small table before; memory is what the Python
 workers take at most together, and what Java takes, as the system counts it.  Generated files go into a temporary folder and
 are deleted.
 """
@@ -25,6 +25,7 @@ from pyarrow import parquet
 from tables import judged, written
 
 from fsm.fleet import spark
+from fsm.fleet.summary import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,11 @@ def fleet(folder: Path, rows: int, nodes: int) -> dict[str, Path]:
             "line": np.arange(rows),
         }
     )
-    found = {}
+    (folder / "files").mkdir()
+    for node in range(nodes):
+        mine = table.filter(pa.array(whose == node)).drop_columns(["node"])
+        parquet.write_table(mine, folder / "files" / f"node-{node}.parquet", compression="zstd")
+    found = {"files": folder / "files"}
     for name, each in (("nodes", table), ("late", late), ("one", one), ("small", table.slice(0, rows // 100))):
         found[name] = folder / f"{name}.parquet"
         parquet.write_table(each, found[name], compression="zstd", row_group_size=1 << 19)
@@ -88,7 +93,11 @@ def watched(most: dict[str, int]) -> Iterator[None]:
 def spent(session: SparkSession, path: Path, by: spark.Division) -> float:
     """Seconds until the summary of the table is there."""
     start = time.perf_counter()
-    summary, problems = spark.judge(session.read.parquet(str(path)), models=MODELS, by=by).summary()
+    if path.is_dir():
+        judging = spark.judge_files(session, named(map(str, path.iterdir())), models=MODELS)
+    else:
+        judging = spark.judge(session.read.parquet(str(path)), models=MODELS, by=by)
+    summary, problems = judging.summary()
     assert not problems, problems
     assert summary.shares, summary
     return time.perf_counter() - start
@@ -109,7 +118,13 @@ def main() -> None:
         for cores in (1, 2):
             session = spark.session(f"local[{cores}]")
             spent(session, paths["small"], "entity")
-            for name, by in (("nodes", "node"), ("nodes", "entity"), ("late", "entity"), ("one", "node")):
+            for name, by in (
+                ("files", "node"),
+                ("nodes", "node"),
+                ("nodes", "entity"),
+                ("late", "entity"),
+                ("one", "node"),
+            ):
                 most: dict[str, int] = {}
                 with watched(most):
                     taken = spent(session, paths[name], by)  # type: ignore[arg-type]  # one of the two
