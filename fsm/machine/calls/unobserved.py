@@ -29,6 +29,9 @@ ASSUMED: Final = "assumed "
 
 _ASKED: Final = frozenset({ASKED, LOST})
 
+_REMEMBERED: Final = 10_000
+"""Configurations of which it is remembered what may come of them."""
+
 LIMIT = 20_000
 """Configurations of one entity beyond its states; with more the search gives up and says so."""
 
@@ -67,6 +70,9 @@ class Unobserved:
     limits: Mapping[int, frozenset[int]] = field(default_factory=dict)
     limit: int | None = None
     names: dict[str, int] = field(default_factory=dict)
+    _known: dict[Configuration, tuple[Configuration, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def table(self) -> Table:
@@ -89,7 +95,7 @@ class Unobserved:
             while todo:
                 here = todo.pop()
                 if here not in found.covered:
-                    todo += [each for each in self._unseen(here) if found.add(each)]
+                    todo += [each for each in self._next(here) if found.add(each)]
                 if found.size > most:
                     raise TooManyError
         return found.all()
@@ -105,6 +111,15 @@ class Unobserved:
         for each in left:
             found.add(each)
         return found.all()
+
+    def _next(self, here: Configuration) -> tuple[Configuration, ...]:
+        """What may come of *here* by one instant that is not observed; closures meet the same configurations again."""
+        known = self._known.get(here)
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            known = self._known[here] = tuple(self._unseen(here))
+        return known
 
     def _unseen(self, here: Configuration) -> Iterator[Configuration]:
         rules, state, pending = self.rules, here.state, here.pending
