@@ -159,7 +159,10 @@ class SystemTable:
     def step(self, state: int, row: int) -> tuple[Way, ...]:
         event = self.joint[row]
         before = self._locals[state]
-        return tuple(self._joined(event, before, each) for each in self._known(event, before))
+        known = event.known.get(tuple([before[digit] for digit in event.digits]))
+        if known is None:
+            known = self._known(event, before)
+        return tuple([self._joined(event, before, each) for each in known]) if known else ()
 
     def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
         """What the joint *event* may do to copies that are in *before*, by some *ways* or all; no state gets a number by that."""
@@ -331,6 +334,7 @@ class Influence:
     def __init__(self, system: System, tables: Mapping[str, Table] | None = None) -> None:
         self._system = system
         self.tables = tables or tables_of(system)
+        self._read = cache(read)
         self.cone = cache(self._cone)
         self._may_stop = cache(self._stops)
 
@@ -353,7 +357,7 @@ class Influence:
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not mentioned:
             return set()
-        needed = set(read(joint.when) | read(way.when))
+        needed = set(self._read(joint.when) | self._read(way.when))
         last = len(way.steps) if mentioned else max(inside)
         for number, step in enumerate(way.steps):
             disabled, fails = self._may_stop(step.copy.part, step.event, step.outcomes, step.ends)
@@ -361,7 +365,7 @@ class Influence:
             if blocks:
                 needed.add(step.copy.digit)
             if blocks or step.copy.digit in found:
-                needed |= read(step.when)
+                needed |= self._read(step.when)
         return needed
 
     def _stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001  (a key)
