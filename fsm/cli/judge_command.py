@@ -15,12 +15,14 @@ from fsm.cli.options import (
     listening,
     model_option,
     moment,
+    output_option,
     profile_option,
     progress,
     property_option,
     restart_options,
     sizes,
 )
+from fsm.cli.output import put
 from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.judgement.part import Part
@@ -32,6 +34,7 @@ from fsm.report.text import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from fsm.errors import Problem
     from fsm.judgement import Judged
@@ -125,6 +128,7 @@ FORMATS: Final[Mapping[str, str]] = {
     metavar="spark[://HOST:PORT]",
     help="Judge each TRACE by a task of this cluster, or of one on this machine; see docs/fleet.md.",
 )
+@output_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -150,6 +154,7 @@ def command(
     entity: str | None,
     coverage: bool,
     master: str,
+    output: Path | None,
 ) -> int:
     """Judge recordings by the specification.
 
@@ -161,7 +166,7 @@ def command(
     \b
     fsm judge containerd.log
     journalctl -u containerd -o json | fsm judge --profile containerd-1.6 -
-    fsm judge --format sarif containerd.log > report.sarif
+    fsm judge --format sarif -o report.sarif containerd.log
     fsm judge nri-events.jsonl --with cri-calls.jsonl
     fsm judge --properties containerd.log
     fsm judge --rotated /var/log/containerd.log*
@@ -211,15 +216,21 @@ def command(
         raise InputError(mistakes)
     found = tuple(judged[each] for each in traces if each in judged)
     report = Report(judged=found, fail_on=fail_on, problems=tuple(mistakes), every=every)
-    if form == "text":
+    if form == "text" and output is None:
         click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
     else:
-        # UTF-8 whatever the terminal takes: that is what these formats are in.
-        writer: Callable[[Report], str] = getattr(importlib.import_module(FORMATS[form]), form)
-        click.echo(writer(report).encode("utf-8", "replace"), nl=False)
+        # UTF-8 whatever the terminal takes: that is what files, and the other formats, are in.
+        put(_written(report, form, coverage=coverage).encode("utf-8", "replace"), output)
     if mistakes:
         click.echo(str(InputError(mistakes)), err=True)
     return report.code()
+
+
+def _written(report: Report, form: str, *, coverage: bool) -> str:
+    if form == "text":
+        return text(report, layout(coloured=False), coverage=coverage)
+    writer: Callable[[Report], str] = getattr(importlib.import_module(FORMATS[form]), form)
+    return writer(report)
 
 
 def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: bool) -> None:
@@ -243,6 +254,8 @@ def _followed(ctx: click.Context, part: Part, *, settle: int) -> int:
     (name, *others) = dict.fromkeys(given["traces"])
     if others:
         raise click.BadParameter("one TRACE is followed; others need a command of their own", param_hint="--follow")
+    if given["output"]:
+        raise click.BadParameter("what is followed is printed as it comes: leave out --follow", param_hint="--output")
     for option in ("calls", "properties", "only"):
         if given[option]:
             flag = {"calls": "--with", "only": "--property"}.get(option, f"--{option}")

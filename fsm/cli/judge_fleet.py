@@ -8,6 +8,7 @@ import click
 from msgspec.json import encode
 
 from fsm.cli.options import layout
+from fsm.cli.output import put
 from fsm.errors import WRONG_INPUT, of_extra
 from fsm.fleet.summary import named
 from fsm.fleet.summary_report import text
@@ -66,7 +67,9 @@ def on_cluster(given: Mapping[str, Any], master: str) -> int:
 
 
 def _put(found: Summary, given: Mapping[str, Any]) -> None:
-    if given["form"] == "text":
+    if given["form"] == "summary":
+        put(encode(found) + b"\n", given["output"])
+    elif given["output"] is None:
         click.echo(text(found, layout(), least=given["fail_on"]), nl=False)
     else:
-        click.echo(encode(found))
+        put(text(found, layout(coloured=False), least=given["fail_on"]).encode("utf-8", "replace"), given["output"])

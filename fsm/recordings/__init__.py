@@ -141,6 +141,7 @@ class _Sniffed(msgspec.Struct):
 
 
 _DEFAULT: Final = Restarts()
+_TABLES: Final = (".parquet", ".arrow")
 _SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
 
 
@@ -279,13 +280,13 @@ def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording
 
 
 def _is_table(name: str) -> bool:
-    """Whether *name* is that of a table: in a store, a folder of tables, or a file that begins as one does."""
+    """Whether *name* is that of a table: in a store, a folder of tables or of parts such as node=7, or a file that begins as one does."""
     path = Path(name)
     try:
         if path.is_dir():
-            return any(path.rglob("*.parquet")) or any(path.rglob("*.arrow"))
+            return any(each.suffix in _TABLES or ("=" in each.name and each.is_dir()) for each in path.iterdir())
         if not path.is_file():
-            return "://" in name or name.endswith(("*.parquet", "*.arrow"))
+            return "://" in name
         with path.open("rb") as file:
             return file.read(6).startswith((b"PAR1", b"ARROW1"))
     except OSError:  # which opening it will say

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from commands import RECORDINGS, fsm
+from commands import FAILING, RECORDINGS, fsm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -216,3 +216,14 @@ def test_what_is_no_summary_is_refused(content: str | None, said: str, tmp_path:
     assert "two.json: cannot be opened" in ran.stderr
     assert "fsm judge --format summary makes one" in ran.stderr
     assert not out.exists()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "summary", "junit", "sarif", "github"])
+def test_a_report_is_written_to_a_file(form: str, tmp_path: Path) -> None:
+    """What is printed otherwise, without colours; the exit code is the same."""
+    printed = fsm("judge", "--format", form, FAILING)
+
+    ran = fsm("judge", "--format", form, "-o", str(tmp_path / "report"), FAILING)
+
+    assert (ran.returncode, ran.stdout, ran.stderr) == (printed.returncode, "", "")
+    assert (tmp_path / "report").read_text(encoding="utf-8") == printed.stdout
