@@ -12,6 +12,7 @@ from fsm.cli.output import put
 from fsm.errors import WRONG_INPUT, of_extra
 from fsm.fleet.summary import named
 from fsm.fleet.summary_report import text
+from fsm.recordings import matching
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +52,7 @@ def on_cluster(given: Mapping[str, Any], master: str) -> int:
     try:
         found, problems = spark.judge_files(
             session,
-            named(given["traces"]),
+            named(each for trace in given["traces"] for each in matching(trace)),
             models=tuple(dict.fromkeys(given["models"])),
             profile=given["profile"],
             fresh=given["fresh"],

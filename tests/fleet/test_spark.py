@@ -216,6 +216,17 @@ def test_the_command(tmp_path: Path) -> None:
     assert "/no/such.log: cannot be opened: no such file or directory" in text.stderr
 
 
+def test_tables_that_match_a_pattern(tmp_path: Path) -> None:
+    """Each is a recording of its own, and its node is called as it."""
+    for number, name in enumerate(NAMES[:2]):
+        assert fsm("convert", str(RECORDINGS / name), "-o", str(tmp_path / f"node-{number}.parquet")).returncode == 0
+
+    ran = command("--engine", "spark[2]", "--format", "summary", f"file://{tmp_path}/*.parquet")
+
+    expected = total(summarised([judge(tmp_path / f"node-{each}.parquet")], node=f"node-{each}") for each in range(2))
+    assert (ran.returncode, decode(ran.stdout, type=Summary)) == (1, expected)
+
+
 def test_without_java() -> None:
     ran = command("--engine", "spark", FAILING, JAVA_HOME="/no/such")
 
