@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fsm.cli.options import progress, restart_options, sizes
-from fsm.cli.output import replacing
+from fsm.cli.output import failed, replacing
 from fsm.errors import of_extra, refused
 from fsm.recordings import RecordingKind, open_recording
 from fsm.recordings.restarts import Restarts
@@ -62,8 +62,8 @@ def command(traces: tuple[str, ...], output: Path, restarts: Assume, shortest_re
             raise refused(name, "FSM215", what, "judge it as it is")
         try:
             with replacing(output) as file:
-                rows = tables.write(recording, file)
+                rows = tables.write(recording, file, room)
         except OSError as error:
-            raise click.FileError(str(output), (error.strerror or str(error)).lower()) from error
+            raise failed(output, error) from error
     click.echo(f"{output}: {words.plural(rows, 'observation')}, of {recording.kind.value}")
     return 0

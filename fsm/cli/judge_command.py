@@ -22,11 +22,11 @@ from fsm.cli.options import (
     restart_options,
     sizes,
 )
-from fsm.cli.output import put
-from fsm.errors import InputError
+from fsm.cli.output import put, same
+from fsm.errors import InputError, is_file
 from fsm.judgement import judge
 from fsm.judgement.part import Part
-from fsm.recordings import matching
+from fsm.recordings import is_table, matching
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
 from fsm.report import Report
@@ -242,6 +242,8 @@ def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: b
     if part and properties:
         what = "a property is judged by the whole of a recording: leave out --since, --until and --entity"
         raise click.BadParameter(what, param_hint="--properties")
+    if any(is_file(each) and same(each, given["output"]) for each in given["traces"]):
+        raise click.BadParameter("it is a TRACE, which the report would replace", param_hint="--output")
     if given["rotated"] and (given["follow"] or given["calls"]):
         raise click.BadParameter("what is rotated is judged by itself, and as a whole", param_hint="--rotated")
 
@@ -254,6 +256,8 @@ def _followed(ctx: click.Context, part: Part, *, settle: int) -> int:
     (name, *others) = dict.fromkeys(given["traces"])
     if others:
         raise click.BadParameter("one TRACE is followed; others need a command of their own", param_hint="--follow")
+    if is_table(name):
+        raise click.BadParameter("a table is complete: leave out --follow", param_hint="TRACE")
     if given["output"]:
         raise click.BadParameter("what is followed is printed as it comes: leave out --follow", param_hint="--output")
     for option in ("calls", "properties", "only"):

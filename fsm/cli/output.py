@@ -1,5 +1,6 @@
 """Files that commands write: whole, or not at all."""
 
+import errno
 import os
 import secrets
 import shutil
@@ -27,7 +28,18 @@ def put(written: str | bytes, path: Path | None, *, folders: bool = False) -> No
             path.parent.mkdir(parents=True, exist_ok=True)
         write(path, written)
     except OSError as error:
-        raise click.FileError(str(path), (error.strerror or str(error)).lower()) from error
+        raise failed(path, error) from error
+
+
+def same(name: str, path: Path | None) -> bool:
+    """Whether *path* is the file *name*."""
+    return path is not None and path.exists() and path.samefile(name)
+
+
+def failed(path: Path, error: OSError) -> Exception:
+    """What to raise for the *error* of writing to *path*: it is itself where the path is not to blame."""
+    full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+    return error if full else click.FileError(str(path), (error.strerror or str(error)).lower())
 
 
 def write(path: Path, content: str | bytes) -> None:

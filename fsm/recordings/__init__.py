@@ -3,7 +3,8 @@
 Four kinds are recognised by the first line that fits one of them: a containerd log in any of its forms, CRI calls
 recorded at a client, NRI events recorded at a plugin, and the project's own trace format.  Lines that fit none are
 counted.  A fifth kind, a history of concurrent operations, is recognised by its first form and read as a whole; a
-sixth, the files that containerd keeps of containers, by their names.
+sixth, the files that containerd keeps of containers, by their names.  Each but the fifth may also be a table of
+observations (:mod:`fsm.recordings.tables`).
 """
 
 from collections import Counter
@@ -92,7 +93,7 @@ def about(text: str, name: str) -> RecordingKind | TraceHeader:
     """
     if text in {"", RecordingKind.TRACE.value}:
         return TraceHeader(trace=1)
-    kinds = {each.value: each for each in KINDS}
+    kinds = {each.value: each for each in KINDS if each is not RecordingKind.NOTHING}
     found = kinds.get(text) or json_lines.header(text.encode())
     if found is not None:
         return found
@@ -142,6 +143,7 @@ class _Sniffed(msgspec.Struct):
 
 _DEFAULT: Final = Restarts()
 _TABLES: Final = (".parquet", ".arrow")
+_MAGIC: Final = (b"PAR1", b"ARROW1")
 _SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
 
 
@@ -184,9 +186,9 @@ def open_recording(
     Raises :class:`InputError` if the file cannot be opened.
     """
     notes: Counter[str] = Counter()
-    if source is None and _is_table(name):
+    if source is None and is_table(name):
         tables = of_extra("fsm.recordings.tables", name, extra="fast")
-        recording: Recording = tables.recording(name, notes, advanced, as_called=as_called)
+        recording: Recording = tables.recording(name, notes, advanced, restarts=restarts, as_called=as_called)
         return recording
     if found := () if source else checkpoints.files(name):
         notes["lines"] = len(found)
@@ -195,6 +197,7 @@ def open_recording(
         reader = LineReader(name=name, notes=notes, advanced=advanced)
         data = reader.data()
         start = next(data, b"")
+        _check_lines(name, start)
         if histories.recognised(start):
             return _history(name, chain([start], data), notes)
         pieces = reader.pieces(chain([start], data))
@@ -202,6 +205,7 @@ def open_recording(
     else:
         pieces = source.pieces(notes, advanced)
         begun = _begun(pieces)
+        _check_lines(name, b"\n".join(begun[0].lines) if begun else b"")
         if begun and histories.recognised(b"\n".join(begun[0].lines)):
             hint = "a history is judged as a whole, once it is complete: give its one file"
             what = "cannot be followed or put together"
@@ -279,18 +283,26 @@ def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording
     )
 
 
-def _is_table(name: str) -> bool:
-    """Whether *name* is that of a table: in a store, a folder of tables or of parts such as node=7, or a file that begins as one does."""
+def is_table(name: str) -> bool:
+    """Whether *name* is that of a table: in a store, a folder of tables, or a file that is called so or begins as one does."""
     path = Path(name)
     try:
         if path.is_dir():
-            return any(each.suffix in _TABLES or ("=" in each.name and each.is_dir()) for each in path.iterdir())
+            return any(each.suffix in _TABLES for each in path.iterdir())
         if not path.is_file():
             return "://" in name
         with path.open("rb") as file:
-            return file.read(6).startswith((b"PAR1", b"ARROW1"))
+            return path.suffix in _TABLES or file.read(6).startswith(_MAGIC)
     except OSError:  # which opening it will say
         return False
+
+
+def _check_lines(name: str, start: bytes) -> None:
+    """Refuse the recording *name*, whose lines are asked for, if it begins as a table does."""
+    if start.startswith(_MAGIC):
+        hint = "give the file itself, not compressed, and without --rotated, --follow and --with"
+        what = "is a table, and has no lines"
+        raise InputError([Problem(path=name, line=0, code="FSM201", what=what, hint=hint)])
 
 
 def _begun(pieces: Iterator[Piece]) -> list[Piece]:

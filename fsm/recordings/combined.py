@@ -90,8 +90,9 @@ def check_kinds(name: str, calls: str) -> None:
         (name, {RecordingKind.EVENTS}, "NRI events, as a plugin received them"),
         (calls, {RecordingKind.CALLS, RecordingKind.LOG}, "the CRI calls, or the containerd log, of the same run"),
     ):
-        if file == STDIN or open_recording(file).kind not in kinds:
-            found = "cannot be read twice" if file == STDIN else f"holds {open_recording(file).kind.value}"
+        kind = None if file == STDIN else open_recording(file, as_called=True).kind
+        if kind not in kinds:
+            found = "cannot be read twice" if kind is None else f"holds {kind.value}"
             raise InputError([Problem(path=file, line=0, code="FSM206", what=found, hint=f"give a file of {what}")])
 
 

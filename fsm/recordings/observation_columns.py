@@ -166,7 +166,8 @@ class ObservationColumns:
     def __init__(self, name: str) -> None:
         self._name = name
         self._count = 1
-        self._about = _Words()
+        self._said = set[str | None]()
+        self._row = _NEVER
         self._words = {each: _Words() for each in (*WORDS, "emits")}
         self._pairs = {each: _Pairs() for each in self._words}
         self._kinds: list[Observation] = []
@@ -181,7 +182,7 @@ class ObservationColumns:
         columns = self._columns(dict(zip(rows.schema.names, rows.columns, strict=True)))
         beside = _Beside(lambda: columns | self._columns(later()), self._count, count)
         self._count += count
-        self._check(columns.get(ABOUT))
+        self._check(columns, count)
         kind, kinds = self._kind(columns, count), self._kinds
         for rare in filter(None, map(columns.get, _RARE)):
             kind[np.array(rare.is_valid())] = -1
@@ -206,20 +207,26 @@ class ObservationColumns:
 
         found = Columns(kinds, kind, entity, text, starts, ends)
         # When a call began decides whether its id may be new, and compiled code knows no times.
-        own = None if _WITH_CALLS.intersection(self._about.words) else found
+        own = None if _WITH_CALLS & self._said else found
         return Batch(Made(count, observation), Made(count, line), own)
 
     def _columns(self, found: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
         return {name: self._typed(name, found[name]) for name in SCHEMA.names if name in found}
 
-    def _check(self, about: pa.Array | None) -> None:
-        """Refuse rows that are of another recording than those before."""
-        if about is not None:
-            self._about.codes(about)
-        found = [each or "nothing" for each in self._about.words[1:]]
-        if len(found) > 1:
-            what = f"has rows of several kinds of recordings: {found[0]}; {found[1]}"
-            raise refused(self._name, "FSM212", what, "judge those of each kind by themselves")
+    def _check(self, columns: Mapping[str, pa.Array], count: int) -> None:
+        """Refuse rows that are of another recording than those before, or that come before those."""
+        about = columns.get(ABOUT)
+        self._said.update([None] * bool(count) if about is None else pc.unique(about).to_pylist())
+        if len(self._said) > 1:
+            one, other, *_ = sorted(f"'{each}'" if each else "none" for each in self._said)
+            what = f"has rows of several recordings: column '{ABOUT}' is {one} and {other}"
+            raise refused(self._name, "FSM212", what, "judge those of each by themselves")
+        if ROW in columns and columns[ROW].null_count < count:
+            numbers = _integers(columns[ROW])
+            if (numbers[1:] <= numbers[:-1]).any() or (len(numbers) and numbers[0] <= self._row):
+                what = f"has rows in another order than column '{ROW}' has it"
+                raise refused(self._name, "FSM212", what, f"sort it by '{ROW}'")
+            self._row = int(numbers[-1]) if len(numbers) else self._row
 
     def _kind(self, columns: dict[str, pa.Array], count: int) -> NDArray[np.int32]:
         """The kind of each row; -1 if there are too many."""
@@ -275,13 +282,14 @@ class ObservationColumns:
                 column = column.cast(pa.timestamp("ns", "UTC"))
             return column.cast(wanted)
         except pa.ArrowException as error:
-            what = f"column '{name}' is {column.type}, and {wanted} is needed: {error}"
+            needed = "nanoseconds, a timestamp, or RFC 3339" if name in TIMES else wanted
+            what = f"column '{name}' is {column.type}, or has a value, that is not what is needed: {needed}"
             raise refused(self._name, "FSM212", what, _HINT) from error
 
 
 def said_of(rows: pa.RecordBatch) -> str:
     """What the first of *rows* says of the recording; empty where it says nothing."""
-    return (rows[ABOUT][0].as_py() or "") if ABOUT in rows.schema.names and rows.num_rows else ""
+    return str(rows[ABOUT][0].as_py() or "") if ABOUT in rows.schema.names and rows.num_rows else ""
 
 
 def _json(fields: object) -> str | None:

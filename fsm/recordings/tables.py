@@ -3,6 +3,7 @@
 A table may be several files, of a folder or matched by a pattern, in the order of their names.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from fsm.recordings import Recording, RecordingKind, about, recorded
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import STDIN
 from fsm.recordings.observation_columns import ABOUT, ENCODED, ROW, SCHEMA, TIMES, ObservationColumns, said_of
+from fsm.recordings.restarts import Restarts
 from fsm.trace import Batch, Line, Observation, nanoseconds
 
 ORIGIN: Final = b"container-fsm"
@@ -42,6 +44,7 @@ LATER: Final = {
 }
 """Columns by which nothing is judged, which may be read later where they are of a type that cannot be wrong."""
 
+_DIGITS: Final = re.compile(r"(\d+)")
 _SUFFIXES: Final = (".parquet", ".arrow")
 _HINT: Final = (
     "give the path of a Parquet or Arrow file, of a folder of them, or a pattern such as s3://bucket/*.parquet"
@@ -51,10 +54,11 @@ _HINT: Final = (
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a recording beside its observations, as :class:`fsm.recordings.Recording` has it.
 
-    ``about`` is what each of its rows says of it.
+    ``about`` is what each of its rows says of it.  Calls were read with ``restarts``.
     """
 
     about: str
+    restarts: Restarts
     fresh: bool = False
     version: str = ""
     notes: Mapping[str, int] = {}
@@ -63,17 +67,31 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recording(
-    name: str, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None, *, as_called: bool = False
+    name: str,
+    notes: Counter[str],
+    advanced: Callable[[int], None] = lambda _: None,
+    *,
+    restarts: Restarts,
+    as_called: bool = False,
 ) -> Recording:
     """The recording in the table *name*, as :func:`fsm.recordings.open_recording` has it.
 
-    Raises :class:`InputError` if it cannot be opened, or is no table of observations.
+    Raises :class:`InputError` if it cannot be opened, or is no table of observations; and if it was converted, if it is
+    asked for with other *restarts*, or *as_called*.
     """
     table = _Table(name)
     batches = table.batches(notes, advanced)
     if table.origin is None:
         return recorded(about(table.about, name), name, Trace(notes=notes, clocked=as_called).ordered(batches), notes)
     origin = table.origin
+    if as_called:
+        raise refused(
+            name, "FSM201", "is a table, which has no calls as they were made", "give what it was converted from"
+        )
+    if origin.about == RecordingKind.CALLS.value and origin.restarts != restarts:
+        what = f"was converted with --restarts {origin.restarts.assume}"
+        what += f" --shortest-restart {origin.restarts.shortest // 1_000_000}"
+        raise refused(name, "FSM201", what, "judge it with the same, or convert the recording again")
     return replace(
         recorded(about(origin.about, name), name, batches, notes),
         fresh=origin.fresh,
@@ -83,8 +101,8 @@ def recording(
     )
 
 
-def write(found: Recording, sink: BinaryIO) -> int:
-    """Write the recording that was *found* to *sink*, as Parquet; how many observations it has."""
+def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
+    """Write the recording that was *found* with *restarts* to *sink*, as Parquet; how many observations it has."""
     known = found.kind.value
     if found.kind is RecordingKind.TRACE:
         machine, *_ = (*found.machines, "")
@@ -101,6 +119,7 @@ def write(found: Recording, sink: BinaryIO) -> int:
         writer.write_table(pa.Table.from_batches(waiting, SCHEMA))
         origin = Origin(
             about=known,
+            restarts=restarts,
             fresh=found.fresh,
             version=found.version(),
             notes=found.notes,
@@ -135,11 +154,17 @@ class _Table:
         self.about = ""
         with _reading(name):
             self._store, path = _store(name)
+            _check_partition(name, path)
             self._files = _files(self._store, path)
-            for each in self._files:
+        for each in self._files:
+            with _reading(self._named(each)):
                 self._begin(each)
         if not self._files:
             raise refused(name, "FSM201", "cannot be opened: it has no Parquet or Arrow file", _HINT)
+
+    def _named(self, file: fs.FileInfo) -> str:
+        """What to call the *file* of the table."""
+        return self.name if len(self._files) == 1 else f"{self.name.rstrip('/')}/{file.base_name}"
 
     def _begin(self, file: fs.FileInfo) -> None:
         """Find what is known of the recording in the *file*."""
@@ -156,17 +181,25 @@ class _Table:
     def batches(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Batch]:
         """The observations of all files, a piece at a time; *notes* become those of the recording it was."""
         columns = ObservationColumns(self.name)
-        with _reading(self.name):
-            for each in self._files:
+        for each in self._files:
+            with _reading(self._named(each)):
                 # It is closed once nothing of it can be asked for.
-                _, rows, pieces = _reader(self._store.open_input_file(each.path), self.name)
+                _, rows, pieces = _reader(self._store.open_input_file(each.path), self._named(each))
                 for piece, later in pieces:
                     yield columns.batch(piece, later)
-                    notes["lines"] += piece.num_rows
+                    if self.origin is None:
+                        notes["lines"] += piece.num_rows
                     advanced(each.size * piece.num_rows // max(1, rows))
         if self.origin is not None:
-            notes.clear()
             notes.update(self.origin.notes)
+
+
+def _check_partition(name: str, path: str) -> None:
+    """Refuse a part of a table that was divided by a column of which its rows are in need."""
+    for each in path.split("/"):
+        key, equal, _ = each.partition("=")
+        if equal and key in SCHEMA.names:
+            raise refused(name, "FSM212", f"is a part of a table that was divided by '{key}', which it lacks", _HINT)
 
 
 @contextmanager
@@ -218,9 +251,13 @@ def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
         raise FileNotFoundError("no such file")
     if info.type is not fs.FileType.Directory:
         return [info]
-    found = store.get_file_info(fs.FileSelector(path, recursive=True))
-    files = (each for each in found if each.is_file and each.base_name.endswith(_SUFFIXES))
-    return sorted(files, key=lambda each: each.path)
+    found = store.get_file_info(fs.FileSelector(path))
+    files = (
+        each for each in found if each.is_file and each.base_name.endswith(_SUFFIXES) and each.base_name[0] not in "._"
+    )
+    return sorted(
+        files, key=lambda each: [int(part) if part.isdecimal() else part for part in _DIGITS.split(each.path)]
+    )
 
 
 _Pieces: TypeAlias = Iterator[tuple[pa.RecordBatch, Callable[[], Mapping[str, pa.Array]]]]
@@ -233,20 +270,32 @@ def _reader(file: pa.NativeFile, name: str) -> tuple[Mapping[bytes, bytes], int,
     file.seek(0)
     if magic.startswith(b"PAR1"):
         metadata = parquet.read_metadata(file)
-        own = metadata.schema.to_arrow_schema()
+        own = _checked(metadata.schema.to_arrow_schema())
         words = [each for each in ENCODED if each in own.names and pa.types.is_string(own.field(each).type)]
         found = parquet.ParquetFile(file, metadata=metadata, read_dictionary=words)
         return metadata.metadata or {}, metadata.num_rows, _pieces(found, name)
-    if magic.startswith(b"ARROW1"):
-        opened = ipc.open_file(file)
-        whole = map(opened.get_batch, range(opened.num_record_batches))
+    if magic.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        stream = not magic.startswith(b"ARROW1")
+        opened = ipc.open_stream(file) if stream else ipc.open_file(file)
+        _checked(opened.schema)
+        whole = iter(opened) if stream else map(opened.get_batch, range(opened.num_record_batches))
         pieces = (each.slice(start, ROWS) for each in whole for start in range(0, each.num_rows, ROWS))
         return opened.schema.metadata or {}, 0, ((each, dict) for each in pieces)
     raise pa.ArrowInvalid("it is neither Parquet nor an Arrow file")
 
 
+def _checked(schema: pa.Schema) -> pa.Schema:
+    """*schema*, if an observation can have its columns."""
+    names = [each for each in schema.names if each in SCHEMA.names]
+    if twice := [each for each, count in Counter(names).items() if count > 1]:
+        raise pa.ArrowInvalid(f"it has two columns '{twice[0]}'")
+    if not {*names} & {*ENCODED, "emits"}:
+        raise pa.ArrowInvalid("it has no column of an observation")
+    return schema
+
+
 def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
-    own = [each for each in file.schema_arrow if each.name in SCHEMA.names and each.name != ROW]
+    own = [each for each in file.schema_arrow if each.name in SCHEMA.names]
     later = [each.name for each in own if each.name in LATER and LATER[each.name](each.type)]
     first = [each.name for each in own if each.name not in later] or later
     for group in range(file.num_row_groups):

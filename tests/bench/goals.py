@@ -129,7 +129,9 @@ def commands() -> Iterator[Figure]:
 def spent(arguments: str) -> float:
     """Seconds of the processor that the command takes."""
     start = explore.spent()
-    subprocess.run([FSM, *arguments.split()], check=False, stdout=subprocess.DEVNULL)
+    done = subprocess.run([FSM, *arguments.split()], check=False, stdout=subprocess.DEVNULL)
+    if done.returncode not in {0, 1}:  # known failures are decided, too
+        raise RuntimeError(f"fsm {arguments} ended with {done.returncode}")
     return explore.spent() - start
 
 

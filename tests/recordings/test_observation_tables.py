@@ -12,19 +12,20 @@ import pyarrow as pa
 import pytest
 from commands import RECORDINGS, fsm
 from judged import CALLS, EVENTS, LOGS
-from pyarrow import fs, ipc, parquet
+from pyarrow import feather, fs, ipc, parquet
 
 from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.recordings import RecordingKind, open_recording
 from fsm.recordings.observation_columns import ObservationColumns
+from fsm.recordings.restarts import Restarts
 from fsm.recordings.tables import write
 from fsm.report import Report
 from fsm.report.json_report import json as reported
 from fsm.trace import Line, nanoseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 SOME: Final = (
@@ -47,7 +48,7 @@ def converted(name: str, folder: Path) -> Path:
     """The table of the recording *name*."""
     table = folder / "recording.parquet"
     with table.open("wb") as file:
-        write(open_recording(name), file)
+        write(open_recording(name), file, Restarts())
     return table
 
 
@@ -207,12 +208,16 @@ def test_whole_calls_are_put_in_the_order_of_time(tmp_path: Path) -> None:
     ("rows", "schema", "said"),
     [
         ([{"entity": "c1", "event": {"name": "stop"}}], None, "column 'event' is struct<name: string>"),
-        ([{"entity": "c1", "at": 1.5}], None, "column 'at' is double, and int64 is needed"),
+        (
+            [{"entity": "c1", "at": 1.5}],
+            None,
+            "column 'at' is double, or has a value, that is not what is needed: nanoseconds",
+        ),
         ([{"entity": "c1", "at": "noon"}], None, "column 'at' is string"),
         ([{"entity": "c1", "phase": "halfway"}], None, "Invalid enum value 'halfway'"),
         ([{"entity": "c1", "fields": "{"}], None, "Input data was truncated"),
         ([{"recording": "a film", "event": "stop"}], None, "'a film', which is neither a kind of recording"),
-        ([{"recording": each} for each in ("CRI calls", "containerd log")], None, "rows of several kinds"),
+        ([{"recording": each} for each in ("CRI calls", "containerd log")], None, "has rows of several recordings"),
     ],
 )
 def test_rows_that_are_no_observations(
@@ -291,6 +296,107 @@ def test_the_command(tmp_path: Path) -> None:
         assert done.returncode == 2, done.stderr
         assert said in done.stderr
     assert {each.name for each in tmp_path.iterdir()} == {"log.parquet", "prose.txt", "history.edn"}
+
+
+def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
+    """It has no calls as they were made, and restarts were assumed when it was written."""
+    calls, events = RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl", RECORDINGS / "nri-events-2.1.9.jsonl"
+    for name in (calls, events):
+        assert fsm("convert", str(name), "-o", f"{name.name}.parquet", cwd=tmp_path).returncode == 0
+    for arguments, said in (
+        (["judge", str(events), "--with", f"{calls.name}.parquet"], "is a table, which has no calls as they were made"),
+        (["judge", f"{events.name}.parquet", "--with", str(calls)], "is a table, which has no calls as they were made"),
+        (["draw", "--sequence", f"{calls.name}.parquet"], "is a table, which has no calls as they were made"),
+        (
+            ["judge", "--restarts", "none", f"{calls.name}.parquet"],
+            "was converted with --restarts maybe --shortest-restart 50",
+        ),
+        (["judge", "--rotated", f"{calls.name}.parquet"], "cannot be put in the order of times"),
+        (["judge", "--follow", f"{calls.name}.parquet"], "a table is complete"),
+        (["judge", f"{calls.name}.parquet", "-o", f"{calls.name}.parquet"], "which the report would replace"),
+    ):
+        done = fsm(*arguments, cwd=tmp_path)
+        assert (2, "") == (done.returncode, done.stdout), arguments
+        assert said in " ".join(done.stderr.split())
+    done = fsm("judge", "-", stdin=(tmp_path / f"{calls.name}.parquet").read_bytes())
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "is a table, and has no lines" in done.stderr
+
+
+def test_restarts_are_those_of_the_conversion(tmp_path: Path) -> None:
+    name = str(RECORDINGS / "2.1.9-forgotten.calls.jsonl.gz")
+    assert fsm("convert", "--restarts", "none", name, "-o", "none.parquet", cwd=tmp_path).returncode == 0
+
+    mine = fsm("judge", "--restarts", "none", "none.parquet", cwd=tmp_path)
+
+    assert mine.returncode == fsm("judge", "--restarts", "none", name).returncode
+    assert fsm("judge", "none.parquet", cwd=tmp_path).returncode == 2
+
+
+def test_a_part_of_a_recording_says_what_came_before(tmp_path: Path) -> None:
+    name = str(RECORDINGS / "containerd-1.6.20.log")
+    found = [fsm("judge", "--since", "2026-11-21T00:00:00Z", each) for each in (name, str(converted(name, tmp_path)))]
+
+    assert found[0].returncode == found[1].returncode
+    assert all("271 observations before the time asked for" in " ".join(each.stdout.split()) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda whole: whole.take(pa.array([*range(5, 9), *range(5)])), "has rows in another order than column 'row'"),
+        (lambda whole: whole.append_column("entity", whole["entity"]), "it has two columns 'entity'"),
+        (lambda whole: pa.table({"Entity": whole["entity"]}), "it has no column of an observation"),
+        (
+            lambda whole: whole.set_column(1, "recording", pa.array([None, *whole["recording"].to_pylist()[1:]])),
+            "'recording' is",
+        ),
+        (lambda whole: whole.set_column(1, "recording", pa.array([7] * len(whole))), "has rows of '7'"),
+    ],
+)
+def test_tables_that_another_tool_has_spoilt(change: Callable[[pa.Table], pa.Table], said: str, tmp_path: Path) -> None:
+    whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path))
+    for write_it in (parquet.write_table, feather.write_feather):
+        name = str(tmp_path / "spoilt.parquet")
+        write_it(change(whole).replace_schema_metadata(None), name)
+
+        done = fsm("judge", "--model", "container-status", name)
+
+        assert (2, "") == (done.returncode, done.stdout)
+        assert said in done.stderr
+
+
+def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    """part-10 comes behind part-9; a part that was divided by what a row needs is refused; what is hidden is left out."""
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path)).replace_schema_metadata(
+        None
+    )
+    for number in range(12):
+        parquet.write_table(whole.slice(number * 25, 25), folder / f"part-{number}.parquet")
+    parquet.write_table(whole.slice(0, 5), folder / ".part-0.parquet")
+
+    rows = [each for batch in open_recording(str(folder)).batches for each in batch.lines]
+
+    assert len(rows) == len(whole)
+    divided = tmp_path / "event=stop"
+    divided.mkdir()
+    parquet.write_table(whole.slice(0, 5), divided / "part-0.parquet")
+    with pytest.raises(InputError, match="divided by 'event'"):
+        open_recording(str(divided))
+
+
+def test_an_arrow_stream(tmp_path: Path) -> None:
+    name = tmp_path / "stream.arrow"
+    rows = pa.Table.from_pylist([START, STOP])
+    with ipc.new_stream(name, rows.schema) as writer:
+        writer.write_table(rows)
+
+    assert [each.event for batch in open_recording(str(name)).batches for each in batch.observations] == [
+        "start",
+        "stop",
+    ]
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
