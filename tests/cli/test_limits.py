@@ -222,10 +222,10 @@ def test_zeros_without_end_are_judged_until_time_is_over() -> None:
 
 
 def test_a_full_disk_is_no_verdict() -> None:
-    """Nor is an output that cannot be opened."""
+    """Nor is a file that cannot hold the output."""
     ended = bounded("export", "cri-pod", "--to", "dot", "-o", "/dev/full")
 
-    assert (2, "") == (ended.code, ended.out)
+    assert (74, "") == (ended.code, ended.out)
     assert "no space left" in ended.err
 
 
