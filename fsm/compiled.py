@@ -23,6 +23,10 @@ from numpy.typing import NDArray
 Number: TypeAlias = int | np.int64
 """A number in a compiled function, where both are the same."""
 
+Bytes: TypeAlias = NDArray[np.uint8]
+Codes: TypeAlias = NDArray[np.int32]
+Numbers: TypeAlias = NDArray[np.int64]
+
 ENOUGH: Final = 1 << 24
 """Bytes of which the machine code takes a small part."""
 

@@ -27,6 +27,9 @@ from fsm.machine import Machine
 from fsm.recordings.observation_columns import ABOUT, ROW
 from fsm.recordings.restarts import SHORTEST, Assume
 
+ORDERS: Final = (ROW, "line", "at")
+"""Columns by which observations may be in order, the one that says most first."""
+
 Division: TypeAlias = Literal["node", "entity"]
 """What is judged by one task: all of a recording, or some of its entities."""
 
@@ -112,7 +115,7 @@ def judge(
         everywhere = F.sequence(F.lit(0).cast("long"), F.lit(parts - 1).cast("long"))
         keyed = keyed.withColumn("part", F.explode(F.when(of_all, everywhere).otherwise(F.array(own))))
     keys = [each for each in tasks.KEYS if each in keyed.columns]
-    order = [each for each in (ROW, "line", "at") if each in keyed.columns][:1]
+    order = [each for each in ORDERS if each in keyed.columns][:1]
     rows = keyed.repartition(_tasks(frame.sparkSession), *keys).sortWithinPartitions(*keys, *order)
     judged = rows.mapInArrow(task.judged, _JUDGED)
     if task.parts:
@@ -197,7 +200,7 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
         raise ValueError(
             f"there are neither lines, in a column 'value', nor observations of an 'entity': {', '.join(names)}"
         )
-    if not {ROW, "line", "at"} & set(names):
+    if not {*ORDERS} & set(names):
         raise ValueError("the observations have no order: add a column 'line', or the time 'at'")
     return "observations"
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm.compiled import Codes
 from fsm.monitor.beliefs import Belief, BeliefStep, Life
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.running import (
@@ -30,7 +31,6 @@ from fsm.monitor.running import (
     SLOWLY,
     TEXT,
     USED,
-    Codes,
     EntitySlots,
     KindRows,
     SlotStore,

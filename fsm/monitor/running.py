@@ -5,11 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.compiled import Number, alike, hashed, lean, lean_inner
-
-Codes = NDArray[np.int32]
-Numbers = NDArray[np.int64]
-Bytes = NDArray[np.uint8]
+from fsm.compiled import Bytes, Codes, Number, Numbers, alike, hashed, lean, lean_inner
 
 NONE: Final = -1
 """In place of a number: there is none."""

@@ -142,8 +142,12 @@ class _Sniffed(msgspec.Struct):
 
 
 _DEFAULT: Final = Restarts()
-_TABLES: Final = (".parquet", ".arrow")
-_MAGIC: Final = (b"PAR1", b"ARROW1")
+SUFFIXES: Final = (".parquet", ".arrow")
+"""How files that are tables are called."""
+
+PARQUET: Final = b"PAR1"
+ARROW: Final = b"ARROW1"
+"""How such files begin."""
 _SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
 
 
@@ -288,18 +292,18 @@ def is_table(name: str) -> bool:
     path = Path(name)
     try:
         if path.is_dir():
-            return any(each.suffix in _TABLES for each in path.iterdir())
+            return any(each.suffix in SUFFIXES for each in path.iterdir())
         if not path.is_file():
             return "://" in name
         with path.open("rb") as file:
-            return path.suffix in _TABLES or file.read(6).startswith(_MAGIC)
+            return path.suffix in SUFFIXES or file.read(6).startswith((PARQUET, ARROW))
     except OSError:  # which opening it will say
         return False
 
 
 def _check_lines(name: str, start: bytes) -> None:
     """Refuse the recording *name*, whose lines are asked for, if it begins as a table does."""
-    if start.startswith(_MAGIC):
+    if start.startswith((PARQUET, ARROW)):
         hint = "give the file itself, not compressed, and without --rotated, --follow and --with"
         what = "is a table, and has no lines"
         raise InputError([Problem(path=name, line=0, code="FSM201", what=what, hint=hint)])

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.compiled import Number, compiled, inner
+from fsm.compiled import Bytes, Number, Numbers, compiled, inner
 
 UNFIT: Final = -1
 """In place of the template of a line that has none."""
@@ -60,9 +60,6 @@ def _kinds() -> NDArray[np.uint8]:
 
 KINDS: Final = _kinds()
 _NAME, _UID, _NAMESPACE = (np.frombuffer(word, np.uint8) for word in (b"Name", b"Uid", b"Namespace"))
-
-Bytes = NDArray[np.uint8]
-Numbers = NDArray[np.int64]
 
 
 @inner

@@ -5,11 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.compiled import EIGHT, Number, alike, eight, hashed, lean, lean_inner, spread
-
-Codes = NDArray[np.int32]
-Numbers = NDArray[np.int64]
-Bytes = NDArray[np.uint8]
+from fsm.compiled import EIGHT, Bytes, Codes, Number, Numbers, alike, eight, hashed, lean, lean_inner, spread
 
 ALONE: Final = -1
 """In place of a kind: only the line itself says what it is."""

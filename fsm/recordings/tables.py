@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatch
 from functools import cached_property, partial
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final, NamedTuple, TypeAlias
 
 import msgspec
 import pyarrow as pa
 from pyarrow import fs, ipc, parquet
 
 from fsm.errors import refused
-from fsm.recordings import Recording, RecordingKind, about, recorded
+from fsm.recordings import ARROW, PARQUET, SUFFIXES, Recording, RecordingKind, about, recorded
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import STDIN
 from fsm.recordings.observation_columns import ABOUT, ENCODED, ROW, SCHEMA, TIMES, ObservationColumns, said_of
@@ -44,8 +44,10 @@ LATER: Final = {
 }
 """Columns by which nothing is judged, which may be read later where they are of a type that cannot be wrong."""
 
+_STREAM: Final = b"\xff\xff\xff\xff"
+"""How a stream of Arrow begins, as files may have it that are called so."""
+
 _DIGITS: Final = re.compile(r"(\d+)")
-_SUFFIXES: Final = (".parquet", ".arrow")
 _HINT: Final = (
     "give the path of a Parquet or Arrow file, of a folder of them, or a pattern such as s3://bucket/*.parquet"
 )
@@ -169,13 +171,13 @@ class _Table:
     def _begin(self, file: fs.FileInfo) -> None:
         """Find what is known of the recording in the *file*."""
         with self._store.open_input_file(file.path) as opened:
-            metadata, _, pieces = _reader(opened, self.name)
+            metadata, names, _, pieces = _reader(opened, self.name)
             if ORIGIN in metadata:
                 if len(self._files) > 1:
                     what = f"has several recordings, such as {file.base_name}"
                     raise refused(self.name, "FSM212", what, "give the files, not the folder")
                 self.origin = msgspec.json.decode(metadata[ORIGIN], type=Origin)
-            elif not self.about:
+            elif ABOUT in names and not self.about:
                 self.about = next((said_of(rows) for rows, _ in pieces), "")
 
     def batches(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Batch]:
@@ -184,7 +186,7 @@ class _Table:
         for each in self._files:
             with _reading(self._named(each)):
                 # It is closed once nothing of it can be asked for.
-                _, rows, pieces = _reader(self._store.open_input_file(each.path), self._named(each))
+                _, _, rows, pieces = _reader(self._store.open_input_file(each.path), self._named(each))
                 for piece, later in pieces:
                     yield columns.batch(piece, later)
                     if self.origin is None:
@@ -253,7 +255,7 @@ def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
         return [info]
     found = store.get_file_info(fs.FileSelector(path))
     files = (
-        each for each in found if each.is_file and each.base_name.endswith(_SUFFIXES) and each.base_name[0] not in "._"
+        each for each in found if each.is_file and each.base_name.endswith(SUFFIXES) and each.base_name[0] not in "._"
     )
     return sorted(
         files, key=lambda each: [int(part) if part.isdecimal() else part for part in _DIGITS.split(each.path)]
@@ -264,23 +266,32 @@ _Pieces: TypeAlias = Iterator[tuple[pa.RecordBatch, Callable[[], Mapping[str, pa
 """Rows, and what gives those of their columns that are read later."""
 
 
-def _reader(file: pa.NativeFile, name: str) -> tuple[Mapping[bytes, bytes], int, _Pieces]:
-    """The metadata of *file*, how many rows it has, where that is known, and these, with the columns that are known."""
+class _Opened(NamedTuple):
+    """What a file says of itself, its columns, how many rows it has, where that is known, and these."""
+
+    metadata: Mapping[bytes, bytes]
+    names: list[str]
+    rows: int
+    pieces: _Pieces
+
+
+def _reader(file: pa.NativeFile, name: str) -> _Opened:
+    """The table in *file*, with the columns that are known."""
     magic = file.read(6)
     file.seek(0)
-    if magic.startswith(b"PAR1"):
+    if magic.startswith(PARQUET):
         metadata = parquet.read_metadata(file)
         own = _checked(metadata.schema.to_arrow_schema())
         words = [each for each in ENCODED if each in own.names and pa.types.is_string(own.field(each).type)]
         found = parquet.ParquetFile(file, metadata=metadata, read_dictionary=words)
-        return metadata.metadata or {}, metadata.num_rows, _pieces(found, name)
-    if magic.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
-        stream = not magic.startswith(b"ARROW1")
+        return _Opened(metadata.metadata or {}, own.names, metadata.num_rows, _pieces(found, name))
+    if magic.startswith((ARROW, _STREAM)):
+        stream = magic.startswith(_STREAM)
         opened = ipc.open_stream(file) if stream else ipc.open_file(file)
         _checked(opened.schema)
         whole = iter(opened) if stream else map(opened.get_batch, range(opened.num_record_batches))
         pieces = (each.slice(start, ROWS) for each in whole for start in range(0, each.num_rows, ROWS))
-        return opened.schema.metadata or {}, 0, ((each, dict) for each in pieces)
+        return _Opened(opened.schema.metadata or {}, opened.schema.names, 0, ((each, dict) for each in pieces))
     raise pa.ArrowInvalid("it is neither Parquet nor an Arrow file")
 
 

@@ -9,10 +9,9 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.compiled import Number, compiled, inner
+from fsm.compiled import Number, Numbers, compiled, inner
 
 Words: TypeAlias = NDArray[np.uint64]
-Numbers: TypeAlias = NDArray[np.int64]
 Width: TypeAlias = tuple[int, ...]
 """As many items as a state has words, a number that is known when a function is compiled for them: loops over it cost nothing."""
 

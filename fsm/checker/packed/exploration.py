@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Numbers, Width, Words, expand, written
-from fsm.compiled import Number, compiled, inner
+from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Width, Words, expand, written
+from fsm.compiled import Number, Numbers, compiled, inner
 
 BATCH: Final = 512
 """Steps that are looked up together, so that the memory is asked for all of them at once."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fsm.checker.breadth_first import Limit
 from fsm.checker.packed import exploration
-from fsm.checker.packed.expansion import CHAINS, MEMO, Numbers, Words, chained_again, no_chains, no_memo, room
+from fsm.checker.packed.expansion import CHAINS, MEMO, Words, chained_again, no_chains, no_memo, room
 from fsm.checker.packed.exploration import (
     DEPTH,
     EXACT,
@@ -31,6 +31,7 @@ from fsm.checker.packed.exploration import (
     rehash,
 )
 from fsm.checker.packed.programs import StateVector, Writing
+from fsm.compiled import Numbers
 from fsm.machine.traversal import Explored, LimitError
 from fsm.product import Locals, SystemTable
 from fsm.property.claims import Counts

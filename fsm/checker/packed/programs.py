@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from fsm.checker.packed.expansion import ACCEPTED, MEMO, REJECTED, Numbers, Program, Words
+from fsm.checker.packed.expansion import ACCEPTED, MEMO, REJECTED, Program, Words
+from fsm.compiled import Numbers
 from fsm.machine.conditions import All, At, Atom, Condition, Not, Some
 from fsm.machine.traversal import Numbering
 from fsm.product import JointMove, JointPath, JointRow, Locals, SystemTable

@@ -9,11 +9,11 @@ from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import Successors
 from fsm.checker.packed import exploration
 from fsm.checker.packed import walk as walks
-from fsm.checker.packed.expansion import Numbers
 from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS, no_progress
 from fsm.checker.packed.facts import ConditionTests, labelled, supported
 from fsm.checker.packed.packed_graph import PackedGraph, covered
 from fsm.checker.packed.walk import NEVER, Automaton, Nodes, scan, walk
+from fsm.compiled import Numbers
 from fsm.machine.conditions import All, Condition
 from fsm.machine.traversal import LimitError
 from fsm.product import Locals

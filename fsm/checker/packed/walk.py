@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.checker.packed.expansion import ACCEPTED, Numbers, Width, Words, accepted, written
+from fsm.checker.packed.expansion import ACCEPTED, Width, Words, accepted, written
 from fsm.checker.packed.exploration import (
     DONE,
     EXPANDED,
@@ -21,7 +21,7 @@ from fsm.checker.packed.exploration import (
     again,
     count_level,
 )
-from fsm.compiled import Number, compiled, inner
+from fsm.compiled import Number, Numbers, compiled, inner
 
 FOUND: Final = 4
 TOO_MANY: Final = 5
