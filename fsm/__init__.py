@@ -1,4 +1,4 @@
-"""Executable lifecycle specifications: the public interface, whose page is ``docs/library.md``.
+"""Executable lifecycle specifications: the public interface, whose page is ``docs/reference/library.md``.
 
 Only the names in ``__all__``, and the attributes and methods that the page describes, are promised to stay.  Each is
 loaded when it is first used, so that ``import fsm`` and the command's ``--help`` do not wait for the engines.

@@ -2,7 +2,7 @@
 
 An *observation* is a single thing that was observed: a request, a reply, a signal, a state that was shown, an output.
 :mod:`fsm.recordings` turns logs and other recordings into observations; :mod:`fsm.monitor` judges them.  The JSON
-form of an observation, field by field, is the trace format of ``docs/trace-format.md``.
+form of an observation, field by field, is the trace format of ``docs/reference/trace-format.md``.
 """
 
 from __future__ import annotations

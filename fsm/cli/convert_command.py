@@ -37,7 +37,7 @@ def command(traces: tuple[str, ...], output: Path, restarts: Assume, shortest_re
     """Write the observations of a recording as a table, which is judged several times faster where it is large.
 
     TRACE is whatever fsm judge takes but a history of concurrent operations. The verdicts on the table are those on TRACE,
-    with its lines. The table is Parquet, with the columns of docs/trace-format.md, for DuckDB, Polars, pandas and Spark.
+    with its lines. The table is Parquet, with the columns of docs/reference/trace-format.md, for DuckDB, Polars, pandas and Spark.
 
     \b
     fsm convert containerd.log -o containerd.parquet

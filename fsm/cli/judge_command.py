@@ -87,7 +87,7 @@ FORMATS: Final[Mapping[str, str]] = {
 @click.option(
     "--follow",
     is_flag=True,
-    help="Judge TRACE while it is written, until a signal or the end of the pipe; see docs/following.md.",
+    help="Judge TRACE while it is written, until a signal or the end of the pipe; see docs/how-to/following.md.",
 )
 @click.option(
     "--settle",
@@ -126,7 +126,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "master",
     callback=engine,
     metavar="spark[://HOST:PORT]",
-    help="Judge each TRACE by a task of this cluster, or of one on this machine; see docs/fleet.md.",
+    help="Judge each TRACE by a task of this cluster, or of one on this machine; see docs/how-to/fleet.md.",
 )
 @output_option
 @click.pass_context

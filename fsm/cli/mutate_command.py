@@ -93,7 +93,7 @@ def command(
     system the first property that kills a mutant is listed. The exit code is 1 if any survives.
 
     With --recording the edits are of recorded lines: replies, states, times, ids, lines less, twice or moved. Those
-    that are illegal without doubt are judged (docs/power.md). The exit code is 1 if any is missed, or if the
+    that are illegal without doubt are judged (docs/reference/power.md). The exit code is 1 if any is missed, or if the
     recording is accused without an edit.
 
     \b

@@ -168,10 +168,10 @@ def command(
 
     \b
     reference              the reference implementation
-    python:MODULE:FACTORY  what FACTORY() returns, see docs/conformance.md
-    exec:COMMAND           a process that speaks the protocol of docs/exec-protocol.md
+    python:MODULE:FACTORY  what FACTORY() returns, see docs/how-to/conformance.md
+    exec:COMMAND           a process that speaks the protocol of docs/reference/exec-protocol.md
     cri:ADDRESS            a container runtime at a Unix socket, such as cri:unix:///run/containerd/containerd.sock
-    nri-plugin:COMMAND     an NRI plugin, or one that connects to nri-plugin:unix:///SOCKET, see docs/nri.md
+    nri-plugin:COMMAND     an NRI plugin, or one that connects to nri-plugin:unix:///SOCKET, see docs/how-to/nri.md
     model:MODEL            another machine plays the implementation
 
     \b

@@ -83,7 +83,7 @@ def judge(
     """The recordings in *frame*, each of one ``node`` and one ``file``, where it has such columns.
 
     Rows are lines of logs or of recorded calls, with their text as ``value`` and their number as ``line``; or they are
-    observations, with the columns of ``docs/trace-format.md``, in the order of ``row``, of ``line`` where there is
+    observations, with the columns of ``docs/reference/trace-format.md``, in the order of ``row``, of ``line`` where there is
     none, or of ``at``.
     Observations name no machine, so ``models`` do, unless ``fsm convert`` has written them; ``unseen`` and ``fresh`` are those of the header of a trace.
     Division ``entity`` the observations of one recording are judged in so many ``parts``, each with entities of its own.

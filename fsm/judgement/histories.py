@@ -1,7 +1,7 @@
 """A history judged by a machine: is it linearizable, entity by entity, and if not, which clause says so?
 
 Names are understood here: what an operation's event, reply and sight are to the machine, as
-``docs/linearizability.md`` has it.  The order of operations is :mod:`fsm.linearizability`'s affair.
+``docs/how-to/linearizability.md`` has it.  The order of operations is :mod:`fsm.linearizability`'s affair.
 """
 
 from collections import Counter

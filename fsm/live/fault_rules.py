@@ -56,7 +56,7 @@ def read_rules(path: str | Path) -> FaultRules:
 
     Raises :class:`InputError` with all that is wrong in it, each with its line.
     """
-    hint = "give the path of a file of faults, see docs/proxy.md"
+    hint = "give the path of a file of faults, see docs/how-to/proxy.md"
     file = parse(contents(path, most=LARGEST, code="FSM605", hint=hint), WrittenFaults, path=str(path))
     if problems := [each for index in range(len(file.written.fault)) for each in _problems(file, index)]:
         raise InputError(problems)

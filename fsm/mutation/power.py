@@ -3,7 +3,7 @@
 An edit is *illegal without doubt* in four cases.  An entity that it touches contradicts
 its contract by the strict reading (:mod:`fsm.mutation.strict_reading`), and did not before.
 A container is started in a pod that was stopped.  A time or an exit code is shown that is not what another line shows.  Or a plugin, which was
-told of a call before its reply, is not any more.  ``docs/power.md`` has what that rests on.
+told of a call before its reply, is not any more.  ``docs/reference/power.md`` has what that rests on.
 """
 
 import random

@@ -219,7 +219,7 @@ def open_recording(
     kinds = (kind_of(line) for piece in begun for line in piece.lines)
     kind = next((each for each in kinds if each is not RecordingKind.NOTHING), RecordingKind.NOTHING)
     if kind in {RecordingKind.TRACE, RecordingKind.NOTHING} and (wrong := json_lines.mistake(b"".join(head.lines[:1]))):
-        hint = 'it is {"trace": 1, "machine": "NAME"}, see docs/trace-format.md'
+        hint = 'it is {"trace": 1, "machine": "NAME"}, see docs/reference/trace-format.md'
         raise InputError(
             [Problem(path=name, line=head.first, code="FSM212", what=f"header of a trace: {wrong}", hint=hint)]
         )

@@ -124,7 +124,7 @@ def read(name: str, data: bytes) -> RecordedHistory:
         line = data.count(b"\n", 0, error.start) + 1
         pairing.problems.append(_problem(name, line, "FSM207", "a byte that is not UTF-8", "histories are UTF-8"))
     except NotationError as error:
-        hint = "a history is JSON or EDN, an operation a form; docs/linearizability.md shows the forms"
+        hint = "a history is JSON or EDN, an operation a form; docs/how-to/linearizability.md shows the forms"
         pairing.problems.append(_problem(name, error.line, "FSM207", error.what, hint))
     return pairing.history()
 
@@ -212,13 +212,13 @@ class _Pairing:
                 self._title = msgspec.convert(value, Title)
             except msgspec.ValidationError as error:
                 what = f"the header: {str(error)[:1].lower()}{str(error)[1:]}"
-                raise MeaningError(what, "docs/linearizability.md has its keys") from error
+                raise MeaningError(what, "docs/how-to/linearizability.md has its keys") from error
             return
         read = reader(value)
         if read is None or not isinstance(value, dict):
             text = repr(value)
             what = f"{text[:30]}{'…' if text[30:] else ''} is no operation"
-            raise MeaningError(what, "docs/linearizability.md shows the forms of histories")
+            raise MeaningError(what, "docs/how-to/linearizability.md shows the forms of histories")
         part = read(value)
         if part.end == "output":
             self._outputs.setdefault(part.seen.entity, []).append(part.seen.output)

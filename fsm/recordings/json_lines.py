@@ -1,6 +1,6 @@
 """The project's own trace format: JSON lines, one observation each.
 
-``docs/trace-format.md`` describes the fields.  A first line with the key
+``docs/reference/trace-format.md`` describes the fields.  A first line with the key
 ``trace`` is a header: the machine, and the signals that the trace does not show.
 """
 

@@ -58,7 +58,7 @@ _RARE: Final = ("start", "end", "fields")
 
 _NEVER: Final = np.iinfo(np.int64).min
 _FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
-_HINT: Final = "docs/trace-format.md has the columns; fsm convert makes a table of any recording"
+_HINT: Final = "docs/reference/trace-format.md has the columns; fsm convert makes a table of any recording"
 
 
 class _Words:

@@ -1,6 +1,6 @@
 """The meaning of one form of a history: an operation, one end of it, or an output.
 
-The forms are those of ``docs/linearizability.md``: ours, Jepsen's and porcupine's.  :mod:`fsm.recordings.histories`
+The forms are those of ``docs/how-to/linearizability.md``: ours, Jepsen's and porcupine's.  :mod:`fsm.recordings.histories`
 pairs the ends; whether the machine has the names is not checked here.
 """
 
@@ -77,7 +77,9 @@ def ours(value: Mapping[str, Data]) -> UnderstoodForm:
     try:
         seen = msgspec.convert(value, Observation)
     except msgspec.ValidationError as error:
-        raise MeaningError(str(error)[:1].lower() + str(error)[1:], "docs/linearizability.md has the keys") from error
+        raise MeaningError(
+            str(error)[:1].lower() + str(error)[1:], "docs/how-to/linearizability.md has the keys"
+        ) from error
     if seen.output:
         return UnderstoodForm("output", "", seen)
     if seen.phase not in _PHASES:

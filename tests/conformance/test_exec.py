@@ -344,7 +344,9 @@ def test_what_cannot_be_executed_says_so(tmp_path: Path) -> None:
 
 # -- bad manners -------------------------------------------------------------------
 
-NOT_JSON: Final = 'an answer is one line such as {"id":1,"reply":"ok"}, written and flushed (docs/exec-protocol.md)'
+NOT_JSON: Final = (
+    'an answer is one line such as {"id":1,"reply":"ok"}, written and flushed (docs/reference/exec-protocol.md)'
+)
 LINES: Final = "its standard error ends with 'line 5' / 'line 6' / 'line 7' / 'line 8' / 'the door\\x1b[2J fell' / 'no end of line'"
 
 BAD: Final = {

@@ -507,12 +507,14 @@ def test_restarts_alone_are_those_of_the_runtime(tmp_path: Path) -> None:
 
 
 def test_the_picture_in_the_docs_is_up_to_date() -> None:
-    """Otherwise the command that is shown there, with ``-o docs/sequence-chart.svg``, rewrites it."""
+    """Otherwise the command that is shown there, with ``-o docs/how-to/sequence-chart.svg``, rewrites it."""
     root = Path(__file__).parent.parent.parent
-    page = (root / "docs" / "sequence-charts.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "how-to" / "sequence-charts.md").read_text(encoding="utf-8")
     command = re.findall(r"^\$ fsm (draw -f mermaid --sequence .*)$", page, re.MULTILINE)[0].replace("-f mermaid ", "")
 
-    assert (root / "docs" / "sequence-chart.svg").read_text(encoding="utf-8") == fsm(*command.split(), cwd=root).stdout
+    assert (root / "docs" / "how-to" / "sequence-chart.svg").read_text(encoding="utf-8") == fsm(
+        *command.split(), cwd=root
+    ).stdout
     for number in (STEPS, LIFELINES):
         assert f" {number} " in page
 

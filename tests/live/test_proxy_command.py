@@ -143,7 +143,7 @@ def test_what_cannot_be_used_is_an_error(tmp_path: Path, options: list[str], wro
 
 
 def test_the_rules_of_the_page_are_rules(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "proxy.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "proxy.md").read_text(encoding="utf-8")
     [block] = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (tmp_path / "rules.toml").write_text(block, encoding="utf-8")
 

@@ -15,7 +15,7 @@ from commands import fsm
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FSM = str(Path(sys.executable).parent / "fsm")
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "tests").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)")

@@ -1,4 +1,4 @@
-"""``docs/exec-protocol.md`` says how a child is talked to: its example is run, its tables are compared."""
+"""``docs/reference/exec-protocol.md`` says how a child is talked to: its example is run, its tables are compared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from fsm.conformance.exec import adapter, transport
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "exec-protocol.md"
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "exec-protocol.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""``docs/importing.md`` is right about import and export: its example is imported, its tables are compared."""
+"""``docs/how-to/importing.md`` is right about import and export: its example is imported, its tables are compared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from fsm.interop.formats import FORMS, imported
 from fsm.language.codes import RULES
 
-TEXT = (Path(__file__).resolve().parent.parent.parent / "docs" / "importing.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).resolve().parent.parent.parent / "docs" / "how-to" / "importing.md").read_text(encoding="utf-8")
 
 
 def _rows(heading: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""``docs/known-defects.md`` names properties and tests that exist, and that fail or hold as it states."""
+"""``docs/reference/known-defects.md`` names properties and tests that exist, and that fail or hold as it states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from fsm.library import claims
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGE = (ROOT / "docs" / "known-defects.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "known-defects.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in PAGE.splitlines()

@@ -1,4 +1,4 @@
-"""``docs/library.md`` is the public interface: its table has the names of ``fsm``, and its examples run."""
+"""``docs/reference/library.md`` is the public interface: its table has the names of ``fsm``, and its examples run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import fsm
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGE = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "library.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 FENCED = re.compile(r"^```(\w+)(?: +(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -68,7 +68,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text, encoding="utf-8")
 
-    test = doctest.DocTestParser().get_doctest(examples, {}, "library.md", "docs/library.md", 0)
+    test = doctest.DocTestParser().get_doctest(examples, {}, "library.md", "docs/reference/library.md", 0)
     report: list[str] = []
     failed, tried = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
 

@@ -1,4 +1,4 @@
-"""``docs/linearizability.md`` shows what is read: its forms say the same, its tables are compared, its Python runs."""
+"""``docs/how-to/linearizability.md`` shows what is read: its forms say the same, its tables are compared, its Python runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from fsm.recordings.histories import Title, read, recognised
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "linearizability.md"
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "how-to" / "linearizability.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 FORMS = re.findall(r"^```(?:edn|json)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 

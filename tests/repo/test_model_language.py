@@ -1,4 +1,4 @@
-"""``docs/model-language.md`` says what the language is: its example is built, its tables are compared."""
+"""``docs/reference/model-language.md`` says what the language is: its example is built, its tables are compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fsm.language.read import parse
 from fsm.language.schema import schema
 from fsm.machine.table import tabulate
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "model-language.md"
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "model-language.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 # What the page calls a table, and the definition of its words.

@@ -1,4 +1,4 @@
-"""``docs/names.md`` lists where the names of the sources are represented: each is there, and none is missing."""
+"""``docs/reference/names.md`` lists where the names of the sources are represented: each is there, and none is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from fsm.library import claims, load, load_system, systems
 
-TEXT = (Path(__file__).resolve().parent.parent.parent / "docs" / "names.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "names.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TEXT.splitlines() if line.startswith("| `")]
 RELAYED = (
     "RunPodSandbox StopPodSandbox RemovePodSandbox CreateContainer PostCreateContainer StartContainer "

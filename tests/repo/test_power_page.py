@@ -1,4 +1,4 @@
-"""``docs/power.md`` has what is measured."""
+"""``docs/reference/power.md`` has what is measured."""
 
 from __future__ import annotations
 

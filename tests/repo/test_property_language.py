@@ -1,4 +1,4 @@
-"""``docs/property-language.md`` says what the language is: its example is proved, its tables are compared."""
+"""``docs/reference/property-language.md`` says what the language is: its example is proved, its tables are compared."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.property.claims import Specification
 
-DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 TEXT = (DOCS / "property-language.md").read_text(encoding="utf-8")
 TABLES = {
     "the file": None,

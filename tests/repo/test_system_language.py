@@ -1,4 +1,4 @@
-"""``docs/system-language.md`` says what the language is: its example is built, its tables are compared."""
+"""``docs/reference/system-language.md`` says what the language is: its example is built, its tables are compared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fsm.product import SystemTable
 if TYPE_CHECKING:
     from fsm.machine import Machine
 
-DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 TEXT = (DOCS / "system-language.md").read_text(encoding="utf-8")
 TABLES = {
     "the file": None,

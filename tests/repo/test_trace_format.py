@@ -1,4 +1,4 @@
-"""``docs/trace-format.md`` defines traces: its example is judged, its tables are compared."""
+"""``docs/reference/trace-format.md`` defines traces: its example is judged, its tables are compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fsm.recordings.json_lines import TraceHeader
 from fsm.trace import Observation, Phase
 from fsm.verdict import Holds
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "trace-format.md"
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "trace-format.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""``docs/conformance-matrix.md``: what versions of containerd keep of each clause, found by tests of the real ones.
+"""``docs/reference/conformance-matrix.md``: what versions of containerd keep of each clause, found by tests of the real ones.
 
     python tests/support/conformance_matrix.py [--write]
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from fsm.machine import Machine
 
-PAGE: Final = Path(__file__).resolve().parent.parent.parent / "docs" / "conformance-matrix.md"
+PAGE: Final = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "conformance-matrix.md"
 
 MACHINES: Final = ("cri-container", "cri-pod", "container-status", "pod-sandbox")
 

@@ -1,4 +1,4 @@
-"""``docs/nri-contract.md`` and ``docs/cri-contract.md``: the clauses of the contracts, event by event.
+"""``docs/reference/nri-contract.md`` and ``docs/reference/cri-contract.md``: the clauses of the contracts, event by event.
 
 ``python tests/support/contract_pages.py --write`` writes what the models state between the two marks of each page;
 what stands before and after them is written by hand.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fsm.machine.fields import Exemption
     from fsm.product.system import JointEvent, System
 
-DOCS: Final = RECORDINGS.parent.parent / "docs"
+DOCS: Final = RECORDINGS.parent.parent / "docs" / "reference"
 BEGIN: Final = "\n## The states\n"
 END: Final = "\n## Beside the drafts\n"
 
@@ -268,7 +268,7 @@ def _seen(contract: Contract, machine: str, deviation: str, profiles: list[str])
         for judgement in judged.judgements
         if judgement.machine.name == machine and profile(name) in profiles
     }
-    seen = [f"[{name}](../tests/recordings/{name}) ({count})" for name, count in found.items() if count]
+    seen = [f"[{name}](../../tests/recordings/{name}) ({count})" for name, count in found.items() if count]
     return f" Seen in {', '.join(seen)}." if seen else ""
 
 
@@ -302,7 +302,7 @@ def _broken(contract: Contract, machine: Machine, event: Event) -> Iterator[str]
         yield (
             f"- Broken by {_versions(names)}{_bounds(override)}: `{override.name}`, against `{deviation.clause.name}`. "
             f"{override.about}{_link(deviation.link)} Shortest run: {shortest}."
-            + (f" [Derived](findings/{where}) from containerd's own machines." if where else "")
+            + (f" [Derived](../findings/{where}) from containerd's own machines." if where else "")
             + _seen(contract, machine.name, override.name, names)
         )
 
@@ -317,7 +317,7 @@ def _broken_together(contract: Contract, machine: Machine, system: System, joint
         where = FOUND.get((system.name, joint.family))
         yield (
             f"- Broken by {_versions(names)}: against `{joint.clause.name}`. {about}"
-            + (f" [Derived](findings/{where}) from containerd's own machines." if where else "")
+            + (f" [Derived](../findings/{where}) from containerd's own machines." if where else "")
             + _seen(contract, machine.name, joint.family, names)
         )
 

@@ -1,4 +1,4 @@
-"""``docs/power.md``: which illegal edits of the shipped recordings are noticed, and the false alarms.
+"""``docs/reference/power.md``: which illegal edits of the shipped recordings are noticed, and the false alarms.
 
 ``python tests/support/power_page.py --write`` measures all of it and writes the page.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fsm.mutation.power import EditAnswer
     from fsm.recordings.restarts import Assume
 
-PAGE: Final = RECORDINGS.parent.parent / "docs" / "power.md"
+PAGE: Final = RECORDINGS.parent.parent / "docs" / "reference" / "power.md"
 LIMIT: Final = 30
 """Edits of each recording; the crowded ones take seconds for each of these."""
 

@@ -1,5 +1,5 @@
 /* A container of containerd's CRI plugin in C: the machine container-status by the
- * protocol of docs/exec-protocol.md. The state is derived from what is recorded.
+ * protocol of docs/reference/exec-protocol.md. The state is derived from what is recorded.
  *
  * Usage: container [forgets-failed-starts | forgets-what-it-skips | removes-what-it-cannot-kill |
  *                   restarts-exited | refuses-second-stop | stop-forgets]

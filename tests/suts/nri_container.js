@@ -1,4 +1,4 @@
-// A container of containerd's NRI layer in Node: the machine nri-container by the protocol of docs/exec-protocol.md.
+// A container of containerd's NRI layer in Node: the machine nri-container by the protocol of docs/reference/exec-protocol.md.
 // Usage: node nri_container.js [removes-silently | tells-exits-twice | stays-on-error]
 "use strict";
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A pod of containerd's NRI layer in POSIX shell: the machine nri-pod by the protocol of docs/exec-protocol.md.
+# A pod of containerd's NRI layer in POSIX shell: the machine nri-pod by the protocol of docs/reference/exec-protocol.md.
 # Usage: nri_pod.sh [forgets-stops | relays-twice | deaf]
 wrong=${1:-}
 

@@ -1,4 +1,4 @@
-"""A purse that keeps its coins in a file, by docs/exec-protocol.md: ``purse.py [BUG]``.
+"""A purse that keeps its coins in a file, by docs/reference/exec-protocol.md: ``purse.py [BUG]``.
 
 It takes one coin to its death: a bad one.  ``overwrites`` counts a coin that was dropped; ``writes-in-place`` begins
 to write its file, and may not end; ``immortal`` never dies; ``mortal`` dies at whatever it is asked to.

@@ -1,4 +1,4 @@
-"""A machine that plays an implementation, by the protocol of docs/exec-protocol.md: ``simulated.py MODEL``."""
+"""A machine that plays an implementation, by the protocol of docs/reference/exec-protocol.md: ``simulated.py MODEL``."""
 
 from __future__ import annotations
 

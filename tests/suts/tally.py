@@ -1,4 +1,4 @@
-"""A counter to three that answers requests in parallel, by docs/exec-protocol.md: ``tally.py [unlocked] [serial]``."""
+"""A counter to three that answers requests in parallel, by docs/reference/exec-protocol.md: ``tally.py [unlocked] [serial]``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A SUT that is a child process, in any language: one line of JSON asks it, one line answers.
 
-The protocol is that of ``docs/exec-protocol.md``.  After a :class:`~fsm.sut.BrokenError`, which states what was asked,
+The protocol is that of ``docs/reference/exec-protocol.md``.  After a :class:`~fsm.sut.BrokenError`, which states what was asked,
 what came, and what would have been right, the child is ended, and the next reset starts it again.
 """
 
@@ -361,8 +361,10 @@ _GREETING: Final = msgspec.json.Decoder(Greeting)
 _ANSWER: Final = msgspec.json.Decoder(ChildAnswer)
 
 _CLOSED: Final = "was closed"
-_HELLO: Final = 'its first line is to be {"fsm":1,"can":[]}, written and flushed (docs/exec-protocol.md)'
-_RIGHT: Final = 'an answer is one line such as {"id":1,"reply":"ok"}, written and flushed (docs/exec-protocol.md)'
+_HELLO: Final = 'its first line is to be {"fsm":1,"can":[]}, written and flushed (docs/reference/exec-protocol.md)'
+_RIGHT: Final = (
+    'an answer is one line such as {"id":1,"reply":"ok"}, written and flushed (docs/reference/exec-protocol.md)'
+)
 
 
 def _listed(can: frozenset[Ability]) -> str:

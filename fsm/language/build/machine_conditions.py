@@ -1,6 +1,6 @@
 """The little language in which properties speak of instants: ``was running and stop replies error``.
 
-``docs/property-language.md`` has all of its words.
+``docs/reference/property-language.md`` has all of its words.
 """
 
 from dataclasses import dataclass

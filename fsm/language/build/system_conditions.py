@@ -1,6 +1,6 @@
 """The little language for systems: the words of :mod:`fsm.language.build.machine_conditions`, of parts instead of states.
 
-``docs/system-language.md`` has those that are new here.
+``docs/reference/system-language.md`` has those that are new here.
 
 Where a copy of a part is spoken of, the copies of other parts that belong to
 it, or it to them, are those that are meant.
@@ -64,7 +64,7 @@ class SystemGrammar(Grammar):
                 return self._at(self._one(word), every=True)
             case _ if word in WORDS or word in {")", ",", "("}:
                 raise ConditionError(
-                    f"{self.text!r} has '{word}' where a condition should be", "see docs/system-language.md"
+                    f"{self.text!r} has '{word}' where a condition should be", "see docs/reference/system-language.md"
                 )
         return self._event(word)
 
