@@ -64,8 +64,7 @@ def draft_of(
         initial=initial or next(iter(places), ""),
         about=about,
         states=tuple(
-            DraftState(name=state.name, ignores=True, notes=(*(["Final."] if state.final else []), *state.notes))
-            for state in places.values()
+            DraftState(name=state.name, ignores=True, final=state.final, notes=state.notes) for state in places.values()
         ),
         transitions=tuple(_arrows(places)),
         notes=("An event is a signal: it has no reply. A state without a transition for it ignores it.", *notes),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from fsm.language.names import distinct, identifiers
-from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, outcomes
+from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, StateKind, outcomes
 
 OTHERWISE: Final = "otherwise"
 """The outcome where no condition of the others holds."""
@@ -29,6 +29,7 @@ class DraftState:
 
     name: str
     ignores: bool
+    final: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -79,13 +80,15 @@ def machine_of(draft: Draft, *, file: str, outcomes: bool) -> Machine:
         source=file,
         initial=states[draft.initial],
         entity=name,
-        states={
-            states[each.name]: State(name=states[each.name], about=_sentence(each.name, each.notes), shows=each.name)
-            for each in draft.states
-        },
+        states={states[each.name]: _state(states[each.name], each, draft) for each in draft.states},
         events={events[event]: _event(draft, file, events[event], event, row, states) for event, row in rows.items()},
         clauses={},
     )
+
+
+def _state(name: str, place: DraftState, draft: Draft) -> State:
+    kind: StateKind | None = "initial" if place.name == draft.initial else "final" if place.final else None
+    return State(name=name, about=_sentence(place.name, place.notes), shows=place.name, kind=kind)
 
 
 def named(names: Iterable[str]) -> dict[str, str]:

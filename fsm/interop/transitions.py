@@ -98,9 +98,8 @@ def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
             node.problems.add("FSM511", node.keys[word], f"{of} has '{word}': it holds states of its own", FLAT)
     own = node.flag_at(IGNORES)
     notes = [*node.notes({"on_enter": "On entry", "on_exit": "On exit", "tags": "Tags"}, of=of)]
-    if node.flag_at("final", of=f"'final' of {of}"):
-        notes.insert(0, "Final.")
-    return DraftState(name=name, ignores=ignores if own is None else own, notes=tuple(notes))
+    final = bool(node.flag_at("final", of=f"'final' of {of}"))
+    return DraftState(name=name, ignores=ignores if own is None else own, final=final, notes=tuple(notes))
 
 
 def _initial(root: YamlNode, places: dict[str, DraftState]) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, StringConstraints, Tag
 
-from fsm.machine import LEVELS, Kind, Level
+from fsm.machine import LEVELS, Kind, Level, StateKind
 
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
 """Letters, digits, ``_``, ``.`` and ``-``; ours are lower case words joined by hyphens."""
@@ -248,6 +248,9 @@ class WrittenState(Form):
 
     about: str
     shows: str | None = Field(None, description="What an outside observer reads; the state's name if absent.")
+    kind: StateKind | None = Field(
+        None, description="What the state is in the lifecycle; the state of machine.initial is initial, and no other."
+    )
     aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
 
 

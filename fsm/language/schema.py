@@ -96,7 +96,7 @@ class Vocabulary:
         """The words that a table at *path* may have; none if names of the author's stand there.
 
         >>> Vocabulary().words("states", "open")
-        ('about', 'shows', 'aliases')
+        ('about', 'shows', 'kind', 'aliases')
         """
         return tuple(dict.fromkeys(word for form in self._at(path) for word in form.get("properties", {})))
 

@@ -89,7 +89,8 @@ def _states(machine: model.Machine) -> Table:
     written = {}
     for name, state in machine.states.items():
         shows = "" if state.shows == name else state.shows
-        written[name] = _inline({"about": state.about, **_given(shows=shows, aliases=list(state.aliases))})
+        kind = state.kind if name != machine.initial else None
+        written[name] = _inline({"about": state.about, **_given(shows=shows, kind=kind, aliases=list(state.aliases))})
     return _table(**written)
 
 

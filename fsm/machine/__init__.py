@@ -16,6 +16,7 @@ from fsm.machine.fields import Exemption, FieldKind, Requirement
 from fsm.machine.versions import conflict, has, meant, parted, within
 
 Kind: TypeAlias = Literal["call", "signal", "hidden"]
+StateKind: TypeAlias = Literal["initial", "active", "final", "error", "pending"]
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY", "observed"]
 
 LEVELS: tuple[Level, ...] = ("observed", "MAY", "SHOULD", "MUST")
@@ -47,12 +48,13 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state, and what an outside observer reads in it."""
+    """A state, what an outside observer reads in it, and what it is in the lifecycle, if the model says so."""
 
     name: str
     about: str
     shows: str
     aliases: tuple[str, ...] = ()
+    kind: StateKind | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

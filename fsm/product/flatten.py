@@ -46,7 +46,10 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
         source=system.source,
         initial=names[table.initial],
         entity="system",
-        states={name: State(name=name, about=name, shows=shows) for name, shows in zip(names, shown, strict=True)},
+        states={
+            name: State(name=name, about=name, shows=shows, kind="initial" if name == names[table.initial] else None)
+            for name, shows in zip(names, shown, strict=True)
+        },
         events={row.event.name: replace(row.event, cells=cells[row.index]) for row in table.rows},
         clauses=system.clauses,
         path=system.path,

@@ -144,6 +144,8 @@ CASES = [
     ("FSM132", DOOR, PROFILE, f'{FIELDS}keeps = ["opend"]  # here\n{PROFILE}', "unknown field 'opend'", "did you mean 'opened'?"),
     ("FSM133", DOOR, PROFILE, f'{FIELDS}not-before = {{ opened = "code" }}  # here\n{PROFILE}', "'code' cannot be before another: it is of kind int", "name a field of kind time"),
     ("FSM133", DOOR, PROFILE, f'{FIELDS}values = {{ code = ["wind"] }}  # here\n{PROFILE}', "'code' cannot be 'wind': it is of kind int", "name a field of kind text"),
+    ("FSM134", DOOR, 'shows = "OPEN" }', 'shows = "OPEN", kind = "initial" }  # here', "state 'open' is of kind initial, and the machine begins in 'shut'", "leave kind out, or choose one of active, final, error, pending"),
+    ("FSM134", DOOR, 'about = "Closed.", shows = "CLOSED" }', 'about = "Closed.", shows = "CLOSED", kind = "final" }  # here', "state 'shut' is of kind final, and the machine begins in 'shut'", "leave kind out: it is initial"),
     ("FSM102", DOOR, PROFILE, FIELDS.replace(IN, '["opne"]  # here') + 'set = ["opened"]\n' + PROFILE, "unknown state 'opne'", "did you mean 'open'?"),
     ("FSM011", DOOR, PROFILE, HERE.replace(HANDBOOK, "") + 'set = ["opened"]\n' + PROFILE, "[requires.open-is-dated] has no level and no source", "add one of MUST"),
     ("FSM108", DOOR, PROFILE, f'{FIELDS}set = ["opened"]\n[profile.old.exempt.undated]\ndeviates = "open-is-date"  # here\nabout = ""\nwhen = {{ code = [1] }}\n{PROFILE}', "unknown clause 'open-is-date'", "did you mean 'open-is-dated'?"),

@@ -62,6 +62,7 @@ PLACES = {
     "FSM128": APART,
     "FSM129": APART,
     "FSM130": APART,
+    "FSM134": 'open = { about = "Open.", shows = "OPEN" }',
     "FSM301": CLAIM,
     "FSM302": CLAIM,
     "FSM304": CLAIM,

@@ -69,7 +69,9 @@ def from_json(document: dict[str, Any]) -> Machine:
         exemptions=tuple(map(_exemption, document["exemptions"])),
         requires={name: _requirement(each) for name, each in document["requires"].items()},
         states={
-            name: State(name=name, about=each["about"], shows=each["shows"], aliases=tuple(each["aliases"]))
+            name: State(
+                name=name, about=each["about"], shows=each["shows"], aliases=tuple(each["aliases"]), kind=each["kind"]
+            )
             for name, each in document["states"].items()
         },
         events={

@@ -6,7 +6,7 @@ signals do not, a call that begins can end.  The rules and their codes stand in 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, get_args
 
 from fsm.language.build.cells import keys, ways
 from fsm.language.build.citations import check_used, clauses_of
@@ -17,7 +17,7 @@ from fsm.language.build.profiles import profiles
 from fsm.language.build.requirements import Demands, kinds_of_fields, requirements
 from fsm.language.machine_file import Cells, Written
 from fsm.language.read import Model
-from fsm.machine import Machine, Omission, State
+from fsm.machine import Machine, Omission, State, StateKind
 
 __all__ = ["LARGEST_TABLE", "build"]
 
@@ -39,6 +39,7 @@ def build(model: Model) -> Machine:
     sets = _sets(problems)
     machine = _machine(problems, sets)
     check_ends(problems, machine)
+    _check_kinds(problems)
     _check_rpcs(problems)
     _check_aliases(problems, machine)
     machine = replace(machine, omits=_omissions(problems, machine, sets))
@@ -100,9 +101,24 @@ def _states(problems: Problems[Written]) -> dict[str, State]:
             hint = f"leave shows out for '{name}', or say what is read"
             problems.say("FSM107", f"state '{name}' shows ''", hint, "states", name, "shows")
         states[name] = State(
-            name=name, about=each.about, shows=name if each.shows is None else each.shows, aliases=tuple(each.aliases)
+            name=name,
+            about=each.about,
+            shows=name if each.shows is None else each.shows,
+            aliases=tuple(each.aliases),
+            kind="initial" if name == problems.model.written.machine.initial else each.kind,
         )
     return states
+
+
+def _check_kinds(problems: Problems[Written]) -> None:
+    """The initial state has the kind initial, and no other state has it."""
+    initial, states = problems.model.written.machine.initial, problems.model.written.states
+    for name, each in states.items() if initial in states else ():
+        if each.kind is not None and (each.kind == "initial") != (name == initial):
+            what = f"state '{name}' is of kind {each.kind}, and the machine begins in '{initial}'"
+            others = ", ".join(kind for kind in get_args(StateKind) if kind != "initial")
+            hint = "leave kind out: it is initial" if name == initial else f"leave kind out, or choose one of {others}"
+            problems.say("FSM134", what, hint, "states", name, "kind")
 
 
 def _check_rpcs(problems: Problems[Written]) -> None:

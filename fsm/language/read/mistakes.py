@@ -17,7 +17,7 @@ ROUNDS: Final = 8
 
 STAND_IN: Final = "stand-in"
 _FORM: Final = {"FSM010", "FSM011", "FSM012"}
-_ALONE: Final = re.compile(r"FSM(10[12458]|11[0478]|12[468]|13[012]|30[45]|70[12])")
+_ALONE: Final = re.compile(r"FSM(10[12458]|11[0478]|12[468]|13[0124]|30[45]|70[12])")
 """The codes of mistakes in what is written, whatever else stands in its table."""
 _AMONG: Final = re.compile(r"FSM(11[1569]|12[29])")
 """The codes of what may be a mistake only for want of what was left out elsewhere."""

@@ -1,0 +1,83 @@
+"""What shipped models say that their states are in a lifecycle is held to what their events do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from machines import DOOR, edited, machine_of
+
+from fsm.library import load, names
+from fsm.machine.traversal import closure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fsm.machine import Machine
+
+ONCE_MORE = {
+    "nri-container": "a runtime may relay anything at any time, and lists say what they like",
+    "nri-pod": "a runtime may relay anything at any time",
+    "plugin-container": "a list that is synchronised replaces what a plugin was told",
+    "plugin-view": "what is relayed of an id may begin once more",
+    "service-run": "Run may be called again",
+}
+"""The machines in which what is final may become active again without another beginning, and why."""
+
+
+def moves(machine: Machine, state: str) -> Iterator[str]:
+    """Where events lead from *state*, but for interruptions."""
+    for event in machine.events.values():
+        for ends in (False, True):
+            ways = () if event.interrupts else machine.step(state, event.name, ends=ends) or ()
+            yield from (way.to for way in ways if way.to != state)
+
+
+def revived(machine: Machine) -> list[str]:
+    """The final states from which an active one can be reached without another beginning."""
+
+    def goes_on(state: str) -> Iterator[str]:
+        return (to for to in moves(machine, state) if to != machine.initial)
+
+    active = {name for name, state in machine.states.items() if state.kind == "active"}
+    final = [name for name, state in machine.states.items() if state.kind == "final"]
+    return [name for name in final if not active.isdisjoint(closure([name], goes_on))]
+
+
+def stuck(machine: Machine) -> list[str]:
+    """The pending states in which nothing is to come."""
+    pending = [name for name, state in machine.states.items() if state.kind == "pending"]
+    return [name for name in pending if not any(moves(machine, name))]
+
+
+@pytest.mark.parametrize("name", names())
+def test_final_is_final_and_pending_is_not(name: str) -> None:
+    """But for those that are listed with the reason."""
+    machine = load(name)
+
+    assert bool(revived(machine)) == (name in ONCE_MORE)
+    assert stuck(machine) == []
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_machine_has_a_kind_for_most_states(name: str) -> None:
+    """The initial state is initial; of few is nothing said."""
+    machine = load(name)
+    kinds = [state.kind for state in machine.states.values()]
+
+    assert [state.name for state in machine.states.values() if state.kind == "initial"] == [machine.initial]
+    assert kinds.count(None) <= 1
+    assert len({*kinds} - {None}) > 1
+
+
+def test_a_false_kind_is_found() -> None:
+    """A door that is open may be shut, which is the end of nothing; nothing comes of one that is gone."""
+    final = machine_of(edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "final"'))
+    both = machine_of(
+        edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "active"')
+        .replace('shown as closed.", shows = "CLOSED"', 'shown as closed.", shows = "CLOSED", kind = "final"')
+        .replace('"Taken away."', '"Taken away.", kind = "pending"')
+    )
+
+    assert (revived(final), stuck(final)) == ([], [])
+    assert (revived(both), stuck(both)) == (["ajar"], ["gone"])
