@@ -41,7 +41,7 @@ def revived(machine: Machine) -> list[str]:
 
     active = {name for name, state in machine.states.items() if state.kind == "active"}
     final = [name for name, state in machine.states.items() if state.kind == "final"]
-    return [name for name in final if not active.isdisjoint(closure([name], goes_on))]
+    return [name for name in final if any(each in active for each in closure([name], goes_on))]
 
 
 def stuck(machine: Machine) -> list[str]:
