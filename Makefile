@@ -1,7 +1,10 @@
-.PHONY: live test
+.PHONY: docs live test
 
 test: # format, lint, types, and the quick tests
 	bash .ci/test
+
+docs: # the site of the documentation, in site/; open site/index.html
+	.venv/bin/sphinx-build --builder html --fail-on-warning --quiet docs site
 
 live: # what talks to a real containerd; needs root, downloads three versions
 	bash .ci/live

@@ -20,6 +20,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import BinaryIO, Final
 
+DOCUMENTATION: Final = "https://container-fsm.readthedocs.io/en/latest/"
+"""Where the guide is read; ``pyproject.toml`` has it too."""
+
 MOST: Final = 100
 """Number of problems of one input that a message lists."""
 
@@ -66,6 +69,11 @@ class Problem:
     what: str
     hint: str = ""
 
+    @property
+    def link(self) -> str:
+        """The address of what the guide has about the code."""
+        return about_code(self.code)
+
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else self.path
         first = f"{visible(place)}: {printable(self.what)} [{self.code}]"
@@ -82,6 +90,21 @@ class InputError(Exception):
         lines = [line for line, size in zip(lines, before, strict=False) if size <= _WHOLE]
         rest = len(self.problems) - len(lines)
         super().__init__("\n".join([*lines, *([f"and {rest:,} more"] if rest > 0 else [])]))
+
+
+def documented(page: str) -> str:
+    """The address of a *page* of the guide, and of a part of it.
+
+    >>> documented("reference/trace-format#tables")
+    'https://container-fsm.readthedocs.io/en/latest/reference/trace-format.html#tables'
+    """
+    name, hash_, part = page.partition("#")
+    return f"{DOCUMENTATION}{name}.html{hash_}{part}"
+
+
+def about_code(code: str) -> str:
+    """The address of what the guide has about the *code* of a rule."""
+    return documented(f"reference/codes#{code.lower()}")
 
 
 def visible(text: str) -> str:

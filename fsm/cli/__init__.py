@@ -9,6 +9,7 @@ import importlib
 import io
 import math
 import os
+import re
 import signal
 import sys
 from collections import Counter
@@ -17,7 +18,7 @@ from typing import Final, NoReturn
 
 import click
 
-from fsm.errors import UNDECIDED, WRONG_INPUT, InputError, nearest, printable
+from fsm.errors import UNDECIDED, WRONG_INPUT, InputError, documented, nearest, printable
 from fsm.interruption import INTERNAL_ERROR, INTERRUPTION, OUT_OF_MEMORY, discard, internal
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -61,6 +62,10 @@ RARELY: Final = 100_000
 """New objects between two searches for cycles to collect: there are few cycles, and what is made is mostly kept."""
 
 
+_PAGE: Final = re.compile(r"docs/((?:how-to|reference)/[a-z-]+)\.md")
+"""A page of the guide in the help of a command, which shows its address."""
+
+
 class _Commands(click.Group):
     """Finds each command in the module of its name, when it is needed."""
 
@@ -74,6 +79,9 @@ class _Commands(click.Group):
             return None
         module = importlib.import_module(f"fsm.cli.{cmd_name}_command")
         command: click.Command = module.command
+        for each in (command, *command.params):
+            if text := getattr(each, "help", None):
+                vars(each)["help"] = _PAGE.sub(lambda page: documented(page[1]), text)
         return command
 
     def resolve_command(
@@ -150,7 +158,7 @@ def main() -> None:
         if sys.stdout is not None:  # closed by the caller
             sys.stdout.flush()
     except InputError as error:
-        _report(str(error))
+        _report(_linked(error) if _on_terminal() else str(error))
         sys.exit(WRONG_INPUT)
     except click.ClickException as error:
         if type(error).__name__ != "NoArgsIsHelpError":  # whose message is the help; older versions of click lack it
@@ -166,6 +174,20 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001  (whatever it is, it is no verdict)
         _fail(internal(error), INTERNAL_ERROR)
     sys.exit(answer if isinstance(answer, int) else 0)
+
+
+def _on_terminal() -> bool:
+    """Whether errors are read on a terminal that does what it is told, as by the escape of a link."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in {"dumb", "linux"}
+    return not plain and sys.stderr is not None and sys.stderr.isatty()
+
+
+def _linked(error: InputError) -> str:
+    """What is wrong, each code a link to what the guide has about it, and the command that says it here."""
+    text, links = str(error), {each.code: each.link for each in error.problems}
+    for code, link in links.items():
+        text = text.replace(f"[{code}]", f"[\x1b]8;;{link}\x1b\\{code}\x1b]8;;\x1b\\]")
+    return f"{text}\nmore about it: fsm explain {' '.join(links)}"
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from fsm.conformance.simulated import Simulated
-from fsm.errors import InputError, Problem, nearest, of_extra
+from fsm.errors import InputError, Problem, documented, nearest, of_extra
 from fsm.library import is_system, load, load_system
 from fsm.machine import Machine
 from fsm.machine.versions import meant, within
@@ -191,7 +191,9 @@ def _answers(name: str) -> Callable[..., object] | None:
         return None
     kind, _, rest = name.partition(":")
     if kind != "python" or not rest:
-        raise _wrong(name, "does not name a property of answers", "use python:MODULE:CLASS, see docs/how-to/nri.md")
+        raise _wrong(
+            name, "does not name a property of answers", f"use python:MODULE:CLASS, see {documented('how-to/nri')}"
+        )
     return _python(name, rest)
 
 
@@ -226,7 +228,7 @@ def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
     except InputError:
         raise
     except BrokenError as error:
-        hint = "a process first writes what it can do: see docs/reference/exec-protocol.md"
+        hint = f"a process first writes what it can do: see {documented('reference/exec-protocol')}"
         raise _wrong(name, f"cannot be tested: {error}", hint) from error
     except OSError as error:
         raise _wrong(name, f"cannot be started: {error.strerror or error}", "name a command that can be run") from error
@@ -236,7 +238,9 @@ def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
     missing = [each for each in ("reset", "do", "shows", "close") if not callable(getattr(sut, each, None))]
     if missing:
         what = f"makes a {type(sut).__name__}, which has no {' and no '.join(missing)}"
-        raise _wrong(name, what, "what is tested has reset, do, shows and close: see docs/how-to/conformance.md")
+        raise _wrong(
+            name, what, f"what is tested has reset, do, shows and close: see {documented('how-to/conformance')}"
+        )
     return sut
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from fsm.errors import InputError, Problem, contents
+from fsm.errors import InputError, Problem, contents, documented
 from fsm.language.fault_file import WrittenFault, WrittenFaults
 from fsm.language.read import File, parse
 from fsm.language.read.toml import LARGEST
@@ -56,7 +56,7 @@ def read_rules(path: str | Path) -> FaultRules:
 
     Raises :class:`InputError` with all that is wrong in it, each with its line.
     """
-    hint = "give the path of a file of faults, see docs/how-to/proxy.md"
+    hint = f"give the path of a file of faults, see {documented('how-to/proxy')}"
     file = parse(contents(path, most=LARGEST, code="FSM605", hint=hint), WrittenFaults, path=str(path))
     if problems := [each for index in range(len(file.written.fault)) for each in _problems(file, index)]:
         raise InputError(problems)

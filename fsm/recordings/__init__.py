@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from fsm.errors import InputError, Problem, of_extra
+from fsm.errors import InputError, Problem, documented, of_extra
 from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, json_lines, nri_events
 from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.json_lines import TraceHeader
@@ -219,7 +219,7 @@ def open_recording(
     kinds = (kind_of(line) for piece in begun for line in piece.lines)
     kind = next((each for each in kinds if each is not RecordingKind.NOTHING), RecordingKind.NOTHING)
     if kind in {RecordingKind.TRACE, RecordingKind.NOTHING} and (wrong := json_lines.mistake(b"".join(head.lines[:1]))):
-        hint = 'it is {"trace": 1, "machine": "NAME"}, see docs/reference/trace-format.md'
+        hint = f'it is {{"trace": 1, "machine": "NAME"}}, see {documented("reference/trace-format")}'
         raise InputError(
             [Problem(path=name, line=head.first, code="FSM212", what=f"header of a trace: {wrong}", hint=hint)]
         )

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from fsm.errors import InputError, Problem
+from fsm.errors import InputError, Problem, documented
 from fsm.recordings import operations
 from fsm.recordings.edn import Data, EdnForm, NotationError, forms
 from fsm.recordings.operations import MeaningError, UnderstoodForm, reader
@@ -27,6 +27,7 @@ LARGEST: Final = 1 << 26
 REPORTED: Final = 20
 """Problems of one history that are reported; one mistake early on may cause thousands."""
 
+_FORMS: Final = documented("how-to/linearizability")
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
@@ -124,7 +125,7 @@ def read(name: str, data: bytes) -> RecordedHistory:
         line = data.count(b"\n", 0, error.start) + 1
         pairing.problems.append(_problem(name, line, "FSM207", "a byte that is not UTF-8", "histories are UTF-8"))
     except NotationError as error:
-        hint = "a history is JSON or EDN, an operation a form; docs/how-to/linearizability.md shows the forms"
+        hint = f"a history is JSON or EDN, an operation a form; {_FORMS} shows the forms"
         pairing.problems.append(_problem(name, error.line, "FSM207", error.what, hint))
     return pairing.history()
 
@@ -212,13 +213,13 @@ class _Pairing:
                 self._title = msgspec.convert(value, Title)
             except msgspec.ValidationError as error:
                 what = f"the header: {str(error)[:1].lower()}{str(error)[1:]}"
-                raise MeaningError(what, "docs/how-to/linearizability.md has its keys") from error
+                raise MeaningError(what, f"{_FORMS} has its keys") from error
             return
         read = reader(value)
         if read is None or not isinstance(value, dict):
             text = repr(value)
             what = f"{text[:30]}{'…' if text[30:] else ''} is no operation"
-            raise MeaningError(what, "docs/how-to/linearizability.md shows the forms of histories")
+            raise MeaningError(what, f"{_FORMS} shows the forms of histories")
         part = read(value)
         if part.end == "output":
             self._outputs.setdefault(part.seen.entity, []).append(part.seen.output)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fsm.errors import refused
+from fsm.errors import documented, refused
 from fsm.recordings import RecordingKind
 from fsm.trace import Batch, Columns, Line, Made, Observation
 
@@ -58,7 +58,9 @@ _RARE: Final = ("start", "end", "fields")
 
 _NEVER: Final = np.iinfo(np.int64).min
 _FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
-_HINT: Final = "docs/reference/trace-format.md has the columns; fsm convert makes a table of any recording"
+_HINT: Final = (
+    f"{documented('reference/trace-format#tables')} has the columns; fsm convert makes a table of any recording"
+)
 
 
 class _Words:

@@ -9,6 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from fsm.errors import documented
 from fsm.recordings.edn import Data
 from fsm.trace import Observation
 
@@ -78,7 +79,7 @@ def ours(value: Mapping[str, Data]) -> UnderstoodForm:
         seen = msgspec.convert(value, Observation)
     except msgspec.ValidationError as error:
         raise MeaningError(
-            str(error)[:1].lower() + str(error)[1:], "docs/how-to/linearizability.md has the keys"
+            str(error)[:1].lower() + str(error)[1:], f"{documented('how-to/linearizability')} has the keys"
         ) from error
     if seen.output:
         return UnderstoodForm("output", "", seen)

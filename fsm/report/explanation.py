@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Mapping
 
-from fsm.errors import Rule
+from fsm.errors import Rule, about_code
 from fsm.report.layout import PLAIN, Layout
 
 
@@ -21,6 +21,8 @@ def text(code: str, rule: Rule, layout: Layout = PLAIN) -> str:
     <BLANKLINE>
       right
         initial = "shut"
+    <BLANKLINE>
+      https://container-fsm.readthedocs.io/en/latest/reference/codes.html#fsm004
     """
     head = layout.kept(f"{code}: {rule.finds}", "", "  ", marked=code, how="bold")
     why = layout.kept(f"{rule.why[0].upper()}{rule.why[1:]}.")
@@ -29,7 +31,7 @@ def text(code: str, rule: Rule, layout: Layout = PLAIN) -> str:
         for label, how, part in (("wrong", "red", rule.wrong), ("right", "green", rule.right))
         for line in ("", f"  {layout.style(label, how)}", *textwrap.indent(part, "    ").split("\n"))
     ]
-    return "\n".join([*head, "", *why, *example]) + "\n"
+    return "\n".join([*head, "", *why, *example, "", f"  {about_code(code)}"]) + "\n"
 
 
 def listing(rules: Mapping[str, Rule], families: Mapping[str, str], layout: Layout) -> str:

@@ -35,7 +35,8 @@ def _document(report: Report) -> Json:
         "fail_on": report.fail_on,
         "recordings": [_recording(report, judged) for judged in report.judged],
         "problems": [
-            {"file": each.path, **record(each, "path"), "line": each.line or None} for each in report.problems
+            {"file": each.path, **record(each, "path"), "line": each.line or None, "link": each.link}
+            for each in report.problems
         ],
     }
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from fsm.errors import DOCUMENTATION
 from fsm.machine import Clause
 from fsm.report import Report, why, words
 from fsm.report.json_report import Json, dumped
@@ -30,14 +31,24 @@ def sarif(report: Report) -> str:
         for finding in report.findings(judgement):
             results += [_violation(report, finding, each, judgement, rules) for each in finding.first]
         results += [_tolerated(each, judgement, rules) for each in judgement.tolerated]
-    notifications += [_notification("error", each.path, f"{each.what} [{each.code}]") for each in report.problems]
+    for each in report.problems:
+        wrong = _notification("error", each.path, f"{each.what} [{each.code}]")
+        notifications.append(wrong | {"descriptor": {"id": each.code}})
+    codes = {each.code: each.link for each in report.problems}
     invocation: Json = {
         "executionSuccessful": not report.problems,
         "exitCode": report.code(),
         "toolExecutionNotifications": notifications,
     }
+    driver: Json = {
+        "name": "fsm",
+        "version": version("container-fsm"),
+        "informationUri": DOCUMENTATION,
+        "rules": [*rules.values()],
+        "notifications": [{"id": code, "helpUri": link} for code, link in codes.items()],
+    }
     run: Json = {
-        "tool": {"driver": {"name": "fsm", "version": version("container-fsm"), "rules": [*rules.values()]}},
+        "tool": {"driver": driver},
         "invocations": [invocation],
         "columnKind": "unicodeCodePoints",
         "results": results,
@@ -91,7 +102,7 @@ def _rule(clause: Clause, judgement: Judgement, rules: dict[str, Json]) -> str:
     return name
 
 
-def _notification(level: str, file: str, text: str, line: int = 0) -> Json:
+def _notification(level: str, file: str, text: str, line: int = 0) -> dict[str, Json]:
     place: Json = {"artifactLocation": {"uri": _uri(file)}}
     return {
         "level": level,

@@ -22,6 +22,7 @@ from machines import DOOR
 from real_parts import program
 
 from fsm.cli import COMMANDS
+from fsm.errors import about_code
 from fsm.library import home, load, names, roles, systems
 
 NEWEST = str(RECORDINGS / "containerd-2.1.9.log")
@@ -446,6 +447,27 @@ def test_a_narrow_terminal(arguments: list[str]) -> None:
         for line in lines
         if len(line) > 40 and FAILING not in line and HOLDING not in line and len(line.split()) > 2
     ]
+
+
+def test_a_code_is_a_link_on_a_terminal() -> None:
+    """To its page; and the command that says the same without a network is named once."""
+    link = f"\x1b]8;;{about_code('FSM001')}\x1b\\FSM001\x1b]8;;\x1b\\"
+    terminal = Terminal("show", "doors")
+
+    assert 2 == terminal.end()
+    assert f" [{link}]\r\n" in terminal.shown
+    assert terminal.shown.endswith("\r\nmore about it: fsm explain FSM001\r\n")
+    plain = terminal.shown.replace(link, "FSM001").replace("\r\n", "\n")
+    assert fsm("show", "doors").stderr == plain.removesuffix("more about it: fsm explain FSM001\n")
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_link_where_a_terminal_does_not_know_it(env: dict[str, str]) -> None:
+    """The words alone, as in a pipe."""
+    terminal = Terminal("show", "doors", env=env)
+
+    assert 2 == terminal.end()
+    assert fsm("show", "doors").stderr == terminal.shown.replace("\r\n", "\n")
 
 
 def test_progress_on_a_terminal_for_a_large_file(large: str) -> None:

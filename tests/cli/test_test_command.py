@@ -224,8 +224,8 @@ WRONG = [
     ("python:carpenter:number", "is not a function or a class", "when it is called"),
     ("python:carpenter:broken", "raised RuntimeError: no door today", "takes no arguments"),
     ("exec:/no/such/door", "cannot be started: no command that can be run", "that can be run"),
-    ("exec:echo hello", "its first line is to be", "docs/reference/exec-protocol.md"),
-    ("python:carpenter:Half", "makes a Half, which has no do and no shows and no close", "docs/how-to/conformance.md"),
+    ("exec:echo hello", "its first line is to be", "reference/exec-protocol.html"),
+    ("python:carpenter:Half", "makes a Half, which has no do and no shows and no close", "how-to/conformance.html"),
 ]
 
 

@@ -23,7 +23,7 @@ from fsm.conformance.exec.transport import LONGEST, Process, TalkError
 from fsm.conformance.plan import steps
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform, replay
-from fsm.errors import InputError
+from fsm.errors import InputError, documented
 from fsm.library import load
 from fsm.sut import ArrangingStages, BrokenError, Detailed, Emitting, Overlapping, Remembering, UnsupportedError
 from fsm.verdict import Cause
@@ -345,7 +345,8 @@ def test_what_cannot_be_executed_says_so(tmp_path: Path) -> None:
 # -- bad manners -------------------------------------------------------------------
 
 NOT_JSON: Final = (
-    'an answer is one line such as {"id":1,"reply":"ok"}, written and flushed (docs/reference/exec-protocol.md)'
+    'an answer is one line such as {"id":1,"reply":"ok"}, written and flushed '
+    f"({documented('reference/exec-protocol')})"
 )
 LINES: Final = "its standard error ends with 'line 5' / 'line 6' / 'line 7' / 'line 8' / 'the door\\x1b[2J fell' / 'no end of line'"
 

@@ -146,7 +146,7 @@ def test_the_nightly_run_tries_more() -> None:
     assert "export FSM_CRASHES=200" in script
 
 
-def _locked() -> dict[str, list[Version]]:
+def locked() -> dict[str, list[Version]]:
     """The versions of each library in the lock; there may be several, for several versions of Python."""
     found: dict[str, list[Version]] = {}
     for line in (ROOT / ".ci" / "lock.txt").read_text(encoding="utf-8").splitlines():
@@ -164,7 +164,7 @@ def test_the_lock_has_every_dependency_within_its_bounds() -> None:
     extras = project["optional-dependencies"].values()
     wanted = [Requirement(each) for each in (*project["dependencies"], *(each for extra in extras for each in extra))]
 
-    found = _locked()
+    found = locked()
 
     for each in wanted:
         versions = found.get(canonicalize_name(each.name), [])

@@ -11,7 +11,6 @@ import pytest
 from fsm.language.build import build
 from fsm.language.build.system_conditions import WORDS
 from fsm.language.build.systems import build_system
-from fsm.language.codes import RULES
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
 from fsm.language.schema import schema
@@ -103,8 +102,3 @@ def test_the_words_are_those_of_the_schema(table: str) -> None:
 
     assert set(found) == set(TABLES)
     assert {word: word in definition.get("required", []) for word in definition["properties"]} == found[table]
-
-
-def test_the_codes_are_those_of_the_rules() -> None:
-    """In the same words, in the same order."""
-    assert [[code, rule.finds] for code, rule in RULES.items() if "FSM7" < code] == _rows("What can be wrong")

@@ -9,7 +9,6 @@ from typing import get_args
 import msgspec
 
 from fsm.judgement import judge
-from fsm.language.codes import RULES
 from fsm.recordings.json_lines import TraceHeader
 from fsm.trace import Observation, Phase
 from fsm.verdict import Holds
@@ -52,8 +51,3 @@ def test_the_keys_are_those_of_an_observation() -> None:
 def test_the_header_is_complete() -> None:
     """Every key of the header is described."""
     assert [field.name for field in msgspec.structs.fields(TraceHeader)] == _words(_rows("The header"))
-
-
-def test_the_codes_are_those_of_the_rules() -> None:
-    """In the order of the codes."""
-    assert [code for code in RULES if "FSM2" < code < "FSM3"] == _rows("Errors")[1:]

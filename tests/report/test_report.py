@@ -19,7 +19,7 @@ from jsonschema import Draft4Validator
 from real_parts import missing, package
 from thorough import TIMES
 
-from fsm.errors import Problem
+from fsm.errors import Problem, about_code
 from fsm.judgement import Judged, judge
 from fsm.library import load
 from fsm.machine import Clause, Deviation
@@ -516,7 +516,7 @@ def test_json_has_the_documented_keys() -> None:
     (tolerated,) = machine["tolerated"]
     keys: list[tuple[dict[str, Any], str]] = [
         (document, "verdict fail_on recordings problems"),
-        (problem, "file line code what hint"),
+        (problem, "file line code what hint link"),
         (recording, "file kind containerd detected verdict notes machines stories"),
         (machine, "machine verdict why entities observations notes findings tolerated assumed cells fields properties"),
         (finding, "kind what count others entities clause first"),
@@ -623,6 +623,11 @@ def test_what_could_not_be_read_is_told_in_every_format() -> None:
     assert ["cannot be opened: no such file [FSM201]"] == [
         each["message"]["text"] for each in invocation["toolExecutionNotifications"]
     ]
+    (notification,) = invocation["toolExecutionNotifications"]
+    (described,) = json.loads(sarif(partly))["runs"][0]["tool"]["driver"]["notifications"]
+    (problem,) = json.loads(as_json(partly))["problems"]
+    assert notification["descriptor"]["id"] == described["id"] == "FSM201"
+    assert about_code("FSM201") == described["helpUri"] == problem["link"]
     assert ["FSM201", "gone.log"] == [json.loads(as_json(partly))["problems"][0][key] for key in ("code", "file")]
     assert ("FSM201", "cannot be opened: no such file: give a path") == (error.attrib["type"], error.attrib["message"])
     assert "::error file=gone.log,line=1,title=FSM201::cannot be opened: no such file%0Agive a path\n" == github(partly)

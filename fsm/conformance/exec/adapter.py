@@ -17,6 +17,7 @@ import msgspec
 
 from fsm.conformance.crash import WHOLE
 from fsm.conformance.exec.transport import EndedError, Process, TalkError, shown
+from fsm.errors import documented
 from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError, UnsupportedError, drained
 
@@ -361,10 +362,9 @@ _GREETING: Final = msgspec.json.Decoder(Greeting)
 _ANSWER: Final = msgspec.json.Decoder(ChildAnswer)
 
 _CLOSED: Final = "was closed"
-_HELLO: Final = 'its first line is to be {"fsm":1,"can":[]}, written and flushed (docs/reference/exec-protocol.md)'
-_RIGHT: Final = (
-    'an answer is one line such as {"id":1,"reply":"ok"}, written and flushed (docs/reference/exec-protocol.md)'
-)
+_PROTOCOL: Final = documented("reference/exec-protocol")
+_HELLO: Final = f'its first line is to be {{"fsm":1,"can":[]}}, written and flushed ({_PROTOCOL})'
+_RIGHT: Final = f'an answer is one line such as {{"id":1,"reply":"ok"}}, written and flushed ({_PROTOCOL})'
 
 
 def _listed(can: frozenset[Ability]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fsm.errors import nearest
+from fsm.errors import documented, nearest
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.language.build.machine_conditions import NOTHING, outputs
 from fsm.machine.conditions import At, Condition, Emits, EmitsOnly, Happens, Not, Replies, Some, StepEmits
@@ -64,7 +64,8 @@ class SystemGrammar(Grammar):
                 return self._at(self._one(word), every=True)
             case _ if word in WORDS or word in {")", ",", "("}:
                 raise ConditionError(
-                    f"{self.text!r} has '{word}' where a condition should be", "see docs/reference/system-language.md"
+                    f"{self.text!r} has '{word}' where a condition should be",
+                    f"see {documented('reference/system-language')}",
                 )
         return self._event(word)
 

@@ -1,0 +1,49 @@
+"""``docs/reference/codes.md`` and ``docs/reference/commands.md`` are what the package says; addresses have one source."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import version
+
+import pytest
+from reference_pages import PAGES, REFERENCE, page
+from test_ci import locked
+
+from fsm.cli import COMMANDS
+from fsm.errors import DOCUMENTATION, about_code
+from fsm.language.codes import RULES
+
+ROOT = REFERENCE.parent.parent
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_current(name: str) -> None:
+    """Otherwise ``python tests/support/reference_pages.py --write`` writes it again."""
+    if version("click") not in map(str, locked()["click"]):
+        pytest.skip("this version of click words the help in its own way")
+
+    assert page(name) == (REFERENCE / name).read_text(encoding="utf-8")
+
+
+def test_every_code_and_command_has_an_anchor() -> None:
+    """Its heading; errors link to that of the code."""
+    headings = {line for name in PAGES for line in page(name).splitlines() if line.startswith("#")}
+
+    assert {f"### {code}" for code in RULES} | {f"## fsm {name}" for name in COMMANDS} <= headings
+    assert f"{DOCUMENTATION}reference/codes.html#fsm104" == about_code("FSM104")
+
+
+def test_the_address_of_the_guide_is_that_of_the_project() -> None:
+    """What errors link to is what the package names."""
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+
+    assert DOCUMENTATION == urls["Documentation"]
+
+
+def test_every_extra_is_told() -> None:
+    """Of those that users install; the others are for this repository."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
+
+    assert sorted(set(extras) - {"docs", "test"}) == sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))

@@ -1,0 +1,113 @@
+"""``docs/reference/codes.md`` and ``docs/reference/commands.md``: what the rules and the commands say of themselves.
+
+``python tests/support/reference_pages.py --write`` writes them again.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from fsm.cli import group
+from fsm.language.codes import FAMILIES, RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fsm.errors import Rule
+
+REFERENCE: Final = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
+_URL: Final = re.compile(r"https://container-fsm\.readthedocs\.io/en/latest/([\w/-]+)\.html")
+
+
+def codes() -> Iterator[str]:
+    """The page of all codes, line by line."""
+    yield from (
+        "# Codes of mistakes",
+        "",
+        "A mistake in an input is reported with its place, what is wrong, a code, and the way out. All mistakes of a file are",
+        "reported at once. `fsm explain CODE` shows offline what is said here.",
+    )
+    for family, about in FAMILIES.items():
+        yield from ("", f"## {about}")
+        for code, rule in RULES.items():
+            if code.startswith(family):
+                yield from _code(code, rule)
+
+
+def _code(code: str, rule: Rule) -> Iterator[str]:
+    yield from ("", f"### {code}", "", f"**{_marked(rule.finds)}**: {_marked(rule.why)}.")
+    for label, part in (("Wrong", rule.wrong), ("Right", rule.right)):
+        yield from ("", f"{label}:", "", "```text", *part.split("\n"), "```")
+
+
+def _marked(text: str) -> str:
+    """*text* as Markdown shows it, sign by sign."""
+    return re.sub(r"([*`<>\[\]\\|])", r"\\\1", text)
+
+
+def commands() -> Iterator[str]:
+    """The page of all commands, line by line."""
+    context = click.Context(group, info_name="fsm", **group.context_settings)
+    yield from ("# Commands", "", "What `fsm COMMAND --help` shows.")
+    yield from _command(context, "fsm")
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield from _command(click.Context(command, info_name=name, parent=context), f"fsm {name}")
+
+
+def _command(context: click.Context, name: str) -> Iterator[str]:
+    command = context.command
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    yield from ("", f"## {name}", "", "```text", usage, "```", "", *_paragraphs(command.help or ""))
+    records = (each.get_help_record(context) for each in command.get_params(context))
+    options = [record for record in records if record and record[1]]
+    if options:
+        yield from ("", "| option | |", "|---|---|")
+        yield from (f"| {_names(names)} | {_linked(_marked(' '.join(about.split())))} |" for names, about in options)
+    yield from ("", *_paragraphs(command.epilog or "")) if command.epilog else ()
+
+
+def _names(names: str) -> str:
+    return f"`{names}`".replace("|", "\\|")
+
+
+def _paragraphs(text: str) -> Iterable[str]:
+    """The *text* of a help; what must not be wrapped stands as it is."""
+    lines: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        kept = paragraph.lstrip().startswith("\b")
+        body = textwrap.dedent(paragraph.replace("\b", "")).strip("\n").splitlines()
+        lines += ["", "```text", *body, "```"] if kept else ["", _linked(_marked(" ".join(" ".join(body).split())))]
+    return lines[1:]
+
+
+def _linked(text: str) -> str:
+    """*text* with pages of the guide as links of this one."""
+    return _URL.sub(lambda page: f"[{page[1].rpartition('/')[2]}]({_relative(page[1])}.md)", text)
+
+
+def _relative(page: str) -> str:
+    return page.removeprefix("reference/") if page.startswith("reference/") else f"../{page}"
+
+
+PAGES: Final = {"codes.md": codes, "commands.md": commands}
+
+
+def page(name: str) -> str:
+    """The text of a page of :data:`PAGES`."""
+    return "\n".join(PAGES[name]()) + "\n"
+
+
+if __name__ == "__main__":
+    for each in PAGES:
+        if "--write" in sys.argv[1:]:
+            (REFERENCE / each).write_text(page(each), encoding="utf-8")
+        else:
+            sys.stdout.write(page(each))
