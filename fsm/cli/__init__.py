@@ -34,6 +34,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "mutate": "Find out which mistakes in a model its properties would notice.",
     "diff": "Show what two lifecycles differ in: models, or drawings in comments and documents.",
     "draw": "Draw models, or write them as tables.",
+    "explore": "Make a page to look at: walk through a model, or see where a recording breaks it.",
     "serve": "Serve the reference implementation as a container runtime.",
     "list": "List the models.",
     "show": "Show a model: what each event does in each state, and why.",

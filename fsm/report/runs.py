@@ -9,10 +9,10 @@ from fsm.report.json_report import Json, record
 def steps(run: Run, *, indent: int) -> Iterator[str]:
     """Each step on a line: what happens, and the state before and after; of a system, what its parts did."""
     taken = [*run.steps, *run.cycle]
-    happens = [_happens(each) for each in taken]
-    longest = max((len(each) for each in happens), default=0)
+    words = [happens(each) for each in taken]
+    longest = max((len(each) for each in words), default=0)
     yield f"{'':{indent}}starts {run.initial}"
-    for number, (each, what) in enumerate(zip(taken, happens, strict=True), 1):
+    for number, (each, what) in enumerate(zip(taken, words, strict=True), 1):
         if number == len(run.steps) + 1:
             yield f"{'':{indent}}and then for ever"
         if each.done:
@@ -36,7 +36,8 @@ def parts(taken: RunStep) -> Iterator[str]:
         yield f"{done.copy}: {what}, {where}{emits}"
 
 
-def _happens(taken: RunStep) -> str:
+def happens(taken: RunStep) -> str:
+    """What happens in a step, in a few words."""
     if not taken.event:
         return "state observed"
     words = [taken.event]

@@ -70,6 +70,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
         "mutate models/door.toml",
         "diff cri-pod nri-pod",
         "draw cri-pod --to md",
+        "explore models/door.toml --no-properties",
         "list",
         "show cri-pod --state ready",
         "simulate nri-pod --length 20",

@@ -156,7 +156,7 @@ def bash(folder: Path) -> Iterator[Bash]:
 @pytest.mark.parametrize(
     ("line", "completed"),
     [
-        ("fsm expl", "fsm explain "),
+        ("fsm expla", "fsm explain "),
         ("fsm show container-status --event remo", "fsm show container-status --event remove "),
         ("fsm show door.toml --state op", "fsm show door.toml --state open "),
         ("fsm check cri-pod --property only-rem", "fsm check cri-pod --property only-removal-removes "),

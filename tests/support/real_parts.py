@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 import pytest
 
 PROGRAMS: Final = {
+    "chromium": "chromium",
     "dot": "graphviz",
     "gcc": "gcc",
     "java": "openjdk-17-jre-headless",
@@ -26,7 +27,11 @@ PROGRAMS: Final = {
 }
 """Each program, and the package of Debian that brings it."""
 
-PACKAGES: Final = {"mermaid": "mermaid@11", "jest-sarif": "@microsoft/jest-sarif@1.0.0-beta.0"}
+PACKAGES: Final = {
+    "axe-core": "axe-core@4",
+    "mermaid": "mermaid@11",
+    "jest-sarif": "@microsoft/jest-sarif@1.0.0-beta.0",
+}
 """Each package of npm by its folder in ``.venv/npm``."""
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent

@@ -1,0 +1,41 @@
+"""A run of a machine as a sequence chart: who calls it, what it replies, what it puts out."""
+
+from collections.abc import Iterator
+
+from fsm.diagrams.draw.sequence import CALLER, OUTSIDE, ChartRow, SequenceChart
+from fsm.machine import Machine
+from fsm.property.evidence import Run, RunStep
+
+
+def machine_chart(run: Run, machine: Machine) -> SequenceChart:
+    """*run* of *machine*: a row for each step, and below it what is called, changed, put out and replied.
+
+    >>> from fsm.library import load
+    >>> taken = RunStep(event="stop", source="absent", target="absent", outcome="ignored", reply="ok")
+    >>> shown = machine_chart(Run(initial="absent", steps=(taken,)), load("container-status"))
+    >>> [(row.kind, row.text) for row in shown.rows]
+    [('step', '1. StopContainer'), ('call', 'stop'), ('reply', 'ok')]
+    """
+    steps = (*run.steps, *run.cycle)
+    rows = [row for number, taken in enumerate(steps, 1) for row in _rows(number, taken, machine)]
+    met = {name for row in rows for name in (row.source, row.target)}
+    shown = tuple(name for name in (CALLER, machine.entity, OUTSIDE) if name in met)
+    return SequenceChart(participants=shown, rows=tuple(rows), title=f"A run of {machine.title}")
+
+
+def _rows(number: int, taken: RunStep, machine: Machine) -> Iterator[ChartRow]:
+    event, entity = machine.events.get(taken.event), machine.entity
+    name = (event and event.rpc) or taken.event or "state observed"
+    way = "" if taken.outcome in {"", "ok", "done", "ignored", "refused", taken.reply} else f" ({taken.outcome})"
+    ends = taken.ends or taken.phase in {"reply", "lost"}
+    yield ChartRow(kind="step", text=f"{number}. {'… ' if ends else ''}{name}{way}", source=entity)
+    call = event is not None and event.kind == "call"
+    if call and not ends:
+        yield ChartRow(kind="call", text=taken.event, source=CALLER, target=entity)
+    if taken.source != taken.target:
+        yield ChartRow(kind="note", text=f"{taken.source} → {taken.target}", source=entity)
+    for output in taken.emits:
+        yield ChartRow(kind="output", text=output, source=entity, target=OUTSIDE)
+    if call and taken.reply:
+        reply = "any error" if taken.reply == "error" else taken.reply
+        yield ChartRow(kind="reply", text=reply, source=entity, target=CALLER)

@@ -1,0 +1,52 @@
+"""The document of a page: its data, the script that shows them, the style, and the policy that forbids all else."""
+
+import base64
+import hashlib
+import json
+from html import escape
+from importlib.resources import files
+
+from fsm.errors import visible
+from fsm.report.json_report import Json
+
+
+def document(title: str, data: Json) -> str:
+    """The document that shows *data*, ending in a newline."""
+    room = files("fsm.report.page")
+    script = room.joinpath("page.js").read_text(encoding="utf-8")
+    style = room.joinpath("page.css").read_text(encoding="utf-8")
+    allowed = f"default-src 'none'; script-src '{_digest(script)}'; style-src 'unsafe-inline'"
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{allowed}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{escape(visible(title))}</title>",
+            f"<style>\n{style}</style>",
+            "</head>",
+            "<body>",
+            '<main id="page"><noscript>This page needs JavaScript, which it has in itself; nothing is loaded.</noscript></main>',
+            f'<script type="application/json" id="data">{embedded(data)}</script>',
+            f"<script>{script}</script>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def embedded(data: Json) -> str:
+    r"""*data* as JSON that no text in it can end: an HTML parser finds no ``<`` in it.
+
+    >>> embedded("</script>\u2028")
+    '"\\u003c/script>\\u2028"'
+    """
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _digest(script: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"

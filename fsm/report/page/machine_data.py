@@ -1,0 +1,157 @@
+"""A machine as a page has it: its states, events and clauses, and its table as each profile has it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from fsm.diagrams.draw.image import svg
+from fsm.diagrams.draw.picture import Marks, Picture, picture
+from fsm.machine import Clause, Machine, Override
+from fsm.machine.calls.rules import Rules
+from fsm.machine.table import tabulate
+from fsm.machine.versions import within
+from fsm.report.json_report import Json
+from fsm.report.page.walk_data import cells, walks
+
+
+def machine_data(
+    machine: Machine, *, profile: str | None = None, counts: Mapping[tuple[str, str], int] | None = None
+) -> dict[str, Json]:
+    """All of *machine* for the page, which begins with *profile*; shaded by the *counts* of its cells, if there are any.
+
+    Raises :class:`~fsm.diagrams.draw.image.NoDotError` where there is no Graphviz.
+    """
+    own = within(profile, machine.profiles)
+    names = ["", *machine.profiles, *([own] if own and own not in machine.profiles else [])]
+    pictures: dict[Picture, int] = {}
+    variants = [_Variant(machine.under(name or None), pictures, counts) for name in names]
+    base = variants[0]
+    table = base.table
+    return {
+        "name": machine.name,
+        "title": machine.title,
+        "about": machine.about,
+        "source": machine.source,
+        "entity": machine.entity,
+        "initial": table.initial,
+        "states": [
+            {"name": each.name, "about": each.about, "shows": each.shows if each.shows != each.name else ""}
+            for each in machine.states.values()
+        ],
+        "rows": [
+            {
+                "name": row.name,
+                "event": row.event.name,
+                "kind": row.event.kind,
+                "ends": row.ends,
+                "about": row.event.about,
+                "rpc": row.event.rpc,
+                "interrupts": row.event.interrupts,
+            }
+            for row in table.rows
+        ],
+        "clauses": dict(_clauses(machine)),
+        "profile": own or "",
+        "profiles": [
+            {
+                "name": name,
+                "about": _about(machine, name),
+                "changes": [_change(each) for each in _overrides(machine, name)],
+                **variant.data(base),
+            }
+            for name, variant in zip(names, variants, strict=True)
+        ],
+        "pictures": [_drawn(each) for each in pictures],
+        "coverage": [
+            None if counts is None or (row.name, state) not in counts else counts[row.name, state]
+            for row in table.rows
+            for state in table.states
+        ]
+        if counts is not None
+        else None,
+    }
+
+
+def _drawn(of: Picture) -> str:
+    drawn = svg(of).decode()
+    return drawn[drawn.index("<svg") :]
+
+
+def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:
+    """The clauses of the machine, and those that deviations of its profiles break."""
+    profiles = machine.profiles.values()
+    deviations = (
+        *(each.deviation for profile in profiles for each in profile.overrides),
+        *(each.deviation for profile in profiles for each in profile.exemptions),
+    )
+    broken = (each.clause for each in deviations if each)
+    for clause in (*machine.clauses.values(), *broken):
+        yield clause.name, clause_data(clause)
+
+
+def clause_data(clause: Clause) -> dict[str, Json]:
+    """A clause: the sentence, how binding it is, and who says so."""
+    return {
+        "name": clause.name,
+        "says": clause.says,
+        "level": clause.level,
+        "source": clause.source,
+        "link": clause.link,
+    }
+
+
+def _about(machine: Machine, profile: str) -> str:
+    found = machine.profiled(profile) if profile else None
+    return found.about if found else ""
+
+
+def _overrides(machine: Machine, profile: str) -> tuple[Override, ...]:
+    found = machine.profiled(profile) if profile else None
+    return found.overrides if found else ()
+
+
+def _change(each: Override) -> Json:
+    found: dict[str, Json] = {
+        "name": each.name,
+        "event": each.event,
+        "about": each.about,
+        "states": [*dict.fromkeys((*each.cells, *each.ends))],
+        "clause": "",
+        "link": "",
+        "since": each.since,
+        "until": each.until,
+    }
+    if each.deviation is not None:
+        found |= {"clause": each.deviation.clause.name, "link": each.deviation.link}
+    return found
+
+
+class _Variant:
+    """*machine* as a profile has it; its picture is one of *pictures*, which are numbered."""
+
+    def __init__(
+        self, machine: Machine, pictures: dict[Picture, int], counts: Mapping[tuple[str, str], int] | None
+    ) -> None:
+        self.table = tabulate(machine)
+        rules = Rules(self.table)
+        self.cells = cells(self.table, rules)
+        self._walks = walks(rules)
+        marks = Marks(counts=counts) if counts and any(counts.values()) else None
+        drawn = picture(machine, marks=marks)
+        # The same picture is kept once, whatever the profile that it is of is called.
+        self._picture = pictures.setdefault(replace(drawn), len(pictures))
+        self._nodes: dict[str, Json] = {state: node.name for node in drawn.nodes for state in node.states}
+
+    def data(self, base: "_Variant") -> dict[str, Json]:
+        """What is otherwise than in *base*; of that everything."""
+        found: dict[str, Json] = (
+            {"cells": self.cells}
+            if self is base
+            else {
+                "others": {
+                    str(number): cell
+                    for number, (cell, before) in enumerate(zip(self.cells, base.cells, strict=True))
+                    if cell != before
+                }
+            }
+        )
+        return {**found, "walks": dict(self._walks), "picture": self._picture, "nodes": self._nodes}

@@ -1,0 +1,523 @@
+"use strict";
+// What may happen next was worked out when the page was made; this looks it up, and keeps where the reader is in the link.
+// Every text goes into the page as text: nothing here parses HTML.
+(() => {
+  /** An object without a prototype: what is not in it is not found, whatever it is called. */
+  const bare = (object) => Object.assign(Object.create(null), object);
+  const data = JSON.parse(document.getElementById("data").textContent, (_, value) => (value && typeof value === "object" && !Array.isArray(value) ? bare(value) : value));
+  const page = document.getElementById("page");
+
+  // -- elements ------------------------------------------------------------------------------------------------------
+
+  function h(tag, attributes, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes ?? {})) {
+      if (typeof value === "function") made.addEventListener(name, value);
+      else if (value === true) made.setAttribute(name, "");
+      else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
+    }
+    made.append(...children.flat(3).filter((each) => each !== null && each !== undefined && each !== "" && each !== false));
+    return made;
+  }
+
+  function fill(box, ...children) {
+    box.replaceChildren(...children.flat(3).filter((each) => each !== null && each !== undefined && each !== "" && each !== false));
+  }
+
+  const plural = (count, word) => (count === 1 ? `1 ${word}` : `${count.toLocaleString("en")} ${/[^aeiou]y$/.test(word) ? `${word.slice(0, -1)}ies` : `${word}s`}`);
+  const either = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} or ${names.at(-1)}` : names.join(""));
+  const replyText = (name) => (name === "error" ? "any error" : name);
+
+  /** A link, if it leads to a page of the web; a text of a model could be any. */
+  function link(address, text) {
+    return /^https?:\/\//.test(address) ? h("a", { href: address, rel: "noreferrer" }, text) : null;
+  }
+
+  const badge = (word, kind) => h("span", { class: `badge ${kind ?? word.toLowerCase().replace(/ /g, "-")}` }, word);
+
+  function clauseText(clause) {
+    if (!clause) return null;
+    return h("p", { class: "clause" }, badge(clause.level), " ", clause.says, " ",
+      h("span", { class: "source" }, h("code", {}, clause.name), " · ", clause.source, " ", link(clause.link, "source")));
+  }
+
+  // -- where the reader is: kept in the link ---------------------------------------------------------------------------
+
+  const views = [];
+
+  function place() {
+    return bare(Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
+  }
+
+  function go(changes, { replaces = false } = {}) {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries({ ...place(), ...changes })) if (value) query.set(name, value);
+    const hash = `#${query}`;
+    if (hash === (location.hash || "#")) return;
+    if (replaces) history.replaceState(null, "", hash);
+    else history.pushState(null, "", hash);
+    show();
+  }
+
+  function show() {
+    const now = place();
+    for (const view of views) view(now);
+  }
+
+  const spoken = h("p", { class: "spoken", role: "status" });
+  const say = (text) => { spoken.textContent = text; };
+
+  // -- pictures --------------------------------------------------------------------------------------------------------
+
+  const MARKS = `
+    svg { max-width: 100%; min-width: min(34rem, var(--own)); height: auto; display: block; margin: 0 auto }
+    .node[tabindex] { cursor: pointer }
+    .node[tabindex]:hover :is(path, polygon, ellipse) { stroke-width: 2.5 }
+    .node:focus { outline: none }
+    .node:focus-visible :is(path, polygon, ellipse) { stroke: #0969da; stroke-width: 4; stroke-dasharray: none }
+    .node.possible :is(path, polygon, ellipse) { fill: #ffe08a; stroke: #7a5200; stroke-width: 2.5 }
+    .node.current :is(path, polygon, ellipse) { stroke: #0a58ca; stroke-width: 4.5 }
+    .node.broken :is(path, polygon, ellipse) { stroke: #b3121d; stroke-width: 4.5 }
+    .edge.taken path { stroke: #0a58ca; stroke-width: 3 } .edge.taken polygon { stroke: #0a58ca; fill: #0a58ca }
+    .step.now { fill: #0a58ca; text-decoration: underline }
+    @media (prefers-color-scheme: dark) {
+      .node.possible :is(path, polygon, ellipse) { fill: #5c4500; stroke: #f2c14e }
+      .node:focus-visible :is(path, polygon, ellipse), .node.current :is(path, polygon, ellipse) { stroke: #79b8ff }
+      .node.broken :is(path, polygon, ellipse) { stroke: #ff7b72 }
+      .edge.taken path { stroke: #79b8ff } .edge.taken polygon { stroke: #79b8ff; fill: #79b8ff }
+      .step.now { fill: #79b8ff }
+    }`;
+
+  /** A drawing in a shadow root, so that the styles in it are its own. */
+  function drawn(text, label) {
+    const host = h("div", { class: "drawing" });
+    const root = host.attachShadow({ mode: "open" });
+    const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+    svg.setAttribute("role", "group");
+    svg.setAttribute("aria-label", label);
+    host.style.setProperty("--own", `${parseFloat(svg.getAttribute("width"))}px`);
+    root.append(svg, h("style", {}, MARKS));
+    return { host, svg };
+  }
+
+  /** The state chart of a machine, whose states can be chosen; *mark* shows where something is. */
+  function diagram(machine, profile, choose) {
+    const { host, svg } = drawn(machine.pictures[profile.picture], `State chart of ${machine.name}`);
+    const nodes = bare({});
+    for (const node of svg.querySelectorAll("g.node")) {
+      const name = node.querySelector("title").textContent.replace(/ \(again\)$/, "");
+      const states = Object.keys(profile.nodes).filter((state) => profile.nodes[state] === name);
+      if (!states.length) continue;
+      for (const state of states) (nodes[state] ??= []).push(node);
+      if (!choose) continue;
+      const written = [...node.querySelectorAll("text")].map((each) => each.textContent).join(" ");
+      const label = `${written}: ${states.map((state) => machine.byName[state].about).join(" ")}`;
+      node.setAttribute("tabindex", "0");
+      node.setAttribute("role", "button");
+      node.setAttribute("aria-label", label);
+      for (const inner of node.querySelectorAll("a")) {  // which Graphviz makes for what a pointer shows
+        inner.replaceWith(...inner.childNodes);
+      }
+      node.querySelector("title").textContent = label;
+      const chosen = () => choose(states.find((state) => profile.walks[state]) ?? states[0]);
+      node.addEventListener("click", chosen);
+      node.addEventListener("keydown", (event) => {
+        if (event.key === "Enter" || event.key === " ") { event.preventDefault(); chosen(); }
+      });
+    }
+    const edges = new Map();
+    for (const edge of svg.querySelectorAll("g.edge")) {
+      const name = edge.querySelector("title").textContent.replace(/ \(again\)$/, "");
+      edges.set(name, edge);
+      edge.querySelector("title").remove();
+    }
+    function mark({ current = [], possible = [], broken = [], taken = null }) {
+      for (const each of svg.querySelectorAll(".current, .possible, .broken, .taken")) each.classList.remove("current", "possible", "broken", "taken");
+      for (const [kind, states] of Object.entries({ current, possible, broken })) {
+        for (const state of states) for (const node of nodes[state] ?? []) {
+          node.classList.add(kind);
+        }
+      }
+      for (const list of Object.values(nodes)) for (const node of list) if (choose) node.removeAttribute("aria-current");
+      if (choose) for (const state of current) for (const node of nodes[state] ?? []) node.setAttribute("aria-current", "step");
+      if (taken) edges.get(`${profile.nodes[taken[0]]}->${profile.nodes[taken[1]]}`)?.classList.add("taken");
+    }
+    return { host, mark };
+  }
+
+  // -- a machine -------------------------------------------------------------------------------------------------------
+
+  /** Adds to *machine* what is found by name, and all cells of each profile. */
+  function prepare(machine) {
+    const width = machine.states.length;
+    machine.byName = bare(Object.fromEntries(machine.states.map((state, index) => [state.name, { ...state, index }])));
+    machine.rowOf = bare(Object.fromEntries(machine.rows.map((row, index) => [row.name, index])));
+    const base = machine.profiles[0];
+    for (const profile of machine.profiles) {
+      profile.all = profile.cells ?? base.cells.map((cell, index) => profile.others[index] ?? cell);
+      profile.cell = (row, state) => profile.all[row * width + state];
+    }
+    machine.profileOf = (now) => machine.profiles.find((each) => each.name === (now.profile ?? machine.profile)) ?? base;
+    return machine;
+  }
+
+  const called = (row) => row.rpc || row.event;
+  const profileName = (profile) => profile.name || "no profile";
+
+  function wayText(machine, way, state, { several }) {
+    const target = machine.states[way.to].name;
+    const parts = [];
+    if (several && way.key !== target) parts.push(`${way.key.replace(/^unspecified-.*/, "unspecified")}:`);
+    parts.push(way.to === state ? `stays ${target}` : `→ ${target}`);
+    if (way.call === "begins") parts.push("(begins; others may call meanwhile)");
+    if (way.call === "on") parts.push("(goes on)");
+    if (way.reply) parts.push(`· replies ${either(way.reply.map(replyText))}`);
+    if (way.emits) parts.push(`· puts out ${way.emits.join(", ")}`);
+    if (way.within) parts.push(`· leaves it within ${way.within} s`);
+    if (way.deviation) parts.push(`· deviation ${way.deviation}`);
+    return parts.join(" ");
+  }
+
+  const MEANS = {
+    moves: "", ignores: "nothing changes", refuses: "refused; nothing changes",
+    cannot: "cannot happen here", silent: "not specified: anything may happen",
+  };
+
+  /** What other profiles do in a cell in which *profile* does something else. */
+  function otherwise(machine, profile, row, state) {
+    const index = row * machine.states.length + state;
+    const here = JSON.stringify(profile.all[index]);
+    const groups = new Map();
+    for (const other of machine.profiles) {
+      const cell = JSON.stringify(other.all[index]);
+      if (cell !== here) groups.set(cell, [...(groups.get(cell) ?? []), other]);
+    }
+    return [...groups.values()].map((those) => {
+      const cell = those[0].all[index];
+      const changes = those.flatMap((each) => each.changes.filter((change) => change.event === machine.rows[row].event && change.states.includes(machine.states[state].name)));
+      const abouts = [...new Set(changes.map((change) => change.about).filter(Boolean))];
+      const names = those.map(profileName);
+      return { names, item: h("li", {}, h("strong", {}, names.join(", ")), ": ", cellText(machine, cell, state),
+        abouts.length ? h("span", { class: "about" }, ` — ${abouts.join(" ")}`) : null) };
+    });
+  }
+
+  function cellText(machine, cell, state) {
+    const ways = cell.is === "silent" ? [] : cell.ways;
+    const said = ways.map((way) => wayText(machine, way, state, { several: ways.length > 1 })).join("; or ");
+    return [said, MEANS[cell.is]].filter(Boolean).join(" — ") || "cannot be in progress here";
+  }
+
+  /** One event in one state: its ways, each a button if it can be *taken*, the clause, and what others do. */
+  function eventItem(machine, profile, row, state, take) {
+    const of = machine.rows[row], cell = profile.cell(row, state);
+    const several = cell.ways.length > 1;
+    const ways = cell.ways.map((way) => {
+      const text = wayText(machine, way, state, { several });
+      const about = way.about ? h("span", { class: "about" }, way.about) : null;
+      const kind = `way${way.deviation ? " deviates" : ""}${way.reply && !way.reply.includes("ok") ? " fails" : ""}`;
+      return h("li", {}, take ? h("button", { type: "button", class: kind, "data-step": `${of.name}/${way.key}`, click: () => take(of, way) },
+        h("span", { class: "spoken" }, `${called(of)} `), text) : h("span", { class: kind }, text), about);
+    });
+    const others = otherwise(machine, profile, row, state);
+    const head = h("h4", {}, of.ends ? `… ${called(of)} goes on` : called(of), " ", h("span", { class: "kind" }, of.ends ? "in progress" : of.kind), of.rpc && of.rpc !== of.event ? h("code", { class: "kind" }, of.event) : null, MEANS[cell.is] ? h("span", { class: "means" }, MEANS[cell.is]) : null);
+    const list = h("ul", { class: "ways" }, ways);
+    return h("article", { class: `event ${cell.is}`, "data-event": of.name },
+      head,
+      cell.is === "silent" && ways.length > 1 ? h("details", {}, h("summary", {}, "go to one of the states"), list) : ways.length ? list : null,
+      clauseText(machine.clauses[cell.clause]),
+      others.length ? h("details", { class: "otherwise" }, h("summary", {}, `Otherwise: ${others.flatMap((each) => each.names).join(", ")}`), h("ul", {}, others.map((each) => each.item))) : null);
+  }
+
+  // -- a walk ----------------------------------------------------------------------------------------------------------
+
+  /** Where the steps lead: each with the place before and after; it ends before a step that is not possible. */
+  function walked(machine, profile, from, steps) {
+    let at = { state: from, calls: [] };
+    const taken = [];
+    for (const step of steps) {
+      const slash = step.indexOf("/");
+      const row = machine.rowOf[step.slice(0, slash)];
+      const way = row === undefined ? undefined : profile.cell(row, at.state).ways.find((each) => each.key === step.slice(slash + 1));
+      if (!way || (machine.rows[row].ends && !at.calls.includes(row - 1))) return { at, taken, wrong: step };
+      const next = { state: way.to, calls: after(at.calls, row, way) };
+      taken.push({ row, way, step, before: at, after: next });
+      at = next;
+    }
+    return { at, taken, wrong: "" };
+  }
+
+  /** The calls in progress once *way* of *row* was taken. */
+  function after(calls, row, way) {
+    if (way.call === "begins") return [...calls, row];
+    if (way.call === "interrupts") return [];
+    if (way.call !== "ends" && way.call !== "unspecified") return calls;
+    const at = calls.indexOf(row - 1);
+    return calls.filter((_, index) => index !== at);
+  }
+
+  const steps = (now) => (now.walk ? now.walk.split(" ") : []);
+
+  function walkSection(machine) {
+    const picture = h("div", { class: "picture" });
+    const panel = h("div", { class: "panel" });
+    let shownProfile = null, chart = null;
+    const heading = h("h3", { tabindex: "-1", id: "now" });
+
+    const start = (now) => machine.byName[now.from]?.index ?? machine.initial;
+    const take = (row, way) => {
+      const now = place();
+      go({ walk: [...steps(now), `${row.name}/${way.key}`].join(" ") });
+      heading.focus({ preventScroll: true });
+      panel.scrollTop = 0;
+      say(`${called(row)}: now in ${machine.states[way.to].name}`);
+    };
+    const choose = (state) => {
+      const way = machine.profileOf(place()).walks[state];
+      go(way ? { walk: way.join(" "), from: "" } : { walk: "", from: state });
+      say(`now in ${state}`);
+    };
+
+    views.push((now) => {
+      if ((now.machine ?? data.machines[0].name) !== machine.name) return;
+      const profile = machine.profileOf(now);
+      if (profile !== shownProfile) {
+        chart = diagram(machine, profile, choose);
+        fill(picture, chart.host);
+        shownProfile = profile;
+      }
+      const from = start(now);
+      const { at, taken, wrong } = walked(machine, profile, from, steps(now));
+      const last = taken.at(-1);
+      const name = machine.states[at.state].name;
+      chart.mark({ current: [name], taken: last ? [machine.states[last.before.state].name, name] : null });
+      fill(heading, "Now in ", h("strong", {}, name));
+      const state = machine.states[at.state];
+      const rows = machine.rows.map((row, index) => index);
+      const own = rows.filter((row) => !machine.rows[row].ends);
+      const is = (row) => profile.cell(row, at.state).is;
+      const may = own.filter((row) => profile.cell(row, at.state).ways.length);
+      const calls = may.filter((row) => machine.rows[row].kind === "call");
+      const others = may.filter((row) => machine.rows[row].kind !== "call");
+      const cannot = own.filter((row) => is(row) === "cannot");
+      const going = [...new Set(at.calls)];
+      const items = (those, open) => those.map((row) => eventItem(machine, profile, row, at.state, open ? take : null));
+      fill(panel,
+        heading,
+        h("p", {}, state.about, state.shows ? h("span", { class: "about" }, ` A status call shows ${state.shows}.`) : null),
+        from !== machine.initial ? h("p", { class: "note" }, profile.walks[machine.states[from].name] ? `The walk began in ${machine.states[from].name}.` : `Under ${profileName(profile)} nothing leads to ${machine.states[from].name}: the walk begins there.`) : null,
+        wrong ? h("p", { class: "note wrong", role: "alert" }, `The walk in the link ends here: under ${profileName(profile)} its next step, ${wrong}, is not possible.`) : null,
+        walkBar(machine, taken, from),
+        at.calls.length ? [h("h3", {}, "Calls in progress"), items(going.map((row) => row + 1), true)] : null,
+        calls.length ? [h("h3", {}, "A client may call"), items(calls, true)] : null,
+        others.length ? [h("h3", {}, "May happen without a call"), items(others, true)] : null,
+        cannot.length ? h("details", {}, h("summary", {}, `${plural(cannot.length, "event")} cannot happen here`), items(cannot, false)) : null);
+    });
+    return h("section", { id: "walk", "aria-labelledby": "walk-title" },
+      h("h2", { id: "walk-title" }, "Walk through it"),
+      h("p", { class: "hint" }, "Choose a state in the chart, or what happens next beside it. Back and forward of the browser go through the walk; the link keeps it."),
+      h("div", { class: "two" }, picture, panel));
+  }
+
+  function walkBar(machine, taken, from) {
+    const items = [h("li", {}, h("button", { type: "button", class: "step", click: () => go({ walk: "" }) }, machine.states[from].name))];
+    taken.forEach((each, index) => {
+      const row = machine.rows[each.row];
+      const to = machine.states[each.after.state].name;
+      const text = `${row.ends ? "… " : ""}${called(row)}${each.way.reply ? ` ${either(each.way.reply.map(replyText))}` : ""} → ${to}`;
+      const here = index === taken.length - 1;
+      items.push(h("li", {}, h("button", { type: "button", class: "step", "aria-current": here ? "step" : false, click: () => go({ walk: taken.slice(0, index + 1).map((one) => one.step).join(" ") }) }, text)));
+    });
+    return h("nav", { class: "walked", "aria-label": "The walk so far" }, h("ol", {}, items),
+      taken.length ? h("p", {}, h("button", { type: "button", class: "plain", click: () => go({ walk: taken.slice(0, -1).map((one) => one.step).join(" ") }) }, "One step back"), " ",
+        h("button", { type: "button", class: "plain", click: () => go({ walk: "", from: "" }) }, "Start again")) : null);
+  }
+
+  // -- the table -------------------------------------------------------------------------------------------------------
+
+  function shortText(machine, cell, row, state) {
+    if (!cell.is) return "";
+    if (cell.is === "cannot") return "–";
+    if (cell.is === "silent") return "?";
+    if (cell.is === "ignores") return machine.rows[row].kind === "call" ? "ok" : "·";
+    if (cell.is === "refuses") return `✗ ${either((cell.ways[0].reply ?? []).map((each) => (each === "error" ? "error" : each)))}`;
+    const targets = [...new Set(cell.ways.map((way) => way.to))].map((to) => (to === state ? "stays" : `→ ${machine.states[to].name}`));
+    return targets.join(", ");
+  }
+
+  function tableSection(machine) {
+    const box = h("div", { class: "wide", role: "region", "aria-label": `Every event in every state of ${machine.name}`, tabindex: "0" });
+    const detail = h("div", { class: "detail", "aria-live": "polite" });
+    let shownProfile = null, buttons = [];
+    const hot = machine.coverage ? Math.max(1, ...machine.coverage.map((count) => count ?? 0)) : 1;
+
+    function cellButton(profile, row, state) {
+      const cell = profile.cell(row, state), index = row * machine.states.length + state;
+      const base = machine.profiles[0];
+      const changed = profile !== base && JSON.stringify(cell) !== JSON.stringify(base.cell(row, state));
+      const count = machine.coverage?.[index];
+      const name = `${machine.rows[row].name}/${machine.states[state].name}`;
+      const rest = [cellText(machine, cell, state), changed ? `changed by ${profile.name}` : "", count === 0 ? "never met" : ""].filter(Boolean).join(", ");
+      const heat = count ? ` heat${Math.min(4, 1 + Math.floor(4 * Math.log(count + 1) / Math.log(hot + 2)))}` : machine.coverage && count === 0 ? " unmet" : "";
+      const made = h("button", {
+        type: "button", class: `cell ${cell.is || "none"}${changed ? " changed" : ""}${heat}`, tabindex: "-1", "data-cell": name,
+        click: () => go({ cell: name }), keydown: (event) => move(event, row, state),
+      }, h("span", { class: "spoken" }, `${called(machine.rows[row])}${machine.rows[row].ends ? " in progress" : ""} in ${machine.states[state].name}: `),
+      shortText(machine, cell, row, state), h("span", { class: "spoken" }, `; ${rest}`), count ? h("span", { class: "count" }, ` ${count.toLocaleString("en")}×`) : null);
+      (buttons[row] ??= [])[state] = made;
+      return made;
+    }
+
+    function move(event, row, state) {
+      const by = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0], Home: [0, -state], End: [0, machine.states.length - 1 - state] }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      let [there, beside] = [row + by[0], state + by[1]];
+      while (buttons[there] && !buttons[there][beside] && by[0]) there += by[0];
+      while (buttons[there] && !buttons[there][beside] && by[1] && beside >= 0 && beside < machine.states.length) beside += by[1];
+      const to = buttons[there]?.[beside];
+      if (to) { rove(to); to.focus(); }
+    }
+
+    function rove(to) {
+      for (const line of buttons) for (const each of line ?? []) each?.setAttribute("tabindex", each === to ? "0" : "-1");
+    }
+
+    views.push((now) => {
+      if ((now.machine ?? data.machines[0].name) !== machine.name) return;
+      const profile = machine.profileOf(now);
+      if (profile !== shownProfile) {
+        buttons = [];
+        const body = machine.rows.map((row, index) => h("tr", {}, h("th", { scope: "row" }, row.ends ? `… ${row.event}` : row.event, h("span", { class: "kind" }, row.ends ? "goes on" : row.kind)),
+          machine.states.map((_, state) => {
+            const cell = profile.cell(index, state);
+            return h("td", {}, cell.is ? cellButton(profile, index, state) : null);
+          })));
+        fill(box, h("table", { class: "matrix" }, h("thead", {}, h("tr", {}, h("td", {}), machine.states.map((state) => h("th", { scope: "col" }, state.name)))), h("tbody", {}, body)));
+        rove(buttons.flat().find(Boolean));
+        shownProfile = profile;
+      }
+      const [event, state] = [now.cell?.slice(0, now.cell.lastIndexOf("/")), now.cell?.slice(now.cell.lastIndexOf("/") + 1)];
+      const row = machine.rowOf[event], at = machine.byName[state]?.index;
+      for (const line of buttons) for (const each of line ?? []) each?.removeAttribute("aria-pressed");
+      const chosen = buttons[row]?.[at];
+      if (chosen) {
+        chosen.setAttribute("aria-pressed", "true");
+        rove(chosen);
+        fill(detail, h("h3", {}, `${called(machine.rows[row])} in ${state}`), eventItem(machine, profile, row, at, null),
+          h("p", {}, h("button", { type: "button", class: "plain", click: () => { const way = profile.walks[state]; go(way ? { walk: way.join(" "), from: "" } : { walk: "", from: state }); document.getElementById("now").focus(); } }, `Walk to ${state}`)));
+      } else fill(detail, h("p", { class: "hint" }, "Choose a cell: its clause, who says so, and what each profile does there."));
+    });
+    const key = [["ignores", "ok", "nothing changes"], ["moves", "→", "leads on"], ["refuses", "✗", "refused"], ["cannot", "–", "cannot happen"], ["silent", "?", "not specified"]];
+    return h("section", { id: "table", "aria-labelledby": "table-title" }, h("h2", { id: "table-title" }, "Every event in every state"),
+      h("p", { class: "key" }, key.map(([kind, sign, means]) => h("span", { class: `cell ${kind}` }, `${sign} ${means}`)),
+        machine.coverage ? [h("span", { class: "cell heat2" }, "12× so often in the recording"), h("span", { class: "cell unmet" }, "never met")] : null,
+        machine.profiles.length > 1 ? h("span", { class: "cell changed" }, "changed by the profile") : null),
+      h("p", { class: "hint" }, "Arrow keys go from cell to cell."), box, detail);
+  }
+
+  // -- properties ------------------------------------------------------------------------------------------------------
+
+  const ORDER = ["FAILS", "MENDED", "violated", "known", "unknown", "vacuous", "undecided", "holds"];
+
+  function propertySection(of, machine) {
+    const box = h("div", {});
+    let shown = null;
+    views.push((now) => {
+      const profile = machine ? machine.profileOf(now).name : (now.profile ?? "");
+      if (profile === shown) return;
+      shown = profile;
+      const rank = (each) => ORDER.indexOf(verdictOf(each, profile)?.status);
+      const sorted = [...of.list].sort((one, other) => rank(one) - rank(other));
+      const tally = new Map();
+      for (const each of sorted) { const word = verdictOf(each, profile)?.status ?? "not checked"; tally.set(word, (tally.get(word) ?? 0) + 1); }
+      fill(box, h("p", {}, [...tally].map(([word, count]) => [badge(word), ` ${count} `])), sorted.map((each) => propertyItem(of, each, profile, machine)));
+    });
+    return h("section", { id: "properties", "aria-labelledby": "properties-title" }, h("h2", { id: "properties-title" }, "What is claimed of it"), box);
+  }
+
+  const verdictOf = (stated, profile) => stated.verdicts[profile] ?? stated.verdicts[""];
+
+  function propertyItem(of, stated, profile, machine) {
+    const verdict = verdictOf(stated, profile);
+    const inside = h("div", {});
+    const made = h("details", { class: "property", "data-property": stated.name, toggle: () => {
+      if (!made.open || inside.childNodes.length) return;
+      const under = Object.entries(stated.verdicts);
+      fill(inside, h("p", { class: "source" }, `${stated.source} `, link(stated.link, "source")),
+        verdict.why ? h("p", {}, verdict.why) : null,
+        verdict.known ? h("p", {}, h("strong", {}, "As is known: "), verdict.known, " ", link(verdict.link, "report")) : null,
+        under.length > 1 ? h("p", {}, "Under each profile: ", under.map(([name, each]) => [h("span", { class: "nowrap" }, `${name || "no profile"} `, badge(each.status)), " "])) : null,
+        verdict.runs.map((number, index) => replayer(of.runs[number], machine, profile, verdict.status === "holds" ? "A run that shows it" : "The shortest run that breaks it", `${stated.name}, run ${index + 1}`)));
+    } }, h("summary", {}, badge(verdict?.status ?? "not checked"), " ", h("strong", {}, stated.name), " ", badge(stated.level), " ", h("span", {}, stated.says)), inside);
+    return made;
+  }
+
+  /** A run, one step at a time: the steps, the state chart of a machine, and the sequence chart beside them. */
+  function replayer(run, machine, profile, title, name) {
+    let at = 0;
+    const picture = machine ? diagram(machine, machine.profiles.find((each) => each.name === profile) ?? machine.profiles[0], null) : null;
+    const { host, svg } = drawn(run.chart, `Sequence chart: ${name}`);
+    for (const each of [picture?.host, host]) each?.setAttribute("tabindex", "0");  // a region that scrolls
+    const lines = run.steps.map((step, index) => h("li", {}, h("button", { type: "button", class: "step", click: () => to(index + 1) }, step.what,
+      h("span", { class: "about" }, step.parts.length ? ` ${step.parts.join("; ")}` : step.source === step.target ? ` stays ${step.target}` : ` ${step.source} → ${step.target}`)),
+      index === run.cycle ? h("span", { class: "note" }, " from here on for ever") : null));
+    const slider = h("input", { type: "range", min: "0", max: String(run.steps.length), value: "0", "aria-label": `Step of ${name}`, input: () => to(Number(slider.value)) });
+    const where = h("p", { role: "status" });
+    function to(step) {
+      at = Math.max(0, Math.min(run.steps.length, step));
+      slider.value = String(at);
+      const taken = at ? run.steps[at - 1] : null;
+      const state = taken ? taken.target : run.initial;
+      where.textContent = at ? `Step ${at} of ${run.steps.length}: ${taken.what}${machine ? `; then ${state}` : ""}${at === run.steps.length && run.stopped ? "; and then nothing happens any more" : ""}` : `It starts ${run.initial}`;
+      lines.forEach((line, index) => line.firstChild.toggleAttribute("aria-current", index === at - 1));
+      if (at) lines[at - 1].firstChild.setAttribute("aria-current", "step");
+      picture?.mark({ current: [state], taken: taken ? [taken.source, taken.target] : null });
+      for (const text of svg.querySelectorAll(".step")) text.classList.toggle("now", text.textContent.startsWith(`${at}. `));
+    }
+    to(0);
+    return h("div", { class: "replay" }, h("h4", {}, title), where,
+      h("p", { class: "controls" }, h("button", { type: "button", class: "plain", click: () => to(at - 1) }, "Previous"), slider, h("button", { type: "button", class: "plain", click: () => to(at + 1) }, "Next")),
+      h("div", { class: "three" }, h("ol", { class: "run" }, lines), picture?.host, host));
+  }
+
+  // -- profiles --------------------------------------------------------------------------------------------------------
+
+  function profileChoice() {
+    const names = [...new Set(data.machines.flatMap((machine) => machine.profiles.map((each) => each.name)).concat(data.system ? data.system.profiles : []))];
+    if (names.length < 2) return null;
+    const select = h("select", { id: "profile", change: () => go({ profile: select.value || "any" }) }, names.map((name) => h("option", { value: name }, name || "no profile: what every version may do")));
+    views.push((now) => { select.value = now.profile ?? data.profile ?? ""; });
+    return h("p", { class: "choice" }, h("label", { for: "profile" }, "As the profile has it: "), select);
+  }
+
+  function changesSection(machine) {
+    const changing = machine.profiles.filter((each) => each.changes.length);
+    if (!changing.length) return null;
+    return h("section", { id: "profiles", "aria-labelledby": "profiles-title" }, h("h2", { id: "profiles-title" }, "What each profile changes"),
+      changing.map((profile) => h("details", {}, h("summary", {}, h("strong", {}, profile.name), ` ${profile.about}`),
+        h("ul", {}, profile.changes.map((change) => h("li", {}, h("strong", {}, change.name), change.clause ? [" ", badge("deviation")] : null, ` ${change.event} in `,
+          change.states.map((state, index) => [index ? ", " : "", h("button", { type: "button", class: "linked", click: () => { go({ profile: profile.name, cell: `${change.event}/${state}` }); document.getElementById("table").scrollIntoView(); } }, state)]),
+          `: ${change.about} `, link(change.link, "report"), change.clause ? clauseText(machine.clauses[change.clause]) : null))))));
+  }
+
+  function clausesSection(machine) {
+    return h("section", { id: "clauses", "aria-labelledby": "clauses-title" }, h("h2", { id: "clauses-title" }, "Clauses"),
+      h("details", {}, h("summary", {}, plural(Object.keys(machine.clauses).length, "clause")), Object.values(machine.clauses).map(clauseText)));
+  }
+
+  // -- the page --------------------------------------------------------------------------------------------------------
+
+  function machinePage(machine) {
+    prepare(machine);
+    const properties = machine.properties?.list.length ? propertySection(machine.properties, machine) : null;
+    return h("div", { class: "machine" }, walkSection(machine), tableSection(machine), properties, changesSection(machine), clausesSection(machine));
+  }
+
+  const sections = data.machines.map(machinePage);
+  fill(page, h("header", {}, h("h1", {}, data.title), data.about ? h("p", {}, data.about) : null, data.source ? h("p", { class: "source" }, `Source: ${data.source}`) : null, profileChoice()),
+    sections, spoken);
+  addEventListener("popstate", show);
+  addEventListener("hashchange", show);
+  show();
+})();

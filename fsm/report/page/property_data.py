@@ -1,0 +1,94 @@
+"""What the checker concluded of each property, under each profile, with the runs that show it, for a page."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from fsm.diagrams.draw import sequence_svg
+from fsm.diagrams.draw.machine_sequence import machine_chart
+from fsm.diagrams.draw.sequence import chart
+from fsm.machine import Machine
+from fsm.product.system import System
+from fsm.property import evidence
+from fsm.property.evidence import Checked, Examined, Run
+from fsm.report.check_report import status
+from fsm.report.json_report import Json
+from fsm.report.page.machine_data import clause_data
+from fsm.report.runs import happens, parts
+from fsm.report.words import either
+from fsm.verdict import Unknown
+
+WITNESSES: Final = 2
+"""Runs that are kept of what a property asks to be possible."""
+
+
+def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
+    """The properties in their order, each with its verdicts; and the runs, each once."""
+    runs: dict[Run, int] = {}
+    found: dict[str, dict[str, Json]] = {}
+    verdicts: dict[str, dict[str, Json]] = {}
+    for each in examined:
+        for checked in each.checked:
+            found.setdefault(checked.of.name, clause_data(checked.of.clause))
+            verdicts.setdefault(checked.of.name, {})[each.profile or ""] = _verdict(checked, runs)
+    return {
+        "list": [{**stated, "verdicts": verdicts[name]} for name, stated in found.items()],
+        "runs": [_run(run, examined[0].machine) for run in runs],
+    }
+
+
+def _verdict(checked: Checked, runs: dict[Run, int]) -> Json:
+    known = checked.expected
+    shown = (runs.setdefault(run, len(runs)) for run in _shown(checked))
+    return {
+        "status": status(checked).word,
+        "why": " ".join(_why(checked)),
+        "known": known.about if known else "",
+        "link": known.link if known else "",
+        "runs": [*shown],
+    }
+
+
+def _shown(checked: Checked) -> Iterable[Run]:
+    match checked.verdict:
+        case evidence.Refuted() as refuted:
+            return [refuted.run] if refuted.run else []
+        case evidence.Proved(witnesses=witnesses):
+            return islice(witnesses, WITNESSES)
+        case _:
+            return []
+
+
+def _why(checked: Checked) -> Iterator[str]:
+    match checked.verdict:
+        case evidence.Vacuous(unmet=unmet):
+            yield f"Nothing was put to the test: {unmet} is never the case."
+        case Unknown(why=why):
+            yield why
+        case evidence.Refuted(evidence=evidence.Unreached(text=sought)):
+            yield f"No run goes through: {sought}."
+        case evidence.Refuted(evidence=evidence.Unexplained(other=other, states=states, shows=shows)):
+            seen = f"{shows} is shown, which" if shows else "the last step of the run"
+            yield f"{seen} {other} does not allow in {either(states)}."
+        case evidence.Refuted(evidence=evidence.Misdrawn(place=place, lacks=lacks, adds=adds)):
+            yield f"{place} lacks {len(lacks)} arrows or states of the machine, and has {len(adds)} that it has not."
+
+
+def _run(run: Run, of: Machine | System) -> Json:
+    drawn = chart(run, of) if isinstance(of, System) else machine_chart(run, of)
+    return {
+        "initial": run.initial,
+        "steps": [
+            {
+                "what": happens(each),
+                "source": each.source,
+                "target": each.target,
+                "parts": [*parts(each)],
+                "moved": {done.copy: done.target for done in each.done if done.source != done.target},
+            }
+            for each in (*run.steps, *run.cycle)
+        ],
+        "cycle": len(run.steps) if run.cycle else -1,
+        "stopped": run.stopped,
+        "chart": sequence_svg.svg(drawn).decode(),
+    }

@@ -1,0 +1,150 @@
+"""What a walk through a machine may do next, by state: everything that a page has to look up.
+
+A walk is at a state, with the calls in progress.  A call that takes time is in progress from the way by which it begins to
+the one by which it ends, and goes on by the row of its ends (:mod:`fsm.machine.calls.rules`).
+"""
+
+from collections.abc import Iterator, Mapping
+from heapq import heappop, heappush
+from itertools import count
+from typing import Final, NamedTuple
+
+from fsm.machine import Cell, Moves, Outcome
+from fsm.machine.calls.rules import BEGUN, FREE, CallInstant, Rules
+from fsm.machine.table import Table
+from fsm.property.evidence import UNSPECIFIED
+from fsm.report.json_report import Json
+
+AT_ONCE: Final = 2
+"""Calls in progress at a time in the walks that lead to a state when it is chosen."""
+
+
+UNUSUAL: Final = 8
+"""Usual steps of which a walk would rather have fewer than one that interrupts everything, or that nobody sees."""
+
+
+class Choice(NamedTuple):
+    """One way in which an event, or a call in progress, may go on; ``key`` tells it from the others of its cell.
+
+    ``call`` is what becomes of the call: it ``begins``, goes ``on``, ``ends``, or ends in an ``unspecified`` way;
+    ``interrupts`` cuts off those in progress; empty where nothing takes time.
+    """
+
+    key: str
+    instant: CallInstant
+    call: str
+
+    def data(self, outcome: Outcome | None) -> Json:
+        """For the page: what is empty is left out."""
+        way = self.instant.way
+        found: dict[str, Json] = {
+            "key": self.key,
+            "to": self.instant.to,
+            "call": self.call,
+            "reply": [*way.reply] if way else [],
+            "emits": [*self.instant.emits],
+            "within": way.within if way else 0,
+            "about": outcome.about if outcome else "",
+            "deviation": way.deviation.name if way and way.deviation else "",
+        }
+        return {name: value for name, value in found.items() if name in {"key", "to"} or value}
+
+
+def choices(rules: Rules, state: int, row: int) -> Iterator[Choice]:
+    """What an event, or a call that has begun, may do in *state* by *row* of the table."""
+    table = rules.table
+    ends = table.rows[row].ends
+    instants = rules.instants(state, row - 1, BEGUN) if ends else rules.instants(state, row)
+    known: dict[str, int] = {}
+    for each in instants:
+        name = each.way.name if each.way else f"{UNSPECIFIED}-{table.states[each.to]}"
+        known[name] = known.get(name, 0) + 1
+        key = name if known[name] == 1 else f"{name}.{known[name]}"
+        yield Choice(key, each, _call(rules, each, row, ends=ends))
+
+
+def _call(rules: Rules, instant: CallInstant, row: int, *, ends: bool) -> str:
+    if rules.interrupts(row):
+        return "interrupts"
+    if instant.stage == BEGUN:
+        return "on" if ends else "begins"
+    if instant.stage == FREE and ends:
+        return "unspecified"
+    return "ends" if ends else ""
+
+
+def outcome_of(cell: Cell | None, way: int) -> Outcome | None:
+    """The outcome of *cell* of which the number is *way*, if it is one that the model writes."""
+    return cell.outcomes[way] if isinstance(cell, Moves) and way < len(cell.outcomes) else None
+
+
+class _At(NamedTuple):
+    """A place in a walk: the state, and the rows of the calls in progress, in order."""
+
+    state: int
+    calls: tuple[int, ...]
+
+
+def walks(rules: Rules) -> Mapping[str, Json]:
+    """For each state that can be reached, a short walk there: its steps, ``ROW/KEY`` each.
+
+    What the specification does not define is no step of it, and what interrupts everything or is hidden only where nothing
+    else leads there in a few steps.
+    """
+    table = rules.table
+    shortest: dict[int, tuple[str, ...]] = {}
+    seen: set[_At] = set()
+    order = count()  # of what costs the same, what was found first
+    going: list[tuple[int, int, _At, tuple[str, ...]]] = [(0, next(order), _At(table.initial, ()), ())]
+    while going:
+        cost, _, at, steps = heappop(going)
+        if at in seen:
+            continue
+        seen.add(at)
+        shortest.setdefault(at.state, steps)
+        for row, each in _next(rules, at):
+            to = _after(at, row, each)
+            if to not in seen and len(to.calls) <= AT_ONCE:
+                event = table.rows[row].event
+                more = UNUSUAL if event.interrupts or event.kind == "hidden" else 1
+                heappush(going, (cost + more, next(order), to, (*steps, f"{table.rows[row].name}/{each.key}")))
+    return {table.states[state]: [*steps] for state, steps in shortest.items()}
+
+
+def _next(rules: Rules, at: _At) -> Iterator[tuple[int, Choice]]:
+    table = rules.table
+    own = [row.index for row in table.rows if not row.ends]
+    own.sort(key=lambda row: table.rows[row].event.kind != "call")
+    for row in (*(row + 1 for row in dict.fromkeys(at.calls)), *own):
+        for each in choices(rules, at.state, row):
+            if each.instant.way is not None:
+                yield row, each
+
+
+def _after(at: _At, row: int, taken: Choice) -> _At:
+    calls = [*at.calls]
+    match taken.call:
+        case "begins":
+            calls = sorted([*calls, row])
+        case "ends" | "unspecified":
+            calls.remove(row - 1)
+        case "interrupts":
+            calls = []
+    return _At(taken.instant.to, tuple(calls))
+
+
+def cells(table: Table, rules: Rules) -> list[Json]:
+    """Each cell of the table, by row and state: what it is, its clause, the ways; ``None`` where a call cannot be."""
+    found: list[Json] = []
+    for row in table.rows:
+        for state in range(len(table.states)):
+            cell = table.cell(state, row.index)
+            ways = [each.data(outcome_of(cell, number)) for number, each in enumerate(choices(rules, state, row.index))]
+            found.append(
+                {
+                    "is": type(cell).__name__.lower() if cell is not None else "",
+                    "clause": cell.clause.name if cell is not None else "",
+                    "ways": ways,
+                }
+            )
+    return found

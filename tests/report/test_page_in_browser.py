@@ -1,0 +1,231 @@
+"""Pages of ``fsm explore`` in a real browser: what is clicked, what is kept, and that nothing is asked for."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from browser import NARROW, WIDE, chromium, shown
+from commands import fsm
+
+from fsm.library import load
+from fsm.machine.calls.rules import BEGUN, Rules
+from fsm.machine.table import tabulate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for all tests."""
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the pages are."""
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def container(folder: Path) -> Path:
+    """The page of containerd's record of a container."""
+    return made(folder, "container-status")
+
+
+def made(folder: Path, *arguments: str) -> Path:
+    """The page that the command makes."""
+    path = folder / f"{re.sub('[^a-z0-9-]', '_', arguments[0])}.html"
+    ran = fsm("explore", *arguments, "-o", str(path))
+    assert ran.returncode == 0, ran.stderr
+    return path
+
+
+def state(page: Page) -> str:
+    """The state in which the walk is."""
+    return page.locator("#now strong").inner_text()
+
+
+def click(page: Page, step: str) -> None:
+    """Take the step, ``ROW/KEY``, in the panel."""
+    page.locator(f'#walk [data-step="{step}"]').click()
+
+
+def test_a_walk_goes_on_by_clicks_and_back_by_the_browser(browser: Browser, container: Path) -> None:
+    with shown(browser, container) as found:
+        page = found.page
+        assert state(page) == "absent"
+        for step, then in (("create/created", "created"), ("start/begins", "starting"), ("…start/started", "running")):
+            click(page, step)
+            assert state(page) == then
+
+        page.go_back()
+        assert state(page) == "starting"
+        assert page.get_by_role("heading", name="Calls in progress").is_visible()
+        page.go_back()
+        assert state(page) == "created"
+        page.go_forward()
+        assert state(page) == "starting"
+        kept = page.url
+
+    with shown(browser, container, at=kept.partition("#")[2]) as found:
+        assert state(found.page) == "starting"
+        assert (found.requests, found.complaints) == ([], [])
+
+
+def test_a_link_to_what_is_not_possible_says_so(browser: Browser, container: Path) -> None:
+    """Also where the step is possible without the profile, and to a call that is not in progress."""
+    for steps in ("start/begins", "create/created …start/started", "nonsense", "create/created __proto__/x"):
+        with shown(browser, container, at=f"walk={steps.replace(' ', '+')}") as found:
+            assert "is not possible" in found.page.get_by_role("alert").inner_text()
+            assert found.complaints == []
+
+
+def test_a_state_is_chosen_by_mouse_and_by_key(browser: Browser, container: Path) -> None:
+    with shown(browser, container) as found:
+        page = found.page
+        page.get_by_role("button", name="exited CONTAINER_EXITED: ", exact=False).first.click()
+        assert state(page) == "exited"
+        page.get_by_role("button", name="running CONTAINER_RUNNING: ", exact=False).first.focus()
+        page.keyboard.press("Enter")
+        assert state(page) == "running"
+
+
+def test_a_cell_shows_its_clause_and_what_profiles_change(browser: Browser, container: Path) -> None:
+    """StopContainer in *absent*: it must succeed, by the CRI, and 1.6 did not."""
+    with shown(browser, container) as found:
+        page = found.page
+        page.locator('[data-cell="stop/absent"]').click()
+        detail = page.locator("#table .detail")
+        for text in ("replies ok", "MUST", "stop-is-idempotent", "CRI api.proto", "containerd-1.6"):
+            assert text in detail.inner_text()
+        page.keyboard.press("ArrowDown")
+        assert page.evaluate("document.activeElement.dataset.cell") == "remove/absent"
+        page.locator("#profile").select_option("containerd-1.6")
+        assert "NOT_FOUND" in detail.inner_text()
+        assert "profile=containerd-1.6" in page.url
+
+
+def test_a_run_is_replayed_step_by_step(browser: Browser, container: Path) -> None:
+    with shown(browser, container, at="profile=containerd-1.6") as found:
+        page = found.page
+        stated = page.locator('[data-property="stop-is-idempotent"]')
+        stated.locator("summary").first.click()
+        stated.get_by_role("button", name="Next").first.click()
+        assert "Step 1 of" in stated.get_by_role("status").first.inner_text()
+        assert stated.locator(".step.now").count() == 1
+        stated.get_by_role("button", name="Previous").first.click()
+        assert "It starts absent" in stated.get_by_role("status").first.inner_text()
+        assert found.complaints == []
+
+
+@pytest.mark.parametrize("profile", ["", "containerd-1.6"])
+def test_the_script_offers_what_the_table_allows(profile: str, browser: Browser, container: Path) -> None:
+    """Random walks: what is offered is what the rules of calls allow in that state with those calls in progress."""
+    rules = Rules(tabulate(load("container-status").under(profile or None)))
+    table, chance = rules.table, random.Random(7)
+    with shown(browser, container, at=f"profile={profile}") as found:
+        page = found.page
+        at, calls = table.initial, list[int]()
+        for _ in range(30):
+            offered = page.eval_on_selector_all(
+                "#walk [data-step]", "all => all.map(each => each.dataset.step.split('/')[0])"
+            )
+            allowed = [
+                (row, each)
+                for row in (*(each + 1 for each in dict.fromkeys(calls)), *(r.index for r in table.rows if not r.ends))
+                for each in rules.instants(at, row - 1, BEGUN) * table.rows[row].ends
+                or rules.instants(at, row) * (not table.rows[row].ends)
+            ]
+            assert sorted(offered) == sorted(table.rows[row].name for row, _ in allowed)
+            row, taken = chance.choice(allowed)
+            nth = [each for of, each in allowed if of == row].index(taken)
+            page.locator(f'#walk [data-step^="{table.rows[row].name}/"]').nth(nth).click()
+            calls = [] if rules.interrupts(row) else calls
+            if taken.stage == BEGUN and not table.rows[row].ends:
+                calls = [*calls, row]
+            elif table.rows[row].ends and taken.stage != BEGUN:
+                calls.remove(row - 1)
+            at = taken.to
+            assert state(page) == table.states[at]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_nobody_is_kept_out(width: int, scheme: str, browser: Browser, container: Path) -> None:
+    """By axe-core; and nothing has to be scrolled sideways."""
+    at = "profile=containerd-1.6&walk=create/created+start/begins&cell=stop/absent"
+    with shown(browser, container, at=at, width=width, scheme="dark" if scheme == "dark" else "light") as found:
+        found.page.locator('[data-property="stop-is-idempotent"] summary').first.click()
+        assert found.serious() == []
+        assert not found.too_wide()
+        assert (found.requests, found.complaints) == ([], [])
+
+
+def test_an_unlabelled_button_and_a_faint_text_are_found(browser: Browser, container: Path, tmp_path: Path) -> None:
+    """So that what axe-core does not find is not there."""
+    text = container.read_text(encoding="utf-8")
+    planted = tmp_path / "planted.html"
+    planted.write_text(
+        text.replace("<body>", '<body><button></button><p style="color:#ccc;background:#fff">faint</p>'),
+        encoding="utf-8",
+    )
+    with shown(browser, planted) as found:
+        names = " ".join(found.serious())
+        assert "button-name" in names
+        assert "color-contrast" in names
+
+
+def test_a_request_is_refused_by_the_page_and_found(browser: Browser, container: Path, tmp_path: Path) -> None:
+    """The policy in the page forbids it; whether or not, it is seen that something was asked for."""
+    text = container.read_text(encoding="utf-8")
+    planted = text.replace("</body>", '<img alt="" src="http://127.0.0.1:9/x.png"></body>')
+    for name, content in (("kept", planted), ("dropped", re.sub(r"<meta http-equiv[^>]*>", "", planted))):
+        path = tmp_path / f"{name}.html"
+        path.write_text(content, encoding="utf-8")
+        with shown(browser, path) as found:
+            assert found.complaints  # by the policy, or since nobody answers
+            assert any("Content Security Policy" in each for each in found.complaints) is (name == "kept")
+            assert found.requests == ["http://127.0.0.1:9/x.png"]
+
+
+def test_what_is_foreign_in_a_script_is_not_run(browser: Browser, container: Path, tmp_path: Path) -> None:
+    """The policy allows the one script of the page, by its digest."""
+    planted = tmp_path / "planted.html"
+    text = container.read_text(encoding="utf-8")
+    planted.write_text(text.replace("</body>", "<script>window.foreign = 1</script></body>"), encoding="utf-8")
+    with shown(browser, planted) as found:
+        assert found.page.evaluate("window.foreign === undefined")
+        assert found.complaints
+
+
+HOSTILE = "<script>window.foreign = 1</script><img src=x onerror='window.foreign = 1'> </script><!-- ]]> ${x} &lt; é"
+
+
+def test_text_of_a_model_stays_text(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.toml"
+    text = json.dumps(HOSTILE, ensure_ascii=False)
+    path.write_text(
+        f'[machine]\nname = "hostile"\ntitle = {text}\nabout = {text}\nsource = {text}\ninitial = "off"\n'
+        f'[states]\noff = {{ about = {text} }}\nend = {{ about = "" }}\n'
+        f'[clause.class]\nsays = {text}\nMUST = {text}\nlink = "javascript:window.foreign=1"\n'
+        f'[event.note]\nkind = "call"\nabout = {text}\nclause = "class"\nmoves.off = "end"\nrefuses.end = "NOT_FOUND"\n',
+        encoding="utf-8",
+    )
+    page = made(tmp_path, str(path))
+    with shown(browser, page) as found:
+        assert HOSTILE in found.page.locator("h1").inner_text()
+        assert HOSTILE in found.page.locator(".clause").first.inner_text()
+        assert found.page.locator("img, a[href^=javascript]").count() == 0
+        assert found.page.evaluate("window.foreign === undefined")
+        assert (found.requests, found.complaints) == ([], [])
