@@ -27,6 +27,7 @@ NAVIGATION: Final = {
         "how-to/proxy",
         "how-to/nri",
         "how-to/drawings",
+        "how-to/explore",
         "how-to/sequence-charts",
         "how-to/importing",
         "how-to/linearizability",
