@@ -28,6 +28,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "record": "Record what a runtime tells NRI plugins.",
     "proxy": "Record and judge what clients and a runtime say to each other, and change it on request.",
     "test": "Test an implementation by a model: ours, yours in Python, or a process.",
+    "init": "Begin with a model, its properties and a test: new, of a drawing, or of a machine of transitions.",
     "convert": "Write recordings as tables, which are judged faster.",
     "merge": "Add up what recordings of many nodes come to.",
     "findings": "List what the specification has found, each with its shortest run.",

@@ -16,7 +16,7 @@ from fsm.cli.options import layout, output_option, profile_option, under
 from fsm.cli.output import put
 from fsm.diagrams.compare import Comparison, choose
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
-from fsm.diagrams.read import Drawing, find
+from fsm.diagrams.read import Drawing, at, find
 from fsm.equivalence import compare as compare_behaviour
 from fsm.errors import nearest, refused
 from fsm.library import load, names
@@ -129,19 +129,13 @@ def _side(name: str, profile: str) -> _Side:
         machine = under(load(name), profile or None)
         return _Side(f"{machine.name} as {profile}" if profile else machine.name, machine)
     path, line = name, 0
-    if not os.path.exists(name) and (at := _LINE.fullmatch(name)):  # noqa: PTH110  (pathlib raises for names that are too long)
-        path, line = at["path"], int(at["line"])
+    if not os.path.exists(name) and (found_line := _LINE.fullmatch(name)):  # noqa: PTH110  (pathlib raises for names that are too long)
+        path, line = found_line["path"], int(found_line["line"])
     if path != "-" and not os.path.exists(path):  # noqa: PTH110
         hint = f"{nearest(name, names(), of='models')}; or give the path of a file with a drawing"
         raise refused(name, "FSM401", "is neither a model nor a file", hint)
     found = find(path)
-    if not line:
-        return _Side(path, found)
-    here = tuple(each for each in found if each.line <= line <= each.last)
-    if not here:
-        places = ", ".join(f"{each.line} to {each.last}" for each in found)
-        raise refused(path, "FSM402", "no drawing reaches over this line", f"drawings are on lines {places}", line=line)
-    return _Side(path, here)
+    return _Side(name if line else path, at(found, path, line))
 
 
 def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparison, tuple[str, ...]]:

@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeVar
 
 from fsm.checker import decide
 from fsm.checker.cones import Cones, families
-from fsm.checker.instants import StepCache
+from fsm.checker.instants import StepCache, machine_table
 from fsm.equivalence import bisimilar
 from fsm.equivalence.of_systems import StepsOf, bisimilar_systems
 from fsm.machine import Machine
@@ -67,18 +67,24 @@ def mutation_outcomes(
     table = tabulate(profiled)
     stepping = StepCache(table)
     for mutant in mutants(profiled):
-        changed = tabulate(mutant.machine, like=table)
-        # Where calls begin elsewhere, steps have changed in other states too.
-        alike = changed.begun == table.begun and len(changed.rows) == len(table.rows)
-        steps = StepCache(changed, like=stepping if alike else None, but=table.states.index(mutant.state))
+        steps = steps_of(mutant, stepping)
         found = killers(quick, steps, profile, whole=whole)
-        equivalent = not found and bisimilar(table, changed)
+        equivalent = not found and bisimilar(table, machine_table(steps.table))
         if not found and not equivalent:
             found = killers(slow, steps, profile, whole=whole)
         if found and not whole:  # the next one is much like it
             quick.sort(key=lambda each: each.name != found[0])
         yield MutationOutcome(mutant=mutant, killers=found, equivalent=equivalent)
         advanced()
+
+
+def steps_of(mutant: Mutant, stepping: StepCache) -> StepCache:
+    """The steps of *mutant*; those that it shares with its machine are those of *stepping*."""
+    table = machine_table(stepping.table)
+    changed = tabulate(mutant.machine, like=table)
+    # Where calls begin elsewhere, steps have changed in other states too.
+    alike = changed.begun == table.begun and len(changed.rows) == len(table.rows)
+    return StepCache(changed, like=stepping if alike else None, but=table.states.index(mutant.state))
 
 
 def killers(

@@ -76,6 +76,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
         "simulate nri-pod --length 20",
         "export cri-pod --to json",
         "import -",
+        "init door",
         "schema",
         "explain FSM104",
         "help judge",

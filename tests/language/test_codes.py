@@ -48,6 +48,10 @@ starting = [
 checking = { to = "running", emits = ["started"] }"""
 KNOCK = '[event.knock]\nkind   = "call"\nabout  = "Ask whether anybody is there; the handbook does not say what happens."\nsilent = ["*"]'
 REFUSES = 'clauses = { gone-is-gone = { refuses = { gone = "NOT_FOUND" } } }'
+SHUTTERS = """\
+from transitions import Machine
+shutter = Machine(states=["up", "down"], initial="up", transitions=[["pull", "up", "down"]])
+"""
 APART = 'cannot  = ["ajar", "gone"]'
 WARP = 'moves  = { shut = "ajar" }'
 PLACES = {
@@ -134,6 +138,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "report.json": '{"verdict": "holds"}',
         "node-7.json": (RECORDINGS.parent / "fleet" / "node-7.json").read_bytes(),
         "lamp.json": '{"states": ["off", "on"], "initial": "off"}',
+        "shuter.py": "(",
+        "shutter.py": SHUTTERS,
+        "shutters.py": SHUTTERS
+        + "awning = Machine(states=['in', 'out'], initial='in', transitions=[['roll', 'in', 'out']])\n",
+        "hatch.dot": "digraph { shut -> open [label=push] }",
+        "hatch-unlabelled.dot": "digraph { shut -> open }",
         "sweep.json": json.dumps({"states": [f"s{number}" for number in range(2_000)], "transitions": triggers}),
     }
     for name, content in files.items():

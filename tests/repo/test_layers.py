@@ -25,7 +25,7 @@ LAYERS = (
     ("property_monitor",),
     ("judgement",),
     ("conformance", "mutation"),
-    ("reference",),
+    ("reference", "starter"),
     ("live",),
     ("report",),
     ("fleet",),

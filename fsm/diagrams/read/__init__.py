@@ -23,7 +23,7 @@ from fsm.diagrams.read.canvas import Canvas, canvas
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location
 from fsm.errors import InputError, Problem, contents, decoded_text, refused
 
-__all__ = ["Arrow", "ArrowLabel", "Drawing", "Location", "find", "parse"]
+__all__ = ["Arrow", "ArrowLabel", "Drawing", "Location", "at", "find", "parse"]
 
 LARGEST: Final = 1 << 20
 """Largest file, in bytes."""
@@ -56,6 +56,15 @@ def find(path: str) -> tuple[Drawing, ...]:
     if len(data) > LARGEST:
         raise refused(path, "FSM411", "is too large to look for drawings in", "cut out the drawing")
     return parse(decoded_text(data, path, code="FSM401", hint="drawings are read from text files"), path)
+
+
+def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
+    """Those of the drawings *found* in the file at *path* that reach over *line*; all of them for 0."""
+    here = tuple(each for each in found if each.line <= line <= each.last) if line else found
+    if not here:
+        places = ", ".join(f"{each.line} to {each.last}" for each in found)
+        raise refused(path, "FSM402", "no drawing reaches over this line", f"drawings are on lines {places}", line=line)
+    return here
 
 
 def parse(text: str, path: str) -> tuple[Drawing, ...]:

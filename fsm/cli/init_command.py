@@ -1,0 +1,123 @@
+"""``fsm init``: a model, its properties and a test to begin with."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from fsm.cli.output import failed
+from fsm.diagrams import read
+from fsm.errors import InputError, Problem
+from fsm.interop.draft import machine_of
+from fsm.interop.transitions_object import FoundMachine, draft_of, found
+from fsm.machine import Machine
+from fsm.report.words import plural
+from fsm.starter.drawn_machine import drawn_machine
+from fsm.starter.texts import starter
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+@click.command("init")
+@click.argument("name")
+@click.option(
+    "--from-transitions",
+    "code",
+    metavar="FILE[:NAME]",
+    help="A Python file with a Machine of transitions, which is run; NAME is what has it there, if several do: an "
+    "object, a class, or a call such as 'Door(\"oak\")'.",
+)
+@click.option(
+    "--from-drawing",
+    "drawing",
+    metavar="FILE[:LINE]",
+    help="A file with a Mermaid stateDiagram, a PlantUML state diagram, a DOT graph, or boxes and arrows; LINE is in "
+    "the one that is meant, if there are several.",
+)
+@click.option(
+    "--output",
+    "-o",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="The folder to write to.",
+)
+def command(name: str, code: str | None, drawing: str | None, folder: Path) -> int:
+    """Begin with a model, properties that hold of it, and a test that runs.
+
+    Writes models/NAME.toml, properties/NAME.toml and tests/test_NAME.py, each with comments that say what to change.
+    Without an option the model is of something that starts, works and stops. What there is already is never
+    overwritten: then nothing is written.
+
+    \b
+    fsm init door
+    fsm init lamp --from-transitions src/lamp.py
+    fsm init order --from-drawing docs/order.md:40
+    """
+    if not NAME.fullmatch(name):
+        raise click.BadParameter(f"'{name}' is no name: letters, digits, - and _, a letter first", param_hint="NAME")
+    if code and drawing:
+        raise click.UsageError("give --from-transitions or --from-drawing: a machine comes from one place")
+    driven: FoundMachine | None = None
+    source: Machine | None = None
+    if code:
+        path, _, expression = code.partition(".py:")
+        path = f"{path}.py" if expression else code
+        driven = found(Path(path), expression)
+        source = machine_of(draft_of(driven.machine, name, path), file=Path(path).name, outcomes=False)
+    elif drawing:
+        source = drawn_machine(_drawing(drawing), name)
+    made = starter(name, source, driven=driven, folder=folder)
+    _write(folder, made.files)
+    for path in made.files:
+        click.echo(folder / path)
+    sizes = plural(len(made.machine.states), "state"), plural(len(made.machine.events), "event")
+    model = folder / next(iter(made.files))
+    click.echo(f"\n{' and '.join(sizes)}. Next:\n  fsm check {model}\n  pytest {folder / 'tests'}")
+    return 0
+
+
+def _drawing(name: str) -> read.Drawing:
+    path, _, line = name.rpartition(":")
+    if not (path and line.isascii() and line.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (pathlib raises for names that are too long)
+        path, line = name, "0"
+    drawings = read.at(read.find(path), path, int(line))
+    if len(drawings) > 1:
+        places = ", ".join(each.place for each in drawings)
+        raise click.BadParameter(
+            f"{path} has {len(drawings)} drawings: name one of {places}", param_hint="--from-drawing"
+        )
+    return drawings[0]
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    """All of *files* below *folder*, or none where one is there already or cannot be written."""
+    there = [folder / path for path in files if os.path.lexists(folder / path)]
+    if there:
+        hint = "choose another name or folder, or remove it; nothing was written"
+        raise InputError(
+            Problem(path=str(each), line=0, code="FSM520", what="is there already", hint=hint) for each in there
+        )
+    here = folder
+    made: list[Path] = []
+    try:
+        for path, text in files.items():
+            here = folder / path
+            for parent in reversed(here.parents):
+                if not parent.exists():
+                    parent.mkdir()
+                    made.append(parent)
+            with here.open("x", encoding="utf-8") as file:
+                made.append(here)
+                file.write(text)
+    except BaseException as error:
+        for each in reversed(made):
+            each.rmdir() if each.is_dir() else each.unlink()
+        if isinstance(error, OSError):
+            raise failed(here, error) from error
+        raise

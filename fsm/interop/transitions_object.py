@@ -1,0 +1,225 @@
+"""A machine of the library `transitions` as it is in memory, and where a Python file has one."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from transitions import Machine
+from transitions.extensions import HierarchicalMachine
+from transitions.extensions.asyncio import AsyncMachine
+
+from fsm.errors import nearest, refused
+from fsm.interop.draft import FLAT, NOT, Draft, DraftState, DraftTransition
+
+AUTOMATIC: Final = "to_"
+"""How the triggers begin that the library adds for every state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundMachine:
+    """A machine that the module ``module``, which is in the folder ``folder``, has.
+
+    ``made`` is the expression that makes what has it, or names it; it is ``fresh`` if it makes a new one each time.
+    Behind it, ``inside`` gives the machine, and ``moved`` its model, whose triggers are called.
+    """
+
+    machine: Machine
+    module: str
+    folder: Path
+    made: str
+    fresh: bool
+    inside: str
+    moved: str
+
+
+def found(path: Path, name: str = "") -> FoundMachine:
+    """The machine that the Python file at *path* has, by the expression *name* if it has several; the file is run.
+
+    Raises :class:`InputError` if the file fails, or has none or several.
+    """
+    folder, module = _module(path)
+    namespace = vars(_run(path, folder, module))
+    expressions = [name] if name else list(_expressions(namespace, module))
+    if len(expressions) != 1:
+        what = (
+            f"has {len(expressions)} machines: {', '.join(expressions)}"
+            if expressions
+            else "has no Machine of transitions"
+        )
+        hint = f"say which: {path}:NAME, an object that has one, a class, or a call such as 'Door(\"oak\")'"
+        raise refused(str(path), "FSM518", what, hint)
+    (made,) = expressions
+    value, fresh = _value(made, namespace, path)
+    inside = "" if isinstance(value, Machine) or not _attribute(value) else f".{_attribute(value)}"
+    machine = value if isinstance(value, Machine) else _held(value)
+    if not isinstance(machine, Machine):
+        raise refused(str(path), "FSM518", f"'{made}' is no Machine of transitions, and has none", "name one that is")
+    if not machine.models:
+        raise refused(str(path), "FSM518", f"the machine of '{made}' has no model", "give it the object that it moves")
+    if fresh and made.isidentifier():
+        made += "()"
+    moved = "" if any(each is value for each in machine.models) else f"{inside}.models[0]"
+    return FoundMachine(
+        machine=machine, module=module, folder=folder, made=made, fresh=fresh, inside=inside, moved=moved
+    )
+
+
+def _module(path: Path) -> tuple[Path, str]:
+    """The folder from which the file at *path* is imported, and its name as a module."""
+    parts, folder = [path.stem], path.absolute().parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if path.suffix != ".py" or not all(each.isidentifier() for each in parts):
+        raise refused(str(path), "FSM517", "is no Python file that can be imported", "give a file such as door.py")
+    return folder, ".".join(parts)
+
+
+def _run(path: Path, folder: Path, name: str) -> ModuleType:
+    if not path.is_file():
+        raise refused(str(path), "FSM501", "cannot be opened: no such file", "give the path of a file")
+    sys.path.insert(0, str(folder))
+    try:
+        with redirect_stdout(sys.stderr):
+            module = import_module(name)
+    except (Exception, SystemExit) as error:
+        what = f"fails when it is run: {type(error).__name__}: {error}"
+        raise refused(str(path), "FSM517", what, f"'python {path}' has to end without an error") from error
+    finally:
+        sys.path.remove(str(folder))
+    if not module.__file__ or not path.samefile(module.__file__):
+        what = f"has the name of another module, {module.__file__ or name}"
+        raise refused(str(path), "FSM517", what, "rename it")
+    return module
+
+
+def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
+    """The names in *namespace* of what has a machine: classes of its own that make one, else objects."""
+    classes = [
+        value
+        for name, value in namespace.items()
+        if isinstance(value, type) and value.__module__ == module and not name.startswith("_") and _makes(value)
+    ]
+    yield from (each.__name__ for each in classes)
+    met: list[Machine] = []
+    for name, value in namespace.items():
+        machine = (
+            value if isinstance(value, Machine) else None if isinstance(value, type | ModuleType) else _held(value)
+        )
+        if machine is not None and not isinstance(value, tuple(classes)) and all(each is not machine for each in met):
+            met.append(machine)
+            yield name
+
+
+def _makes(kind: type) -> bool:
+    """Whether an object of *kind* is a machine, or its text has one made."""
+    if issubclass(kind, Machine):
+        return True
+    try:
+        return "Machine(" in inspect.getsource(kind)
+    except (OSError, TypeError):
+        return False
+
+
+def _attribute(value: object) -> str:
+    """The name of the attribute of *value* that is a machine; empty if none is."""
+    return next((name for name, each in getattr(value, "__dict__", {}).items() if isinstance(each, Machine)), "")
+
+
+def _held(value: object) -> Machine | None:
+    name = _attribute(value)
+    return getattr(value, name) if name else None
+
+
+def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bool]:
+    """What the expression *made*, a name or a call with values, gives; and whether it is new each time."""
+    try:
+        tree = ast.parse(made, mode="eval").body
+        call = tree if isinstance(tree, ast.Call) else None
+        named = ast.unparse(call.func if call else tree)
+        positional = [ast.literal_eval(each) for each in call.args] if call else []
+        keywords = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords} if call else {}
+    except (SyntaxError, ValueError) as error:
+        hint = "give a name, or a call with plain values, such as 'Door(\"oak\")'"
+        raise refused(str(path), "FSM518", f"'{made}' is no name of a machine", hint) from error
+    if named not in namespace:
+        known = [name for name in namespace if not name.startswith("_")]
+        raise refused(str(path), "FSM518", f"has no '{named}'", nearest(named, known, of="names"))
+    value = namespace[named]
+    if not (call or isinstance(value, type) or inspect.isfunction(value)):
+        return value, False
+    return _called(value, positional, keywords, made, path), True
+
+
+def _called(
+    value: Callable[..., object], positional: list[Any], keywords: dict[str, Any], made: str, path: Path
+) -> object:
+    try:
+        with redirect_stdout(sys.stderr):
+            return value(*positional, **keywords)
+    except Exception as error:
+        what = f"'{made}' cannot be made: {type(error).__name__}: {error}"
+        hint = f"give it what it needs: {path}:'{made.partition('(')[0]}(\"oak\", 3)'"
+        raise refused(str(path), "FSM518", what, hint) from error
+
+
+def draft_of(machine: Machine, name: str, path: str) -> Draft:
+    """The draft called *name* that *machine* is; *path* is that of its file.  Raises :class:`InputError`."""
+    if isinstance(machine, HierarchicalMachine) and any(each.states for each in machine.states.values()):
+        raise refused(path, "FSM511", f"'{name}' has nested states", FLAT)
+    if isinstance(machine, AsyncMachine):
+        hint = "write the model with 'fsm init NAME', and an adapter that runs its triggers"
+        raise refused(path, "FSM518", f"'{name}' is an AsyncMachine, whose triggers are coroutines", hint)
+    if not isinstance(machine.initial, str):
+        hint = "give the state in which every run begins: Machine(..., initial=...)"
+        raise refused(path, "FSM509", f"'{name}' has no initial state", hint)
+    arrows = tuple(_arrows(machine))
+    if not arrows:
+        raise refused(path, "FSM509", f"'{name}' has no transitions", "give it some: transitions=[...]")
+    return Draft(
+        name=name,
+        form="a Machine of transitions",
+        kind="call",
+        initial=machine.initial,
+        states=tuple(_state(machine, each) for each in machine.states.values()),
+        transitions=arrows,
+    )
+
+
+def _state(machine: Machine, state: Any) -> DraftState:  # noqa: ANN401  (the library has no types)
+    own = state.ignore_invalid_triggers
+    notes = [
+        f"On {when}: {', '.join(map(_called_name, callbacks))}."
+        for when, callbacks in (("entry", state.on_enter), ("exit", state.on_exit))
+        if callbacks
+    ]
+    return DraftState(
+        name=state.name,
+        ignores=bool(machine.ignore_invalid_triggers if own is None else own),
+        final=bool(state.final),
+        notes=tuple(notes),
+    )
+
+
+def _arrows(machine: Machine) -> Iterator[DraftTransition]:
+    automatic = {f"{AUTOMATIC}{state}" for state in machine.states} if machine.auto_transitions else set()
+    for name, event in machine.events.items():
+        for source, ways in event.transitions.items() if name not in automatic else ():
+            for way in ways:
+                when = tuple(f"{'' if each.target else NOT}{_called_name(each.func)}" for each in way.conditions)
+                to = "" if way.dest in {None, source} else str(way.dest)
+                yield DraftTransition(event=name, source=source, to=to, when=when)
+
+
+def _called_name(callback: object) -> str:
+    """The name of what transitions calls; it is a name already, or a function."""
+    return callback if isinstance(callback, str) else str(getattr(callback, "__name__", "a function"))

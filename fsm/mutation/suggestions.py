@@ -1,0 +1,148 @@
+"""Properties that a machine has and that mutants of it break: what its author may want to state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+import tomlkit
+
+from fsm.checker import decide
+from fsm.checker.instants import StepCache
+from fsm.language.build.specification import specify
+from fsm.language.property_file import Stated
+from fsm.language.read import parse
+from fsm.machine import Machine
+from fsm.machine.table import tabulate
+from fsm.mutation.candidates import Candidate, candidates
+from fsm.mutation.cell_mutants import mutants
+from fsm.mutation.outcomes import killers, steps_of
+from fsm.property.claims import Property
+from fsm.property.evidence import Proved, Refuted
+
+CATCHES: Final = 2
+"""Mutants that a suggested property names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """A property that is proved of the machine, and the mutants that break it."""
+
+    candidate: Candidate
+    kills: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggested:
+    """Properties that kill the survivors of a machine, those that kill most first, and the survivors that are ``left``."""
+
+    suggestions: tuple[Suggestion, ...]
+    left: tuple[str, ...]
+
+
+def suggested(
+    machine: Machine,
+    survivors: Collection[str],
+    *,
+    taken: Iterable[str] = (),
+    advanced: Callable[[], None] = lambda: None,
+) -> Suggested:
+    """Properties of *machine*, which has no profile or is as one has it, that break the mutants called *survivors*.
+
+    They have other names than those *taken*.  Every one is proved of the machine, and each mutant that it is said to kill
+    was checked by it; together they are as few as taking the best one at a time finds.  *advanced* is called for each survivor.
+    """
+    found = holding(machine, taken)
+    table = tabulate(machine)
+    stepping = StepCache(table)
+    kills: dict[str, list[str]] = {name: [] for name in found}
+    for mutant in (each for each in mutants(machine) if each.name in survivors):
+        asked = [stated for each, stated in found.values() if each.event in {"", mutant.event}]
+        for name in killers(asked, steps_of(mutant, stepping), None):
+            kills[name].append(mutant.name)
+        advanced()
+    chosen = _fewest({name: frozenset(each) for name, each in kills.items()})
+    killed = {name for each in chosen for name in kills[each]}
+    return Suggested(
+        suggestions=tuple(Suggestion(candidate=found[name][0], kills=tuple(kills[name])) for name in chosen),
+        left=tuple(name for name in survivors if name not in killed),
+    )
+
+
+def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
+    """At most so many properties of *machine* that say most, of as many kinds as there are, each with mutants that break it."""
+    found = holding(machine)
+    stepping = StepCache(tabulate(machine))
+    kinds: dict[str, list[str]] = {}
+    for name, (each, _) in found.items():
+        kinds.setdefault(each.kind, []).append(name)
+    chosen: dict[str, Suggestion] = {}
+    spoken: Counter[str] = Counter()
+    while len(chosen) < most and any(kinds.values()):
+        for names in filter(None, kinds.values()):
+            name = min(names, key=lambda name: spoken[found[name][0].event])
+            names.remove(name)
+            each, stated = found[name]
+            kills = tuple(islice(_refuting(each, stated, machine, stepping), CATCHES)) if len(chosen) < most else ()
+            if kills:
+                chosen[name] = Suggestion(candidate=each, kills=kills)
+                spoken[each.event] += 1
+    return tuple(chosen[name] for name in found if name in chosen)
+
+
+def _refuting(candidate: Candidate, stated: Property, machine: Machine, stepping: StepCache) -> Iterator[str]:
+    """The mutants in which a run breaks what is *stated*."""
+    for mutant in mutants(machine):
+        if candidate.event not in {"", mutant.event}:
+            continue
+        if isinstance(decide(stated, steps_of(mutant, stepping)).verdict, Refuted):
+            yield mutant.name
+
+
+def holding(machine: Machine, taken: Iterable[str] = ()) -> dict[str, tuple[Candidate, Property]]:
+    """The candidates that are proved of *machine*, by names that are none of those *taken*, as properties."""
+    named: dict[str, Candidate] = {}
+    used = Counter(taken)
+    for each in candidates(machine):
+        used[each.name] += 1
+        name = each.name if used[each.name] == 1 else f"{each.name}-{used[each.name]}"
+        used[name] += name != each.name
+        named[name] = replace(each, name=name)
+    if not named:
+        return {}
+    file = parse(written(machine.name, named.values()).encode(), Stated, path=machine.path or machine.name)
+    stepping = StepCache(tabulate(machine))
+    stated = specify(file, lambda _: machine).properties
+    return {
+        each.name: (named[each.name], each) for each in stated if isinstance(decide(each, stepping).verdict, Proved)
+    }
+
+
+def written(machine: str, found: Iterable[Candidate]) -> str:
+    """A property file of *machine* with what is *found*."""
+    document = tomlkit.document()
+    document["machine"] = machine
+    document["property"] = {each.name: table_of(each) for each in found}
+    return tomlkit.dumps(document)
+
+
+def table_of(candidate: Candidate, catches: Sequence[str] = ()) -> dict[str, object]:
+    """The words of *candidate* as a property."""
+    table: dict[str, object] = {"says": candidate.says, candidate.level: candidate.source, **candidate.claim}
+    return table | ({"catches": list(catches)} if catches else {})
+
+
+def _fewest(kills: Mapping[str, frozenset[str]]) -> list[str]:
+    """Names that together kill all that any kills, the one that kills most of the rest at a time."""
+    left = frozenset().union(*kills.values())
+    chosen: list[str] = []
+    while left:
+        best = max(kills, key=lambda name: len(kills[name] & left))
+        chosen.append(best)
+        left -= kills[best]
+    return [
+        each for each in chosen if kills[each] - frozenset().union(*(kills[other] for other in chosen if other != each))
+    ]
