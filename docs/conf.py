@@ -19,6 +19,7 @@ _PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="ut
 NAVIGATION: Final = {
     "How-to": [
         "how-to/install",
+        "how-to/starting",
         "how-to/incidents",
         "how-to/following",
         "how-to/fleet",
