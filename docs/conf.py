@@ -17,6 +17,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 _PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 NAVIGATION: Final = {
+    "Tutorial": ["tutorial/*"],
     "How-to": [
         "how-to/install",
         "how-to/starting",
@@ -25,15 +26,18 @@ NAVIGATION: Final = {
         "how-to/fleet",
         "how-to/coverage",
         "how-to/conformance",
+        "how-to/other-languages",
         "how-to/proxy",
         "how-to/nri",
         "how-to/drawings",
         "how-to/explore",
+        "how-to/profiles",
         "how-to/sequence-charts",
         "how-to/importing",
         "how-to/linearizability",
         "how-to/serving",
     ],
+    "Explanation": ["explanation"],
     "Reference": [
         "reference/commands",
         "reference/codes",

@@ -2,67 +2,38 @@
 
 from __future__ import annotations
 
-import doctest
 import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from commands import fsm
+import yaml
+from guide import PAGES, ROOT, Block, blocks, check, follow, run
+from real_parts import PROGRAMS, program
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-FSM = str(Path(sys.executable).parent / "fsm")
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)")
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
 
-
-def _blocks(page: Path, kind: str) -> list[str]:
-    return [text for name, text in BLOCK.findall(page.read_text(encoding="utf-8")) if name == kind]
-
-
-def _run(command: str) -> str:
-    """What *command* prints, errors included, in a terminal of 80 columns; one that needs no shell is called."""
-    name, *words = shlex.split(command)
-    if name == "fsm" and not set(command) & set("|;*"):
-        called = fsm(*words, env=TERMINAL, cwd=ROOT)
-        return called.stdout + called.stderr
-    done = subprocess.run(
-        ["bash", "-c", f'fsm() {{ "{FSM}" "$@"; }}\n{command}'],  # noqa: S607  (as users type it)
-        cwd=ROOT,
-        env={**os.environ, **TERMINAL},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    return done.stdout
-
+TUTORIAL = [page for page in PAGES if page.parent.name == "tutorial"]
+FOLLOWED = [page for page in PAGES if page.parent.name == "how-to" and any(block.file for block in blocks(TEXTS[page]))]
+"""Pages that a reader follows in a folder of their own."""
 
 SLOW = ("$ fsm test event-backoff --against reference",)
 """First lines of sessions that take seconds."""
 
 SESSIONS = [
-    pytest.param(block, marks=pytest.mark.slow) if block.startswith(SLOW) else block
+    pytest.param(block, id=block.text.splitlines()[0], marks=[pytest.mark.slow] * block.text.startswith(SLOW))
     for page in PAGES
-    for block in _blocks(page, "console")
+    if page not in {*TUTORIAL, *FOLLOWED}
+    for block in blocks(TEXTS[page])
+    if block.kind == "console"
 ]
 
 
-@pytest.mark.parametrize("session", SESSIONS, ids=lambda text: text.splitlines()[0])
-def test_sessions_are_real(session: str) -> None:
-    """A session shown in the docs is what the command prints; ``...`` stands for anything."""
-    command, _, shown = session.partition("\n")
-    assert command.startswith("$ ")
-
-    printed = _run(command.removeprefix("$ "))
-
-    assert shown.strip(), "the session shows no output"
-    assert doctest.OutputChecker().check_output(shown, printed, doctest.ELLIPSIS), printed
+@pytest.mark.parametrize("session", SESSIONS)
+def test_sessions_are_real(session: Block) -> None:
+    """A session shown in the docs is what its commands print; ``...`` stands for anything."""
+    check(session, ROOT)
 
 
 def test_there_are_sessions() -> None:
@@ -70,19 +41,107 @@ def test_there_are_sessions() -> None:
     assert SESSIONS
 
 
+@pytest.mark.slow
+def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
+    """From its first page to its last, in one folder; what its CI runs is what it has shown."""
+    follow((TEXTS[page] for page in TUTORIAL), tmp_path)
+
+    shown = {step[0] for page in TUTORIAL for block in blocks(TEXTS[page]) for step in block.steps}
+    workflow = yaml.safe_load((tmp_path / ".github" / "workflows" / "lifecycle.yml").read_text(encoding="utf-8"))
+    ran = [step["run"] for step in workflow["jobs"]["lifecycle"]["steps"] if "run" in step]
+    assert ["pip install container-fsm pytest", "pytest models properties"] == ran
+    assert any(command.startswith(ran[1]) for command in shown)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.name)
+def test_the_page_can_be_followed(page: Path, tmp_path: Path) -> None:
+    """In a folder of its own."""
+    for command, _ in (step for block in blocks(TEXTS[page]) for step in block.steps):
+        for word in {*re.findall(r"\w+", command)} & {*PROGRAMS}:
+            program(word)
+
+    follow([TEXTS[page]], tmp_path)
+
+
+def test_each_page_of_the_tutorial_leads_to_the_next() -> None:
+    """Each has one door, and the last leads on."""
+    doors = [re.findall(r"^Next: .*\]\((.*)\)$", TEXTS[page], re.MULTILINE) for page in TUTORIAL]
+
+    assert [*([page.name] for page in TUTORIAL[1:]), []] == doors
+
+
+DOOR = """\
+```toml door.toml
+[machine]
+name    = "door"
+title   = "A door"
+about   = "Opens."
+source  = "the carpenter"
+initial = "shut"
+
+[states]
+shut = { about = "Closed." }
+open = { about = "Open." }
+
+[event.push]
+about = "Open the door."
+moves = { shut = "open" }
+```
+
+```diff door.toml
+ about = "Open the door."
++ignores = ["open"]
+```
+
+```console
+$ cat door.toml | tail -n 2
+ignores = ["open"]
+moves = { shut = "open" }
+$ fsm show door.toml | head -n 1
+door: A door
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("door: A door", "door: A window"),
+        ('\nignores = ["open"]\nmoves', "\nmoves"),
+        (' about = "Open the door."', ' about = "Shut the door."'),
+        ("$ fsm show door.toml | head -n 1\ndoor: A door\n", "$ fsm show door.toml | head -n 1\n"),
+        ("```console\n", "```console\nHere:\n"),
+        ("```toml door.toml", "```toml gate.toml"),
+    ],
+)
+def test_a_page_that_cannot_be_followed_is_noticed(right: str, wrong: str, tmp_path: Path) -> None:
+    """A wrong output, a file that lacks what is changed, a session without output, a file of another name."""
+    follow([DOOR], tmp_path)
+    (tmp_path / "again").mkdir()
+    assert right in DOOR
+
+    with pytest.raises((AssertionError, FileNotFoundError)):
+        follow([DOOR.replace(right, wrong)], tmp_path / "again")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     """A relative link in the docs names a file that is there."""
-    for target in LINK.findall(page.read_text(encoding="utf-8")):
+    for target in LINK.findall(TEXTS[page]):
         assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def _commands() -> list[str]:
+    return [block.text for block in blocks(TEXTS[ROOT / "README.md"]) if block.kind == "sh"]
 
 
 def test_first_command_judges_three_logs() -> None:
     """README's first command, once set up, prints the three verdicts and fails for the first of them."""
-    (first, *_) = _blocks(ROOT / "README.md", "sh")
+    (first, *_) = _commands()
     judged = first.split("&&")[1].strip().replace(".venv/bin/fsm", "fsm")
 
-    printed = _run(f"{judged}; echo exit $?")
+    printed = run(f"{judged}; echo exit $?", ROOT)
 
     *verdicts, code = printed.splitlines()[-4:]
     assert (["fails", "holds", "holds"], "exit 1") == ([line.split()[0] for line in verdicts], code)
@@ -90,7 +149,7 @@ def test_first_command_judges_three_logs() -> None:
 
 def test_ci_calls_the_test_command() -> None:
     """What CI runs is what README tells people to run, and more tests with it."""
-    (_, test, *_) = _blocks(ROOT / "README.md", "sh")
+    (_, test, *_) = _commands()
 
     assert f'{test.strip()} -m "not live"' in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
 

@@ -1,0 +1,101 @@
+"""The pages of the documentation as what a reader does with them: files that are written, and commands that are typed.
+
+A block of code whose first line names a file, as in ````` ```toml models/door.toml`````, is that file; as
+````` ```diff models/door.toml````` it changes the file.  A block of the language ``console`` is a session: commands
+behind ``$``, and what each prints, in which ``...`` stands for anything.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from commands import fsm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
+FSM: Final = str(Path(sys.executable).parent / "fsm")
+TERMINAL: Final = {"COLUMNS": "80", "NO_COLOR": "1"}
+_BLOCK: Final = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PROMPT: Final = re.compile(r"^\$ (.*)\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block of code: its language, the file that it is, if it is one, and its text."""
+
+    kind: str
+    file: str
+    text: str
+
+    @property
+    def steps(self) -> list[tuple[str, str]]:
+        """The commands of a session, each with what it shows."""
+        _, *parts = _PROMPT.split(self.text)
+        return list(zip(parts[::2], parts[1::2], strict=True))
+
+
+def blocks(text: str) -> list[Block]:
+    """The blocks of code of a page with this *text*, in order."""
+    return [Block(kind=kind, file=file, text=body) for kind, file, body in _BLOCK.findall(text)]
+
+
+def run(command: str, folder: Path) -> str:
+    """What *command* prints in *folder*, errors included, in a terminal of 80 columns; one that needs no shell is called."""
+    name, *words = shlex.split(command)
+    if name == "fsm" and not set(command) & set("|;*<>&"):
+        called = fsm(*words, env=TERMINAL, cwd=folder)
+        return called.stdout + called.stderr
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "FSM_"))}
+    path = f"{Path(FSM).parent}{os.pathsep}{environment['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command],  # noqa: S607  (as users type it)
+        cwd=folder,
+        env={**environment, **TERMINAL, "PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+def check(session: Block, folder: Path) -> None:
+    """Each command of a *session* prints in *folder* what is shown."""
+    assert session.steps, session.text
+    assert session.text.startswith("$ "), session.text
+    assert session.steps[-1][1].strip(), "the session shows no output"
+    for command, shown in session.steps:
+        printed = run(command, folder)
+        assert doctest.OutputChecker().check_output(shown, printed, doctest.ELLIPSIS), f"$ {command}\n{printed}"
+
+
+def follow(texts: Iterable[str], folder: Path) -> None:
+    """Do in *folder*, which is empty, what the pages of these *texts* tell one after the other."""
+    for block in (each for text in texts for each in blocks(text)):
+        if block.kind == "console":
+            check(block, folder)
+        elif block.file:
+            file = folder / block.file
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(_changed(file, block.text) if block.kind == "diff" else block.text, encoding="utf-8")
+
+
+def _changed(file: Path, change: str) -> str:
+    """The text of *file* after a *change*: lines with ``-`` are replaced by those with ``+``, others are there before and after."""
+    before, after = (
+        "".join(line[1:] for line in change.splitlines(keepends=True) if line[0] in signs) for signs in (" -", " +")
+    )
+    text = file.read_text(encoding="utf-8")
+    assert text.count(before) == 1, f"{file.name} has {text.count(before)} times\n{before}"
+    return text.replace(before, after)
