@@ -59,8 +59,8 @@ def command(
 ) -> int:
     """Show what two lifecycles differ in.
 
-    A and B are models, by name or file, or drawings: boxes and arrows in any text or source file, a Mermaid
-    stateDiagram, or a DOT graph.  Where a file has several, FILE:LINE says which; - is standard input.  Names in a
+    A and B are models, by name or file, or drawings: boxes and arrows in any text or source file, a state
+    diagram of Mermaid or PlantUML, or a DOT graph.  Where a file has several, FILE:LINE says which; - is standard input.  Names in a
     drawing are those of the model, its names on the wire, what its states show, and the aliases that it states.
 
     \b

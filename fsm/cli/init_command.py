@@ -35,7 +35,7 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
     "--from-drawing",
     "drawing",
     metavar="FILE[:LINE]",
-    help="A file with a Mermaid stateDiagram, a PlantUML state diagram, a DOT graph, or boxes and arrows; LINE is in "
+    help="A file with a state diagram of Mermaid or PlantUML, a DOT graph, or boxes and arrows; LINE is in "
     "the one that is meant, if there are several.",
 )
 @click.option(

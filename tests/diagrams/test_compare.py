@@ -20,6 +20,7 @@ from fsm.diagrams.draw.ascii import Outline, drawn, outline
 from fsm.diagrams.draw.dot import dot
 from fsm.diagrams.draw.mermaid import mermaid
 from fsm.diagrams.draw.picture import picture
+from fsm.diagrams.draw.plantuml import plantuml
 from fsm.diagrams.read import Drawing, parse
 from fsm.errors import InputError
 from fsm.library import load, names
@@ -335,17 +336,17 @@ def test_random_drawings_with_one_change_differ(machine: Machine, chance: random
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_pictures_are_read_back(name: str) -> None:
-    """All they draw is in the machine, in Mermaid and DOT; drawn in full, nothing is missing."""
+    """All they draw is in the machine, in Mermaid, PlantUML and DOT; drawn in full, nothing is missing."""
     machine = replace(load(name), omits=None)
     full = picture(machine, show=("outcomes", "stays", "interrupts"))
 
-    for write in (dot, mermaid):
+    for write in (dot, mermaid, plantuml):
         assert [] == [each for each in read(machine, write(picture(machine)), complete=False) if "second" in each]
         assert [] == read(machine, write(full)), write.__name__
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("write", [dot, mermaid], ids=lambda write: write.__name__)
+@pytest.mark.parametrize("write", [dot, mermaid, plantuml], ids=lambda write: write.__name__)
 @settings(max_examples=amount(50, night=2_000), deadline=None)
 @given(machine=machines())
 def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], str], machine: Machine) -> None:

@@ -373,7 +373,7 @@ def test_a_table_is_no_drawing() -> None:
             parse(text, "table.md")
 
 
-# -- Mermaid and DOT -------------------------------------------------------------
+# -- Mermaid, PlantUML and DOT -------------------------------------------------------------
 
 MERMAID = """\
 # States
@@ -431,6 +431,60 @@ def test_refuses_mermaid_that_is_not_flat(statement: str) -> None:
 
     assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
     assert f"not a statement of a flat state diagram: {statement!r}" in found.problems[0].what
+
+
+PLANTUML = """\
+' a remark
+@startuml box
+title
+A --> B : in the title
+end title
+skinparam state {
+  BackgroundColor<<loud>> red
+}
+hide empty description
+[*] -down-> CREATED : Create
+state "RUNNING" as r <<loud>> #pink;line:green
+CREATED -[#red,dashed]-> r : Start\\nAgain
+note right of r
+  a --> b : c
+end note
+r -left-> r : Stop/Exit
+EXITED : has ended
+r -> EXITED : Die at 1:2
+EXITED --> [*] : Remove
+@enduml
+"""
+
+
+def test_reads_plantuml() -> None:
+    """Shapes of arrows, colours, stereotypes, titles and notes are skipped."""
+    drawing = drawing_of(PLANTUML, "states.puml")
+
+    assert (2, 19) == (drawing.line, drawing.last)
+    assert [
+        ". Create CREATED",
+        "CREATED Start|Again RUNNING",
+        "RUNNING Stop/Exit RUNNING",
+        "RUNNING Die at 1:2 EXITED",
+        "EXITED Remove [*]",
+    ] == arrows(drawing)
+    assert [10, 12, 16, 18, 19] == [arrow.place.line for arrow in drawing.arrows]
+
+
+def test_reads_plantuml_in_a_comment() -> None:
+    """It ends with the diagram; one of what calls whom is passed over."""
+    text = "# @startuml\n# [*] --> A\n#   A --> B: go\n# @enduml\n@startuml\nAlice -> Bob : go\n@enduml\n"
+
+    assert [". - A", "A go B"] == arrows(drawing_of(text))
+
+
+@pytest.mark.parametrize("statement", ["state A {", "state x <<choice>>", "A --> B --> C", "--", "A --> B[H]"])
+def test_refuses_plantuml_that_is_not_flat(statement: str) -> None:
+    """With its line."""
+    (found,) = parse(f"@startuml\n[*] --> A\n{statement}\n@enduml", "x.puml")
+
+    assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
 
 
 DOT = """\

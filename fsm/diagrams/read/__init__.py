@@ -1,6 +1,6 @@
 """Drawings of lifecycles in text files: found and read, without guessing.
 
-Boxes and arrows of characters, Mermaid state diagrams and DOT graphs are read from any text: a document, a source file,
+Boxes and arrows of characters, state diagrams of Mermaid and PlantUML, and DOT graphs are read from any text: a document, a source file,
 a file of their own.  Whatever is ambiguous is a problem with its place.
 
 A lost blank, or a tab that was meant to be narrower, tears apart all lines and boxes that meet there, and each would be a
@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Final
 
 from fsm.diagrams.read import ascii as characters
-from fsm.diagrams.read import dot, mermaid
+from fsm.diagrams.read import dot, mermaid, plantuml
 from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import Canvas, canvas
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location
@@ -77,6 +77,7 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     found = [
         *_explained([*characters.drawings(sheet)], sheet, lines),
         *mermaid.drawings(text, path),
+        *plantuml.drawings(text, path),
         *dot.drawings(text, path),
     ]
     found = [each for each in found if each.states or each.problems]  # what shows nothing would equal anything
@@ -96,7 +97,7 @@ def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
             return cause
     if not pieces:
         code, line, what = "FSM402", 0, "has no drawing of states in it"
-        hint = "boxes drawn with + - |, arrows with < > ^ v; a Mermaid stateDiagram; or a DOT digraph"
+        hint = "boxes drawn with + - |, arrows with < > ^ v; a state diagram of Mermaid or PlantUML; or a DOT digraph"
     elif len(pieces) >= _SQUEEZED and not any(_SPREAD.search(sheet.rows[row]) for row, _ in pieces):
         code, line = "FSM403", pieces[0][0] + 1
         what = "the drawing has lost its columns: runs of blanks were squeezed into one, so no line meets its box"

@@ -35,7 +35,9 @@ _CODES: Final = {"quot": '"', "lt": "<", "gt": ">", "amp": "&", "colon": ":", "s
 
 
 @dataclass(frozen=True, slots=True)
-class _Diagram:
+class StateDiagram:
+    """Collects what the statements of a diagram in the file at ``path`` say."""
+
     path: str
     problems: list[Problem] = field(default_factory=list)
     states: dict[str, Location] = field(default_factory=dict)
@@ -111,7 +113,7 @@ def drawings(text: str, path: str) -> Iterator[Drawing]:
     rows = iter(enumerate(text.split("\n"), 1))
     for line, row in rows:
         if heading := _HEADING.match(row):
-            yield _Diagram(path).read(line, _below(heading["mark"], rows))
+            yield StateDiagram(path).read(line, _below(heading["mark"], rows))
 
 
 def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,60 @@
+"""PlantUML state diagrams: from ``@startuml`` to ``@enduml``, in a file or in a comment.
+
+Their statements of states and transitions are those of Mermaid but for the shapes of arrows, colours and stereotypes, which
+mean nothing here.  Other diagrams of PlantUML are passed over.  The grammar is that of https://plantuml.com/state-diagram.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from fsm.diagrams.read.drawing import Drawing
+from fsm.diagrams.read.mermaid import StateDiagram
+
+_START: Final = re.compile(r"^\s*+(?P<mark>//+!?|\*|#+|;+|)\s*+@startuml\b.*$")
+_END: Final = "@enduml"
+_OF_STATES: Final = re.compile(r"^\s*(?:\[\*\]|state\b|.*-->\s*\[\*\])")
+_ARROW: Final = re.compile(r"\s-+(?:\[[^\]]*\]-*)?(?:(?:left|right|up|down|le|ri|do|[lrud])-+)?(?:\[[^\]]*\]-*)?>\s")
+_DRESS: Final = re.compile(
+    r"\s*(?:<<(?!choice|fork|join|start|end|history|entry|exit|input|output|expansion)[^<>]*>>|\[\[[^\]]*\]\]|##?\[?[\w;:.\\/|-]+\]?)"
+)
+_PASSED: Final = re.compile(
+    r"^(?:'|!|title\b|hide\b|show\b|skinparam\b|scale\b|header\b|footer\b|caption\b|mainframe\b|left to right\b|top to bottom\b)"
+)
+_BLOCK: Final = re.compile(
+    r"^(?:(?:skinparam\b.*|<style>.*)(?<!\})|(?:title|header|footer|legend\b.*|note\b[^:]*|/'.*))$"
+)
+_BLOCK_ENDS: Final = re.compile(r"^(?:\}|end ?\w+|</style>)$|'/$")
+
+
+def drawings(text: str, path: str) -> Iterator[Drawing]:
+    """The state diagrams in a text."""
+    rows = iter(enumerate(text.split("\n"), 1))
+    for line, row in rows:
+        if start := _START.match(row):
+            lines = list(_below(start["mark"], rows))
+            if any(_OF_STATES.match(each) for _, each in lines):
+                yield StateDiagram(path).read(line, _statements(lines))
+
+
+def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The lines of a diagram without the *mark* of the comment that it is in."""
+    for number, row in rows:
+        bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
+        if bare.strip() == _END:
+            return
+        yield number, bare
+
+
+def _statements(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Those of *lines* that say what is drawn, as Mermaid has them."""
+    inside = False
+    for number, line in lines:
+        statement = line.strip()
+        if inside or _BLOCK.match(statement):
+            one_line = not inside and statement.startswith("skinparam") and not statement.endswith("{")
+            inside = not one_line and not _BLOCK_ENDS.search(statement)
+        elif not _PASSED.match(statement):
+            bare = _DRESS.sub("", line) if statement.startswith("state ") else line
+            head, colon, label = bare.partition(" : " if " : " in bare else ":")
+            yield number, f"{_DRESS.sub('', _ARROW.sub(' --> ', head))}{colon}{label}"
