@@ -18,11 +18,8 @@ TUTORIAL = [page for page in PAGES if page.parent.name == "tutorial"]
 FOLLOWED = [page for page in PAGES if page.parent.name == "how-to" and any(block.file for block in blocks(TEXTS[page]))]
 """Pages that a reader follows in a folder of their own."""
 
-SLOW = ("$ fsm test event-backoff --against reference",)
-"""First lines of sessions that take seconds."""
-
 SESSIONS = [
-    pytest.param(block, id=block.text.splitlines()[0], marks=[pytest.mark.slow] * block.text.startswith(SLOW))
+    pytest.param(block, id=block.text.splitlines()[0])
     for page in PAGES
     if page not in {*TUTORIAL, *FOLLOWED}
     for block in blocks(TEXTS[page])
@@ -130,6 +127,22 @@ def test_links_lead_somewhere(page: Path) -> None:
     """A relative link in the docs names a file that is there."""
     for target in LINK.findall(TEXTS[page]):
         assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_readme_fits_a_screen() -> None:
+    """What is long is in the guide."""
+    assert len(TEXTS[ROOT / "README.md"].splitlines()) <= 95
+
+
+def test_the_readme_quotes_a_log_and_the_tutorial() -> None:
+    """Line by line, but for what is cut."""
+    log, test = (block.text for block in blocks(TEXTS[ROOT / "README.md"]) if block.kind == "text")
+    recorded = (ROOT / "tests" / "recordings" / "containerd-1.6.20.log").read_text(encoding="utf-8")
+
+    assert 3 == len(log.splitlines())
+    for line in log.splitlines():
+        assert re.search("^" + ".*".join(map(re.escape, line.split("…"))), recorded, re.MULTILINE), line
+    assert test in TEXTS[ROOT / "docs" / "tutorial" / "4-your-class.md"]
 
 
 def _commands() -> list[str]:

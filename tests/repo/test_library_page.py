@@ -76,19 +76,6 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert not failed, "".join(report)
 
 
-def test_the_example_of_the_readme_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """On the model that it shows."""
-    blocks = {kind: text for kind, _, text in reversed(FENCED.findall((ROOT / "README.md").read_text("utf-8")))}
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "door.toml").write_text(blocks["toml"], encoding="utf-8")
-
-    exec(compile(blocks["python"], "README.md", "exec"), {})  # noqa: S102  (it is our own page)
-
-    assert capsys.readouterr().out.startswith("push replied NOT_FOUND\n")
-
-
 PYTHON = [
     pytest.param(text, id=f"{page.relative_to(ROOT)}-{number}")
     for page in PAGES

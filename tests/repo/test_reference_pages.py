@@ -7,7 +7,7 @@ import tomllib
 from importlib.metadata import version
 
 import pytest
-from reference_pages import PAGES, REFERENCE, page
+from reference_pages import FIGURES, PAGES, README, REFERENCE, figures, page
 from test_ci import locked
 
 from fsm.cli import COMMANDS
@@ -24,6 +24,11 @@ def test_the_page_is_current(name: str) -> None:
         pytest.skip("this version of click words the help in its own way")
 
     assert page(name) == (REFERENCE / name).read_text(encoding="utf-8")
+
+
+def test_the_figures_of_the_readme_are_counted() -> None:
+    """Otherwise ``python tests/support/reference_pages.py --write`` counts them again."""
+    assert [figures()] == FIGURES.findall(README.read_text(encoding="utf-8"))
 
 
 def test_every_code_and_command_has_an_anchor() -> None:

@@ -1,4 +1,4 @@
-"""``docs/reference/codes.md`` and ``docs/reference/commands.md``: what the rules and the commands say of themselves.
+"""``docs/reference/codes.md`` and ``docs/reference/commands.md``, and the figures of ``README.md``: what the package says of itself.
 
 ``python tests/support/reference_pages.py --write`` writes them again.
 """
@@ -8,20 +8,34 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from commands import RECORDINGS
 
 from fsm.cli import group
 from fsm.language.codes import FAMILIES, RULES
+from fsm.library import load, names, systems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fsm.errors import Rule
 
-REFERENCE: Final = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+README: Final = ROOT / "README.md"
+REFERENCE: Final = ROOT / "docs" / "reference"
+_EXIT_CODES: Final = (
+    "| 0 | it holds; breaches of what is merely observed are reported as surprises (`--fail-on` draws the line) |",
+    "| 1 | it fails |",
+    "| 2 | the input is wrong |",
+    "| 3 | it is unknown: a limit was reached, a part of the input is missing, or nothing in it concerns the model |",
+    "| 70 | a mistake in fsm itself: one line, and the traceback with `fsm --debug` |",
+    "| 74 | the output could not be written |",
+    "| 130 | interrupted: nothing was printed that could be taken for a verdict |",
+)
 _URL: Final = re.compile(r"https://container-fsm\.readthedocs\.io/en/latest/([\w/-]+)\.html")
 
 
@@ -54,7 +68,15 @@ def _marked(text: str) -> str:
 def commands() -> Iterator[str]:
     """The page of all commands, line by line."""
     context = click.Context(group, info_name="fsm", **group.context_settings)
-    yield from ("# Commands", "", "What `fsm COMMAND --help` shows.")
+    yield from (
+        "# Commands",
+        "",
+        "What `fsm COMMAND --help` shows.",
+        "",
+        "| exit code | means |",
+        "|---|---|",
+        *_EXIT_CODES,
+    )
     yield from _command(context, "fsm")
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -97,6 +119,29 @@ def _relative(page: str) -> str:
     return page.removeprefix("reference/") if page.startswith("reference/") else f"../{page}"
 
 
+def figures() -> str:
+    """How much there is of everything, for ``README.md``."""
+    machines = {name: load(name) for name in names()}
+    clauses = sum(len(machine.clauses) for machine in machines.values())
+    files = sorted((ROOT / "properties").rglob("*.toml"))
+    properties = sum(len(tomllib.loads(file.read_text(encoding="utf-8"))["property"]) for file in files)
+    recordings = sum(bool(re.search(r"\.(log|jsonl)(\.gz)?$", file.name)) for file in RECORDINGS.iterdir())
+    found = (ROOT / "docs" / "findings" / "README.md").read_text(encoding="utf-8").count("\n| [")
+    power = (REFERENCE / "power.md").read_text(encoding="utf-8")
+    (cells,) = re.findall(r"^\| \*\*all recordings\*\* \|(.*)\|$", power, re.MULTILINE)
+    _, _, illegal, *_, noticed, alarms, _ = (cell.strip() for cell in cells.split("|"))
+    return (
+        f"{len(machines)} machines and {len(systems())} systems of them rest on {clauses:,} clauses, each with its source. "
+        f"{properties:,} properties are proved of them, or refuted where that is stated, and [{found} findings](docs/findings/README.md) "
+        f"have a shortest run. {recordings} recordings of real runtimes are judged by the tests: of {illegal} illegal edits of such "
+        f"[{noticed} are noticed](docs/reference/power.md), with {alarms} false alarms on the recordings as they are.\n"
+    )
+
+
+FIGURES: Final = re.compile(
+    r"(?<=<!-- figures: python tests/support/reference_pages.py --write -->\n).*?(?=<!-- end of figures -->)", re.DOTALL
+)
+
 PAGES: Final = {"codes.md": codes, "commands.md": commands}
 
 
@@ -106,6 +151,8 @@ def page(name: str) -> str:
 
 
 if __name__ == "__main__":
+    if "--write" in sys.argv[1:]:
+        README.write_text(FIGURES.sub(lambda _: figures(), README.read_text(encoding="utf-8")), encoding="utf-8")
     for each in PAGES:
         if "--write" in sys.argv[1:]:
             (REFERENCE / each).write_text(page(each), encoding="utf-8")
