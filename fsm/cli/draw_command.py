@@ -43,6 +43,7 @@ PARTS: Final[Mapping[Extra, str]] = {
     "refuses": "what is answered with an error",
     "silent": "what is not specified",
     "interrupts": "what interrupts everything, such as a restart",
+    "profiles": "states that only a profile reaches",
 }
 
 _APART: Final = "--with, --from and --to are of --sequence, which has no --event, --show, --highlight and --coverage"

@@ -338,7 +338,7 @@ def test_random_drawings_with_one_change_differ(machine: Machine, chance: random
 def test_pictures_are_read_back(name: str) -> None:
     """All they draw is in the machine, in Mermaid, PlantUML and DOT; drawn in full, nothing is missing."""
     machine = replace(load(name), omits=None)
-    full = picture(machine, show=("outcomes", "stays", "interrupts"))
+    full = picture(machine, show=("outcomes", "stays", "interrupts", "profiles"))
 
     for write in (dot, mermaid, plantuml):
         assert [] == [each for each in read(machine, write(picture(machine)), complete=False) if "second" in each]
@@ -352,7 +352,7 @@ def test_pictures_are_read_back(name: str) -> None:
 def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], str], machine: Machine) -> None:
     """Whatever they leave out, bundle, or name alike."""
     machine = replace(machine, omits=None)
-    full = picture(machine, show=("outcomes", "stays", "interrupts"))
+    full = picture(machine, show=("outcomes", "stays", "interrupts", "profiles"))
 
     assert [] == [each for each in read(machine, write(picture(machine)), complete=False) if "second" in each]
     assert [] == read(machine, write(full))

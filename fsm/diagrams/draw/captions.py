@@ -12,6 +12,9 @@ OWN: Final = "↗"
 
 WIDTH: Final = 80
 
+GATHERED: Final = 3
+"""So many edges from any state begin in one word."""
+
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
 _RESERVED: Final = re.compile(
@@ -53,11 +56,26 @@ def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iter
 
     There is a *line* for each label, with the number of times its cell was used, if that is known.
     """
+    told: set[str] = set()
     for edge in picture.edges:
-        counts = (f" {count:,}{TIMES}" if count else "" for count in edge.counts or (0,) * len(edge.labels))
-        words = separator.join(line(caption(label) + count) for label, count in zip(edge.labels, counts, strict=True))
-        word = {ANY: "any state", ELSEWHERE: words}.get(edge.source, "")
+        words = separator.join(
+            line(" ".join(filter(None, (caption(label), count))))
+            for label, count in zip(edge.labels, times(edge), strict=True)
+        )
+        begins = origin(edge, picture)
+        word = {ANY: "any state", ELSEWHERE: words}.get(edge.source, "") if begins not in told else ""
+        told.add(begins)
         yield edge, word, "" if edge.source == ELSEWHERE else words
+
+
+def times(edge: PictureEdge) -> list[str]:
+    """For each label of *edge* how often its cell was met; empty if that is not known, 0, or said at another edge."""
+    if not edge.counts:
+        return [""] * len(edge.labels)
+    return [
+        f"{each.met:,}{TIMES}{' in all' if each.shared else ''}" if each.met and each.told else ""
+        for each in edge.counts
+    ]
 
 
 def footer(picture: Picture) -> list[str]:
@@ -69,7 +87,10 @@ def footer(picture: Picture) -> list[str]:
     if picture.profiles:
         lines.append(f"deviations of {', '.join(picture.profiles)} included")
     if any(edge.counts for edge in picture.edges):
-        lines.append(f"{TIMES}: how often the event was met there, whichever way it went")
+        lines.append(f"{TIMES}: how often the event was met there; in all: whichever way it went")
+    for profiles in dict.fromkeys(names for _, names in picture.unreached):
+        states = [state for state, names in picture.unreached if names == profiles]
+        lines.append(f"only under {' or '.join(profiles)}: {', '.join(states)}")
     if picture.left_out:
         lines.append(f"not drawn: {', '.join(picture.left_out)}")
     return [short for line in lines for short in textwrap.wrap(line, WIDTH, break_on_hyphens=False)]
@@ -79,8 +100,11 @@ def identifiers(picture: Picture) -> dict[str, str]:
     """A unique name of letters, digits and underscores for each node, and for each source that is no node."""
     names: dict[str, str] = {}
     wanted = {node.name: node.name for node in picture.nodes}
-    for source, word in ((ANY, "any"), (ELSEWHERE, "before")):
-        wanted |= {origin(edge): f"{word}_{edge.target}" for edge in picture.edges if edge.source == source}
+    for edge in picture.edges:
+        if edge.source in {ANY, ELSEWHERE}:
+            word = "before" if edge.source == ELSEWHERE else "any"
+            begins = origin(edge, picture)
+            wanted[begins] = f"{word}_{edge.target}" if begins != ANY else word
     for name, wish in wanted.items():
         plain = re.sub(r"[^A-Za-z0-9_]", "_", wish)
         while _RESERVED.fullmatch(plain) or plain in names.values():
@@ -89,9 +113,14 @@ def identifiers(picture: Picture) -> dict[str, str]:
     return names
 
 
-def origin(edge: PictureEdge) -> str:
-    """The name of the place where *edge* begins: its source, or a name of its own if that is no state."""
-    return f"{edge.source} {edge.target}" if edge.source in {ANY, ELSEWHERE} else edge.source
+def origin(edge: PictureEdge, picture: Picture) -> str:
+    """The name of the place where *edge* begins: its source, or the name of a word if that is no state.
+
+    Each word stands beside the target; but where several edges begin in any state, that is one word for all.
+    """
+    gathered = sum(each.source == ANY for each in picture.edges) >= GATHERED
+    alone = edge.source == ELSEWHERE or (edge.source == ANY and not gathered)
+    return f"{edge.source} {edge.target}" if alone else edge.source
 
 
 def _letters(name: str) -> str:

@@ -1,36 +1,37 @@
 """A picture in Graphviz's language.
 
 If edges lead back to the initial state, it is drawn twice, at the top and at the bottom; otherwise half of the edges
-would run up the page.  An edge from any state, or from states that are not drawn, begins in a word beside its target.
+would run up the page.  An edge from any state, or from states that are not drawn, begins in a word beside its target; if there
+are several from any state, in one word for all.
+
+Nodes and edges have an ``id``, which an SVG made of the text keeps: see :mod:`fsm.diagrams.draw.image`.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from html import escape
 from typing import Final
 
 import graphviz
 
-from fsm.diagrams.draw.captions import TIMES, caption, footer, origin
+from fsm.diagrams.draw.captions import caption, footer, origin, times
+from fsm.diagrams.draw.kinds import LOOKS, Look, ink, legend, look
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge, PictureNode
 
 FONT: Final = "DejaVu Sans,Verdana,sans-serif"
 INK: Final = "#1f2328"
 DIM: Final = "#59636e"
 LINE: Final = "#818b98"
-FILL: Final = "#f6f8fa"
 RED: Final = "#bc4c00"
 OTHER: Final = "#8250df"
 MARK: Final = "#0969da"
 BAD: Final = "#cf222e"
-ALONE: Final = "#dafbe1"
-TINTS: Final = ("#ddf4ff", "#fff8c5", "#fbefff", "#ffebe9")
-"""The fills of states that show the same as others, in the order of what they show; ``ALONE`` is for all others."""
 HEAT: Final = ("#ffffff", "#ddf4fe", "#b6e3ff", "#80ccff", "#54aeff")
 """The fills of states by the number of times they were visited: 0, below ten, below a hundred and so on."""
 
 LONG: Final = 30
 """Largest number of characters of a label on one line."""
+
+DASHED: Final = ",dashed"
 
 START: Final = "(start)"
 AGAIN: Final = "(again)"
@@ -46,59 +47,83 @@ def dot(picture: Picture) -> str:
     'digraph "cri-pod" {'
     """
     graph = graphviz.Digraph(picture.name)
-    graph.attr("graph", nodesep="0.25", ranksep="0.42", bgcolor="transparent", fontname=FONT, fontsize="11")
+    graph.attr("graph", nodesep="0.2", ranksep="0.42", bgcolor="transparent", fontname=FONT, fontsize="11")
     graph.attr("node", shape="box", style="rounded,filled", fontname=FONT, fontsize="13", margin="0.15,0.07")
     graph.attr("edge", fontname=FONT, fontsize="11", arrowsize="0.7", color=LINE, fontcolor=INK, penwidth="1.2")
-    if below := footer(picture):
-        graph.attr("graph", label="".join(f"{graphviz.escape(line)}\\n" for line in below), fontcolor=DIM)
-    tints = _tints(picture)
+    if below := _below(picture):
+        graph.attr("graph", label=below)
     returns = any(edge.target == picture.initial != edge.source for edge in picture.edges)
     if picture.initial:
         with graph.subgraph(graph_attr={"rank": "source"}) as first:
-            first.node(START, label="", shape="circle", width="0.14", style="filled", fillcolor=INK, color=INK)
-        graph.edge(START, picture.initial)
+            style = {"label": "", "shape": "circle", "width": "0.14", "style": "filled", "fillcolor": INK, "color": INK}
+            first.node(START, id=identity(picture, "start"), **style)
+        graph.edge(START, picture.initial, id=identity(picture, "edge", "", picture.initial))
     for node in picture.nodes:
-        _node(graph, node, node.name, tints)
+        _node(graph, node, node.name, identity(picture, "state", node.name))
     if returns:
         initial = next(node for node in picture.nodes if node.name == picture.initial)
         with graph.subgraph(graph_attr={"rank": "sink"}) as last:
-            _node(last, initial, f"{initial.name} {AGAIN}", tints)
+            _node(last, initial, f"{initial.name} {AGAIN}", identity(picture, "again", initial.name))
+    words: set[str] = set()
     for edge in picture.edges:
         back = returns and edge.target == picture.initial != edge.source
-        _edge(graph, edge, f"{edge.target} {AGAIN}" if back else edge.target)
+        _edge(graph, picture, edge, f"{edge.target} {AGAIN}" if back else edge.target, words)
     text: str = graph.source
     return text.replace("\t", "  ")
 
 
-def _tints(picture: Picture) -> dict[str, str]:
-    """The fill for each of what states show, if several states show the same."""
-    shown = Counter(node.shows for node in picture.nodes if node.shows for _ in node.states)
-    shared = [shows for shows, count in shown.items() if count > 1]
-    if not 0 < len(shared) <= len(TINTS):
-        return {}
-    return dict.fromkeys(shown, ALONE) | dict(zip(shared, TINTS, strict=False))
+def identity(picture: Picture, *parts: str) -> str:
+    """A unique id of what is drawn: no name has a colon."""
+    return ":".join((picture.name, *parts))
 
 
-def _node(graph: graphviz.Digraph, node: PictureNode, name: str, tints: dict[str, str]) -> None:
+def _below(picture: Picture) -> str:
+    """The legend, and the text below it."""
+    swatches = "".join(_swatch(kind, LOOKS[kind], plain=ink(picture)) for kind in legend(picture))
+    rows = [f'<table border="0" cellspacing="8" cellpadding="3"><tr>{swatches}</tr></table>'] if swatches else []
+    rows += [_font(escape(line), DIM) for line in footer(picture)]
+    cells = "".join(f"<tr><td>{row}</td></tr>" for row in rows)
+    return f'<<table border="0" cellspacing="0" cellpadding="1">{cells}</table>>' if rows else ""
+
+
+def _swatch(kind: str, look: Look, *, plain: bool) -> str:
+    """A cell of a table that looks as the nodes of *kind* do, but for dashes, by which cells have made dot 2.43 crash."""
+    style = look.style.removesuffix(DASHED) or "solid"
+    words = f"&#160;{kind}{' (dashed)' if look.style.endswith(DASHED) else ''}&#160;"
+    fill = HEAT[0] if plain else look.fill
+    box = f'color="{LINE}" bgcolor="{fill}" style="{style}" border="{round(float(look.width))}"'
+    if look.lines == 1:
+        return f"<td {box}>{words}</td>"
+    inner = f'<tr><td {box} cellpadding="1">{words}</td></tr>'
+    return f'<td border="0" cellpadding="0"><table {box} cellspacing="2">{inner}</table></td>'
+
+
+def _node(graph: graphviz.Digraph, node: PictureNode, name: str, identity: str) -> None:
     lines = [f"<b>{escape(state)}</b>" for state in node.states]
     if node.shows:
-        lines.append(f'<font point-size="10" color="{DIM}">{escape(node.shows)}</font>')
+        lines.append(f'<font point-size="10">{escape(node.shows)}</font>')
+    if node.only:
+        lines.append(f'<font point-size="10">only under {escape(" or ".join(node.only))}</font>')
     if node.count is not None:
         lines.append(f'<font point-size="10">met {node.count:,}</font>')
     heat = HEAT[min(len(str(node.count)), len(HEAT) - 1) if node.count else 0]
+    shape = look(node)
+    line = OTHER if node.only else LINE
     graph.node(
         name,
+        id=identity,
         label=f"<{'<br/>'.join(lines)}>",
-        style="rounded,filled,dashed" if node.passing else "rounded,filled",
-        fillcolor=tints.get(node.shows, FILL) if node.count is None else heat,
-        color=BAD if node.failed else MARK if node.marked else LINE,
+        style=",".join(filter(None, (shape.style, "filled", "dotted" if node.only else ""))),
+        fillcolor=shape.fill if node.count is None else heat,
+        color=BAD if node.failed else MARK if node.marked else line,
         fontcolor=INK,
-        penwidth="2.6" if node.marked or node.failed else "1.2",
+        penwidth="3.2" if node.marked or node.failed else shape.width,
+        peripheries=str(shape.lines),
         tooltip=graphviz.escape(node.about),
     )
 
 
-def _edge(graph: graphviz.Digraph, edge: PictureEdge, target: str) -> None:
+def _edge(graph: graphviz.Digraph, picture: Picture, edge: PictureEdge, target: str, words: set[str]) -> None:
     style = {}
     if edge.failed:
         style = {"color": BAD, "penwidth": "2.4"}
@@ -106,21 +131,38 @@ def _edge(graph: graphviz.Digraph, edge: PictureEdge, target: str) -> None:
         style = {"color": MARK, "penwidth": "2.4"}
     elif all(label.deviates for label in edge.labels):
         style = {"color": OTHER}
-    if edge.counts and not any(edge.counts):
+    if edge.counts and not any(count.met for count in edge.counts):
         style |= {"style": "dotted"}
     elif all(label.error for label in edge.labels):
         style |= {"style": "dashed"}
-    rows: list[str] = []
-    for index, label in enumerate(edge.labels):
-        rows += _rows(label, DIM if edge.source == ELSEWHERE else BAD if edge.failed else _colour(label))
-        if edge.counts and edge.counts[index]:
-            rows.append(_row(f"&#160;{_font(f'{edge.counts[index]:,}{TIMES}', DIM)}"))
-    table = f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="1">{"".join(rows)}</table>>'
-    source = origin(edge)
-    if edge.source in {ANY, ELSEWHERE}:
+    rows = [row for label in labelled(edge) for row in label]
+    table = f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{"".join(map(_row, rows))}</table>>'
+    source = origin(edge, picture)
+    if edge.source in {ANY, ELSEWHERE} and source not in words:
+        words.add(source)
         word = f"<{_font('any state', DIM)}>" if edge.source == ANY else table
-        graph.node(source, label=word, shape="plain", style="", fontsize="11")
-    graph.edge(source, target, label=None if edge.source == ELSEWHERE else table, **style)
+        graph.node(
+            source,
+            id=identity(picture, "word", source),
+            label=word,
+            shape="none",
+            margin="0.04,0.04",
+            height="0",
+            width="0",
+            style="",
+            fontsize="11",
+        )
+    named = identity(picture, "edge", edge.source, edge.target)
+    graph.edge(source, target, id=named, label=None if edge.source == ELSEWHERE else table, **style)
+
+
+def labelled(edge: PictureEdge) -> list[list[str]]:
+    """For each label of *edge* the rows that it takes: one, or two if its outputs make it long, and one for its number."""
+    found = []
+    for label, count in zip(edge.labels, times(edge), strict=True):
+        rows = list(_rows(label, DIM if edge.source == ELSEWHERE else BAD if edge.failed else _colour(label)))
+        found.append([*rows, *([_font(count, DIM)] if count else [])])
+    return found
 
 
 def _colour(label: EdgeLabel) -> str:
@@ -128,7 +170,7 @@ def _colour(label: EdgeLabel) -> str:
 
 
 def _rows(label: EdgeLabel, colour: str) -> Iterator[str]:
-    """*label* on one line; on two if its outputs make it long."""
+    """*label* on one line, or on two."""
     words = caption(label, emits=False)
     emits = caption(label).removeprefix(words).strip()
     long = len(words) + len(emits) > LONG
@@ -136,13 +178,13 @@ def _rows(label: EdgeLabel, colour: str) -> Iterator[str]:
     if colour:
         words = _font(words, colour)
     beside = f"&#160;{_font(escape(emits), DIM)}" if emits else ""
-    yield _row(words if long else f"{words}{beside}")
+    yield words if long else f"{words}{beside}"
     if emits and long:
-        yield _row(f"&#160;{beside}")
+        yield f"&#160;{beside}"
 
 
 def _row(words: str) -> str:
-    return f'<tr><td align="left">&#160;{words}</td></tr>'
+    return f'<tr><td align="left">&#160;{words}&#160;</td></tr>'
 
 
 def _font(words: str, colour: str) -> str:

@@ -1,4 +1,19 @@
-"""A picture as SVG or PNG, made by Graphviz's program ``dot``."""
+"""A picture as SVG or PNG, made by Graphviz's program ``dot``.
+
+A page finds the parts of an SVG by these ids, which begin with the picture's name, such as ``cri-pod:state:ready``, and
+classes; names of the model have no colon, and a script reads them from the attributes:
+
+``NAME:state:STATE``, ``NAME:again:STATE``
+    a node, and the second one of the initial state: of class ``node`` and, if the model says so, ``kind-KIND``;
+    ``data-states`` has all states that are drawn as this one, ``data-kind`` their kind
+``NAME:edge:SOURCE:TARGET``
+    an edge, of class ``edge``, with ``data-from`` and ``data-to``; the source is ``*`` for any state, ``…`` if the
+    edge begins in a word for what is not drawn, and empty where every life begins
+``NAME:cell:SOURCE:TARGET:NUMBER``
+    the words of one event on an edge, or in the word where it begins: of class ``cell``, with ``data-event``,
+    ``data-state`` (the source), ``data-to``, ``data-ends`` for the end of a call, and ``data-outcome`` and
+    ``data-deviates`` where there is one
+"""
 
 import hashlib
 import math
@@ -10,7 +25,9 @@ from xml.etree import ElementTree as ET
 import graphviz
 
 from fsm.diagrams.draw import dot
-from fsm.diagrams.draw.picture import Picture
+from fsm.diagrams.draw.captions import origin
+from fsm.diagrams.draw.kinds import LOOKS, UNSTATED
+from fsm.diagrams.draw.picture import ELSEWHERE, Picture, PictureEdge
 from fsm.scratch import ScratchFolder
 
 HOW_TO_GET_DOT: Final = "apt-get install graphviz, dnf install graphviz or brew install graphviz"
@@ -18,18 +35,16 @@ HOW_TO_GET_DOT: Final = "apt-get install graphviz, dnf install graphviz or brew 
 _SVG: Final = "http://www.w3.org/2000/svg"
 _LINK: Final = "http://www.w3.org/1999/xlink"
 
-_DARK: Final = {
+DARK: Final = {
     dot.INK: "#e6edf3",
     dot.DIM: "#9198a1",
     dot.LINE: "#7d8590",
-    dot.FILL: "#161b22",
     dot.RED: "#f0883e",
     dot.MARK: "#58a6ff",
     dot.OTHER: "#ab7df8",
     dot.BAD: "#f85149",
-    dot.ALONE: "#12301f",
-    **dict(zip(dot.TINTS, ("#11284a", "#332a10", "#2c1f4a", "#3c1618"), strict=True)),
-    **dict(zip(dot.HEAT, ("#0d1117", "#0c2d6b", "#0d419d", "#1158c7", "#1f6feb"), strict=True)),
+    **{each.fill: each.dark for each in (UNSTATED, *LOOKS.values())},
+    **dict(zip(dot.HEAT, ("#0d1117", "#0c2d6b", "#0d419d", "#1158c7", "#1763d4"), strict=True)),
 }
 """What each colour is replaced by on a dark page."""
 
@@ -52,19 +67,57 @@ def svg(picture: Picture) -> bytes:
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _LINK)
     root = ET.fromstring(image(text, "svg"))  # noqa: S314  (dot wrote it)
-    for each in root.iter():
-        each.attrib.pop("id", None)
+    _identify(root, picture)
     for side, length in zip(("width", "height"), root.attrib["viewBox"].split()[2:], strict=True):
         root.set(side, f"{math.ceil(float(length))}")  # pixels, so that text has the size of the page's
     root.set("role", "img")
     root.set("aria-label", picture.title)
     root.set("data-source", digest(text))
     style = ET.Element(f"{{{_SVG}}}style")
-    rules = "".join(f'[fill="{old}"]{{fill:{new}}}[stroke="{old}"]{{stroke:{new}}}' for old, new in _DARK.items())
-    style.text = f"@media (prefers-color-scheme:dark){{text:not([fill]){{fill:{_DARK[dot.INK]}}}{rules}}}"
+    rules = "".join(f'[fill="{old}"]{{fill:{new}}}[stroke="{old}"]{{stroke:{new}}}' for old, new in DARK.items())
+    style.text = f"@media (prefers-color-scheme:dark){{text:not([fill]){{fill:{DARK[dot.INK]}}}{rules}}}"
     root.insert(0, style)
     written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
+
+
+def _identify(root: ET.Element, picture: Picture) -> None:
+    """Say of each group in *root* what it is, and of which state or edge; the words of an event become one of their own."""
+    groups = {each.get("id", ""): each for each in root.iter(f"{{{_SVG}}}g")}
+    for each in root.iter():
+        if not each.get("id", "").startswith(f"{picture.name}:"):
+            each.attrib.pop("id", None)
+    for node in picture.nodes:
+        for part in ("state", "again"):
+            if (group := groups.get(dot.identity(picture, part, node.name))) is not None:
+                group.set("class", f"node kind-{node.kind}" if node.kind else "node")
+                group.attrib.update({"data-states": " ".join(node.states), "data-kind": node.kind or ""})
+    for edge in picture.edges:
+        group = groups[dot.identity(picture, "edge", edge.source, edge.target)]
+        group.attrib.update({"data-from": edge.source, "data-to": edge.target})
+        word = groups.get(dot.identity(picture, "word", origin(edge, picture)))
+        _cells(word if word is not None and edge.source == ELSEWHERE else group, picture, edge)
+
+
+def _cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None:
+    """Put the texts of each label in *group* into a group of their own."""
+    words = list(group.iter(f"{{{_SVG}}}text"))
+    (parent,) = {each for each in group.iter() if set(words) & set(each)}
+    lines = {
+        line: [text for text in words if text.get("y") == line]
+        for line in dict.fromkeys(each.get("y") for each in words)
+    }
+    rows = iter(lines.values())
+    for number, (label, taken) in enumerate(zip(edge.labels, dot.labelled(edge), strict=True)):
+        about = {"data-event": label.event, "data-state": edge.source, "data-to": edge.target}
+        about |= {"data-ends": "true"} if label.ends else {}
+        about |= {"data-outcome": label.outcome} if label.outcome else {}
+        about |= {"data-deviates": "true"} if label.deviates else {}
+        identity = dot.identity(picture, "cell", edge.source, edge.target, str(number))
+        cell = ET.SubElement(parent, f"{{{_SVG}}}g", {"id": identity, "class": "cell", **about})
+        for text in (text for _ in taken for text in next(rows)):
+            parent.remove(text)
+            cell.append(text)
 
 
 def png(picture: Picture) -> bytes:

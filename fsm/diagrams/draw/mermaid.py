@@ -1,18 +1,22 @@
 """A picture as a Mermaid state diagram, which GitHub and GitLab display."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from fsm.diagrams.draw.captions import footer, identifiers, origin, worded
+from fsm.diagrams.draw.kinds import LOOKS, legend
 from fsm.diagrams.draw.picture import Picture, PictureNode
 
-CLASSES: Final = {
+CLASSES: Final[Mapping[str, str]] = {
+    **{kind: f"fill:{each.fill},color:#1f2328,stroke:#818b98,{each.mermaid}" for kind, each in LOOKS.items()},
+    "only": "stroke:#8250df,stroke-dasharray:1 3",
     "passing": "stroke-dasharray:4",
     "marked": "stroke:#0969da,stroke-width:3px",
     "failed": "stroke:#cf222e,stroke-width:3px",
     "word": "fill:none,stroke:none,font-style:italic",
 }
-"""The styles of states; few colours, since the page's theme may be light or dark."""
+"""The styles of states; where the fill is ours, so are the letters, since the page's theme may be light or dark."""
 
 
 def mermaid(picture: Picture) -> str:
@@ -27,19 +31,29 @@ def mermaid(picture: Picture) -> str:
     used: dict[str, list[str]] = {}
     lines = [f"    state {_quoted(node)} as {names[node.name]}" for node in picture.nodes]
     for node in picture.nodes:
-        for kind in ("passing", "marked", "failed"):
-            if getattr(node, kind):
+        is_so = {
+            **dict.fromkeys(filter(None, [node.kind]), True),
+            "only": bool(node.only),
+            "passing": node.passing and not node.kind,
+            "marked": node.marked,
+            "failed": node.failed,
+        }
+        for kind, true in is_so.items():
+            if true:
                 used.setdefault(kind, []).append(names[node.name])
     if picture.initial:
         lines.append(f"    [*] --> {names[picture.initial]}")
     for edge, word, words in worded(picture, _text, "<br>"):
-        name = names[origin(edge)]
+        name = names[origin(edge, picture)]
         if word:
             lines.append(f'    state "{word}" as {name}')
             used.setdefault("word", []).append(name)
         lines.append(f"    {name} --> {names[edge.target]}{f': {words}' if words else ''}")
     lines += [f"    classDef {kind} {CLASSES[kind]}" for kind in CLASSES if kind in used]
     lines += [f"    class {name} {kind}" for kind in CLASSES for name in used.get(kind, ())]
+    if (kinds := legend(picture)) and picture.initial:
+        words = "<br>".join(f"{kind}#58; {LOOKS[kind].line}" for kind in kinds)
+        lines.append(f"    note left of {names[picture.initial]} : {words}")
     plain = re.sub(r"[^\x20-\uffff]", " ", picture.title)
     title = [f"    %% {line}" for line in [*filter(str.strip, plain.splitlines()), *footer(picture)]]
     return "\n".join(["stateDiagram-v2", *title, "    direction TB", *lines]) + "\n"
@@ -47,7 +61,8 @@ def mermaid(picture: Picture) -> str:
 
 def _quoted(node: PictureNode) -> str:
     met = [f"met {node.count:,}"] if node.count is not None else []
-    return f'"{"<br>".join(map(_text, [*node.states, *filter(None, [node.shows]), *met]))}"'
+    only = [f"only under {' or '.join(node.only)}"] if node.only else []
+    return f'"{"<br>".join(map(_text, [*node.states, *filter(None, [node.shows]), *only, *met]))}"'
 
 
 def _text(words: str) -> str:

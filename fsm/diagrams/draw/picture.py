@@ -1,18 +1,21 @@
 """What to draw of a machine: nodes, and edges that bundle all that leads from one to another.
 
 A picture of the whole table would be unreadable.  A picture shows what changes the state, each way once.  Outcomes that
-stay in the state, that fail or take a short cut where another outcome leads to the same state, and events that
-interrupt every state, as a restart does, are left out unless requested.  An event that does the same in every state is
-drawn once, from *any state*; states that differ in nothing that is drawn are one node; deviations of a profile are
-always drawn.
+stay in the state, that fail or take a short cut where another outcome leads to the same state, events that interrupt
+every state, as a restart does, and states that only a profile reaches are left out unless requested.  An event that
+does the same in every state is drawn once, from *any state*; if nothing else leads on from the initial state, or back
+to it, so that no life could be followed, it is drawn from one state, too.  States that differ in nothing that is drawn
+are one node; deviations of a profile are always drawn.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
-from fsm.machine import Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent
+from fsm.diagrams.draw.profile_states import only_under
+from fsm.machine import Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent, StateKind
 from fsm.machine.traversal import closure
 
 ANY: Final = "*"
@@ -21,7 +24,7 @@ ANY: Final = "*"
 ELSEWHERE: Final = "…"
 """The source of edges to a state that is reached only by events that are left out."""
 
-Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts"]
+Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts", "profiles"]
 """What is drawn on request only: every outcome separately, outcomes that stay in the state, and so on."""
 
 
@@ -30,13 +33,15 @@ class PictureNode:
     """A state, or several that are drawn alike, with what they show; in ``passing`` ones a call is in progress.
 
     ``name`` is that of the first of its ``states``.  ``count`` is the number of visits.
-    ``marked``: a run visited it; ``failed``: the run failed there.
+    ``marked``: a run visited it; ``failed``: the run failed there; ``only`` has the profiles that alone reach it.
     """
 
     name: str
     states: tuple[str, ...]
     shows: str = ""
     about: str = ""
+    kind: StateKind | None = None
+    only: tuple[str, ...] = ()
     passing: bool = False
     marked: bool = False
     failed: bool = False
@@ -58,11 +63,23 @@ class EdgeLabel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """How often the cell of a label was ``met``.
+
+    Recordings do not tell by which outcome, so of several arrows of a cell one is ``told`` the number; an end of a call is
+    not, since the call was counted where it began.
+    """
+
+    met: int
+    told: bool = True
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PictureEdge:
     """All that leads from one node, or from :data:`ANY` or :data:`ELSEWHERE`, to another.
 
-    ``counts`` has for each label the number of times its cell was used, if that is
-    known; ``failed``: it was observed and is not allowed.
+    ``counts`` has one for each label, if they are known; ``failed``: it was observed and is not allowed.
     """
 
     source: str
@@ -70,14 +87,15 @@ class PictureEdge:
     labels: tuple[EdgeLabel, ...]
     marked: bool = False
     failed: bool = False
-    counts: tuple[int, ...] = ()
+    counts: tuple[Count, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
     """What is drawn, the events that are left out, and the profiles whose deviations are included.
 
-    ``initial`` is empty if the initial state is not drawn.
+    ``initial`` is empty if the initial state is not drawn; ``unreached`` are the states that are left out since only
+    profiles reach them, each with those.
     """
 
     name: str
@@ -87,6 +105,7 @@ class Picture:
     edges: tuple[PictureEdge, ...]
     left_out: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
+    unreached: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +132,11 @@ def picture(
     >>> [(each.source, each.target) for each in picture(load("cri-pod")).edges][0]
     ('absent', 'ready')
     """
-    drawing = _Drawing(machine=machine, show=frozenset(show), marks=marks or Marks())
+    drawing = _Drawing(machine=machine, show=frozenset(show), marks=marks or Marks(), only=only_under(machine))
     for event in machine.events.values():
         if events is None or event.name in events:
             drawing.event(event, asked=events is not None)
+    drawing.lead_on()
     drawn = drawing.picture()
     return _alike(drawn if events is None else _joined(drawn))
 
@@ -129,13 +149,24 @@ class _Drawing:
     machine: Machine
     show: frozenset[str]
     marks: Marks
+    only: Mapping[str, tuple[str, ...]]
     labels: dict[tuple[str, str], dict[EdgeLabel, None]] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)
     profiles: dict[str, None] = field(default_factory=dict)
 
+    @property
+    def states(self) -> list[str]:
+        """Those that are drawn: not what only a profile reaches, unless it is applied, requested or was met."""
+        met = {state for (_, state), count in self.marks.counts.items() if count}
+        kept = met | self.marks.states | self.marks.failed
+        every = bool(self.machine.profile) or "profiles" in self.show
+        return [state for state in self.machine.states if every or state not in self.only or state in kept]
+
     def event(self, event: Event, *, asked: bool) -> None:
         left = event.interrupts and not asked and "interrupts" not in self.show
-        arrows = [] if left else [arrow for state in self.machine.states for arrow in self._arrows(event, state)]
+        states = self.states
+        arrows = [] if left else [arrow for state in states for arrow in self._arrows(event, state)]
+        arrows = [arrow for arrow in arrows if arrow[1] in states]
         everywhere = self._everywhere(arrows)
         drawn = False
         for source, target, label in arrows:
@@ -152,7 +183,7 @@ class _Drawing:
         for source, target, label in arrows:
             if label.cell == "moves":
                 sources.setdefault((target, label), {target}).add(source)
-        crowd = len(self.machine.states)
+        crowd = len(self.states)
         return {each for each, those in sources.items() if len(those) == crowd > 2}  # noqa: PLR2004  (two are none)
 
     def _arrows(self, event: Event, state: str) -> Iterator[_Arrow]:
@@ -181,6 +212,22 @@ class _Drawing:
             deviates = way.deviation is not None
             yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
 
+    def lead_on(self) -> None:
+        """Draw some of what leads from any state from one state, too, where otherwise no life could be followed.
+
+        If nothing leads on from the initial state: from the state before its target; if nothing leads back there: from
+        the last final one.
+        """
+        initial, states = self.machine.initial, self.states
+        final = [state for state in states if self.machine.states[state].kind == "final"]
+        begins = any(source == initial != target for source, target in self.labels)
+        steps = [] if begins else list(itertools.pairwise(states))
+        for source, target in [*steps, *((state, initial) for state in final[-1:])]:
+            arrives = any(each == target and start not in {ANY, target} for start, each in self.labels)
+            labels = [label for label in self.labels.get((ANY, target), ()) if label.kind == "call"]
+            if labels and not arrives:
+                self.labels[source, target] = dict.fromkeys(labels)
+
     def picture(self) -> Picture:
         passing = {state for event in self.machine.events.values() for state in event.ends}
         seen = (self.marks.seen,) if self.marks.seen is not None else ()
@@ -194,12 +241,14 @@ class _Drawing:
                 states=(state.name,),
                 shows=state.shows if state.shows != state.name else "",
                 about=state.about,
+                kind=state.kind,
+                only=self.only.get(state.name, ()),
                 passing=state.name in passing,
                 marked=state.name in self.marks.states,
                 failed=state.name in self.marks.failed,
                 count=met[state.name] if self.marks.counts else None,
             )
-            for state in self.machine.states.values()
+            for state in map(self.machine.states.__getitem__, self.states)
         )
         return Picture(
             name=self.machine.name,
@@ -207,12 +256,13 @@ class _Drawing:
             initial=self.machine.initial,
             nodes=tuple(nodes),
             edges=(
-                *(self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()),
+                *_told_once([self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()]),
                 *self._strays(),
                 *(PictureEdge(source=each, target=each, labels=seen, failed=True) for each in failed if seen),
             ),
             left_out=tuple(self.left_out),
             profiles=tuple(self.profiles),
+            unreached=tuple((state, names) for state, names in self.only.items() if state not in self.states),
         )
 
     def _strays(self) -> Iterator[PictureEdge]:
@@ -223,9 +273,9 @@ class _Drawing:
         named = {name for each in self.machine.states.values() for name in (each.name, each.shows, *each.aliases)}
         events = self.machine.events
         reached = {self.machine.initial, *(target for source, target in self.labels if source != target)}
-        for state in self.machine.states:
-            if state not in reached:
-                others = self.machine.states.keys() - {state}
+        for state in self.states:
+            if state not in reached and state not in self.only:
+                others = {*self.states} - {state}
                 labels = [
                     EdgeLabel(event=event, kind=events[event].kind, outcome=ELSEWHERE if event in named else "")
                     for event in self.left_out
@@ -236,10 +286,11 @@ class _Drawing:
 
     def _edge(self, source: str, target: str, labels: tuple[EdgeLabel, ...]) -> PictureEdge:
         kept = labels if "outcomes" in self.show else _once(labels)
-        sources = set(self.machine.states) if source in {ANY, ELSEWHERE} else {source}
+        sources = {*self.states} if source in {ANY, ELSEWHERE} else {source}
         marked = any((label.event, each, target) in self.marks.steps for label in labels for each in sources)
         cells = (f"{'…' if label.ends else ''}{label.event}" for label in kept if self.marks.counts)
-        counts = tuple(sum(self.marks.counts.get((cell, each), 0) for each in sources) for cell in cells)
+        met = (sum(self.marks.counts.get((cell, each), 0) for each in sources) for cell in cells)
+        counts = tuple(Count(met=each) for each in met)
         return PictureEdge(source=source, target=target, labels=kept, marked=marked, counts=counts)
 
 
@@ -271,6 +322,20 @@ def _once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
     return tuple(kept.values())
 
 
+def _told_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
+    """*edges*, where the first of each cell is told how often that was met."""
+    cells = [(edge.source, label.event, label.ends) for edge in edges for label in edge.labels if edge.counts]
+    several = {cell for cell, number in Counter(cells).items() if number > 1}
+    told: set[tuple[str, str, bool]] = set()
+    for edge in edges:
+        counts = []
+        for label, count in zip(edge.labels, edge.counts, strict=False):
+            cell = (edge.source, label.event, label.ends)
+            counts.append(replace(count, told=not label.ends and cell not in told, shared=cell in several))
+            told.add(cell)
+        yield replace(edge, counts=tuple(counts))
+
+
 def _joined(drawn: Picture) -> Picture:
     """*drawn* without the states that no edge touches, if it has any edges."""
     touched = {name for edge in drawn.edges for name in (edge.source, edge.target)}
@@ -292,7 +357,7 @@ def _alike(drawn: Picture) -> Picture:
         leads[edge.target].add(("from", edge.source, *rest))
     groups: dict[object, list[PictureNode]] = {}
     for node in drawn.nodes:
-        alike = (node.shows, node.passing, node.marked, node.failed, frozenset(leads[node.name]))
+        alike = (node.shows, node.kind, node.only, node.passing, node.marked, node.failed, frozenset(leads[node.name]))
         alone = node.count or not node.shows or node.name == drawn.initial
         groups.setdefault(node.name if alone else alike, []).append(node)
     first = {node.name: those[0].name for those in groups.values() for node in those}

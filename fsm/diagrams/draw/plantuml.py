@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from fsm.diagrams.draw.captions import footer, identifiers, origin, worded
+from fsm.diagrams.draw.kinds import LOOKS, legend, look
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Picture, PictureNode
 
 WORD: Final = (
@@ -15,6 +16,9 @@ WORD: Final = (
     "}",
 )
 """The style of a word in which an edge begins: a state without a box, since PlantUML has nothing else."""
+
+_LINES: Final = {"": "a thin line", "bold": "a thick line", "dashed": "dashed", "dotted": "dotted"}
+"""What the lines are called that PlantUML has."""
 
 
 def plantuml(picture: Picture) -> str:
@@ -33,21 +37,36 @@ def plantuml(picture: Picture) -> str:
     if picture.initial:
         lines.append(f"[*] --> {names[picture.initial]}")
     for edge, word, words in worded(picture, _text, "\\n"):
-        name = names[origin(edge)]
+        name = names[origin(edge, picture)]
         if word:
             lines.append(f'state "{word}" as {name} <<word>>')
         arrow = "-[bold]->" if edge.marked else "-[dashed]->" if all(each.error for each in edge.labels) else "-->"
         lines.append(f"{name} {arrow} {names[edge.target]}{f' : {words}' if words else ''}")
+    if kinds := legend(picture):
+        rows = (f"<back:{LOOKS[kind].fill}> {kind} </back> {_LINES[LOOKS[kind].plantuml]}" for kind in kinds)
+        lines += ["legend", *rows, "endlegend"]
     if below := footer(picture):
         lines += ["footer", *map(_text, below), "endfooter"]
     return "\n".join([*lines, "@enduml"]) + "\n"
 
 
 def _node(node: PictureNode, name: str) -> list[str]:
-    style = " ##[bold]red" if node.failed else " ##[bold]" if node.marked else " ##[dashed]" if node.passing else ""
+    shape = look(node)
+    line = f" ##[{shape.plantuml}]" if shape.plantuml else ""
+    line = (
+        " ##[bold]red"
+        if node.failed
+        else " ##[bold]blue"
+        if node.marked
+        else " ##[dotted]purple"
+        if node.only
+        else line
+    )
+    style = f"{f' {shape.fill}' if node.kind and node.count is None else ''}{line}"
     states = "\\n".join(map(_text, node.states))
     lines = [f'state "{states}" as {name}{style}']
-    rows = [*filter(None, [node.shows]), *([f"met {node.count:,}"] if node.count is not None else [])]
+    only = [f"only under {' or '.join(node.only)}"] if node.only else []
+    rows = [*filter(None, [node.shows]), *only, *([f"met {node.count:,}"] if node.count is not None else [])]
     return [*lines, *(f"{name} : {_text(words)}" for words in rows)]
 
 

@@ -1,0 +1,36 @@
+"""Which states of a machine are reached by what a profile does otherwise, and by nothing else."""
+
+from collections.abc import Mapping
+
+from fsm.machine import Machine
+from fsm.machine.traversal import closure
+
+
+def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
+    """Those states, each with the profiles that reach it; a state that nothing reaches is none of them.
+
+    >>> from fsm.library import load
+    >>> only_under(load("container-events"))
+    {'blocked': ('upstream',)}
+    """
+    known = _reached(machine, deviations=False)
+    if len(known) == len(machine.states):
+        return {}
+    under = {name: machine.under(name) for name in (machine.profiles if not machine.profile else (machine.profile,))}
+    reached = {name: _reached(each, deviations=True) for name, each in under.items()}
+    found = {
+        state: tuple(name for name, those in reached.items() if state in those)
+        for state in machine.states
+        if state not in known
+    }
+    return {state: names for state, names in found.items() if names}
+
+
+def _reached(machine: Machine, *, deviations: bool) -> frozenset[str]:
+    """The states that events may lead to from the initial one, whether by *deviations* or not."""
+
+    def following(state: str) -> list[str]:
+        ways = (machine.step(state, event, ends=ends) for event in machine.events for ends in (False, True))
+        return [way.to for each in ways for way in each or () if deviations or way.deviation is None]
+
+    return frozenset(closure([machine.initial], following))
