@@ -30,6 +30,7 @@ NAVIGATION: Final = {
         "how-to/other-languages",
         "how-to/runtimes",
         "how-to/proxy",
+        "how-to/nri-plugins",
         "how-to/nri",
         "how-to/drawings",
         "how-to/explore",
@@ -82,6 +83,7 @@ autodoc_typehints_description_target = "documented"
 python_use_unqualified_type_names = True
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
+smartquotes = False
 suppress_warnings = ["myst.header", "misc.highlighting_failure"]
 
 html_theme = "furo"
@@ -91,6 +93,9 @@ html_css_files = ["fsm.css"]
 html_copy_source = False
 html_show_sphinx = False
 templates_path: list[str] = []
+
+_CHART: Final = re.compile(r"^```mermaid\n.*?^```\n+\[The same as a picture\.\]\((.*?)\)", re.MULTILINE | re.DOTALL)
+"""Sequence charts, which a forge draws and Sphinx does not."""
 
 _TITLED: Final = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
 
@@ -108,9 +113,11 @@ def _beside(name: str, page: str) -> str:
 
 
 def _names() -> str:
-    """Every public name, with the docstring of each of its members."""
+    """Every public name, with the docstring of each of its members, in the order of the page that shows them at work."""
+    table = (ROOT / "docs" / "reference" / "library.md").read_text(encoding="utf-8")
+    rows = "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))
     lines = []
-    for name in fsm.__all__:
+    for name in sorted(fsm.__all__, key=lambda name: rows.find(f"`{name}`")):
         thing = getattr(fsm, name)
         kind = "class" if isinstance(thing, type) else "function" if callable(thing) else "data"
         if isinstance(thing, type) and issubclass(thing, Exception):
@@ -124,6 +131,7 @@ def _read(app: object, page: str, source: list[str]) -> None:
     del app
     if page in BESIDE:
         source[0] = _beside(BESIDE[page], page)
+    source[0] = _CHART.sub(r"![The run as a sequence chart](\1)", source[0])
     source[0] = _TITLED.sub(r"```{code-block} \1\n:caption: \2\n", source[0])
     if page == "index":
         source[0] += "".join(_toctree(pages, caption) for caption, pages in NAVIGATION.items())

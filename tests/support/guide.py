@@ -53,15 +53,15 @@ def blocks(text: str) -> list[Block]:
 def run(command: str, folder: Path) -> str:
     """What *command* prints in *folder*, errors included, in a terminal of 80 columns; one that needs no shell is called."""
     name, *words = shlex.split(command)
+    activated = {**TERMINAL, "PATH": f"{Path(FSM).parent}{os.pathsep}{os.environ['PATH']}"}
     if name == "fsm" and not set(command) & set("|;*<>&"):
-        called = fsm(*words, env=TERMINAL, cwd=folder)
+        called = fsm(*words, env=activated, cwd=folder)
         return called.stdout + called.stderr
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "FSM_"))}
-    path = f"{Path(FSM).parent}{os.pathsep}{environment['PATH']}"
     done = subprocess.run(
         ["bash", "-c", command],  # noqa: S607  (as users type it)
         cwd=folder,
-        env={**environment, **TERMINAL, "PATH": path},
+        env={**environment, **activated},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
