@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import click
@@ -10,20 +11,32 @@ from click.core import ParameterSource
 
 from fsm.checker import as_known
 from fsm.cli import completion
-from fsm.cli.options import asked, format_option, layout, of_one, profile_option, progress, property_option
-from fsm.library import claims, composition, single, specified, systems
+from fsm.cli.options import (
+    asked,
+    format_option,
+    layout,
+    of_one,
+    output_option,
+    profile_option,
+    progress,
+    property_option,
+)
+from fsm.cli.output import put
+from fsm.errors import InputError
+from fsm.library import claims, composition, load, single, specified, systems
 from fsm.machine import Machine
 from fsm.machine.versions import within
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, mutation_outcomes
 from fsm.mutation.power import CONTRACTS, power_over
+from fsm.mutation.suggestions import suggested
 from fsm.mutation.system_mutants import JointMutant, joint_mutants
 from fsm.product.system import System
 from fsm.property.claims import Specification, is_of
 from fsm.recordings import open_recording
 from fsm.recordings.restarts import Assume
 from fsm.report import mutation_report as report
-from fsm.report import power_report
+from fsm.report import power_report, suggestion_report
 
 FEW: Final = 8
 """Copies of parts of a system that is small enough to be looked at as it is, and not with one copy of each first."""
@@ -40,6 +53,13 @@ FEW: Final = 8
     default="survivors",
     help="The mutants to list one by one; otherwise survivors are listed cell by cell.",
 )
+@click.option(
+    "--suggest",
+    is_flag=True,
+    help="Write properties, as TOML, that would kill the survivors of one machine; the file of its properties need not "
+    "be there.",
+)
+@output_option
 @click.option(
     "--recording",
     "-r",
@@ -79,6 +99,9 @@ def command(
     limit: int,
     seed: int,
     form: str,
+    output: Path | None,
+    *,
+    suggest: bool,
 ) -> int:
     """Find out which mistakes in a model its properties would notice, or in a recording its judge.
 
@@ -92,6 +115,10 @@ def command(
     Properties that compare with another machine are asked only about mutants that the others let pass, and of a
     system the first property that kills a mutant is listed. The exit code is 1 if any survives.
 
+    With --suggest survivors become properties, the one that kills most of them first, each with the mutants that it
+    was checked to kill, cell by cell. All of them are proved of the model; what nothing can kill, since it is equivalent
+    to the model, is said too. The exit code is 1 if there is a survivor for which nothing is suggested.
+
     With --recording the edits are of recorded lines: replies, states, times, ids, lines less, twice or moved. Those
     that are illegal without doubt are judged (docs/reference/power.md). The exit code is 1 if any is missed, or if the
     recording is accused without an edit.
@@ -100,17 +127,22 @@ def command(
     fsm mutate cri-pod
     fsm mutate container-status --property stop-is-idempotent --list all
     fsm mutate plugin-sync
+    fsm mutate models/door.toml --suggest >> properties/door.toml
     fsm mutate --recording cri-calls.jsonl --profile containerd-2.1
     """
-    idle = {"names", "only", "listed"} if recordings else {"calls", "restarts", "limit", "seed"}
+    idle = {"names", "only", "listed", "suggest", "output"} if recordings else {"calls", "restarts", "limit", "seed"}
     why = "{} is for recordings: give these with --recording"
     why = "--recording is judged by contracts: leave out {}" if recordings else why
     for each in ctx.command.params:
         given = each.name in idle and ctx.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
-        if given and ctx.params[each.name] != ():
+        if given and ctx.params[each.name] not in ((), False):
             raise click.UsageError(why.format(each.opts[0].replace("names", "MODEL")))
     if recordings:
         return _power(recordings, calls or "", profile, restarts, limit, seed, form)
+    if suggest:
+        return _suggest(names, profile, only, listed, form, output)
+    if output:
+        raise click.UsageError("--output is for what --suggest writes")
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     asked(found, only)
     of_one([profile], [each.machine.profiles for each in found])
@@ -121,6 +153,38 @@ def command(
         mutated = tuple(_mutated(each, own, only, partial(bar.update, 1)) for each, own in work)
     click.echo(report.json(mutated) if form == "json" else report.text(mutated, layout(), listed=listed), nl=False)
     return report.answer(mutated).value
+
+
+def _suggest(
+    names: tuple[str, ...], profile: str | None, only: tuple[str, ...], listed: str, form: str, output: Path | None
+) -> int:
+    if len(names) != 1:
+        raise click.UsageError("--suggest is of one machine: name it")
+    if form != "text" or listed != "survivors":
+        raise click.UsageError("--suggest writes TOML, with all survivors: leave out --format and --list")
+    found = _stated(names[0])
+    if not is_of(found, Machine):
+        raise click.UsageError(f"--suggest is of machines: {names[0]} is a system")
+    asked([found], only)
+    of_one([profile], [found.machine.profiles])
+    with progress("mutating", sum(1 for _ in _mutants(found, profile))) as bar:
+        mutated = _mutated(found, profile, only, partial(bar.update, 1), whole=False)
+    with progress("suggesting", len(mutated.survivors)) as bar:
+        survivors = [each.mutant.name for each in mutated.survivors]
+        taken = [each.name for each in found.properties]
+        made = suggested(found.machine, survivors, profile=profile, taken=taken, advanced=partial(bar.update, 1))
+    put(suggestion_report.toml(made, mutated), output)
+    return suggestion_report.answer(made).value
+
+
+def _stated(name: str) -> Specification[Machine | System]:
+    """What is stated of the model called *name*: nothing, without a file, if it has no properties."""
+    try:
+        return claims(name)
+    except InputError as error:
+        if [each.code for each in error.problems] != ["FSM306"]:
+            raise
+        return Specification(machine=load(name), properties=())
 
 
 def _power(
@@ -149,13 +213,18 @@ def _mutants(of: Specification[Machine | System], profile: str | None) -> Iterab
 
 
 def _mutated(
-    of: Specification[Machine | System], profile: str | None, only: tuple[str, ...], advanced: Callable[[], None]
+    of: Specification[Machine | System],
+    profile: str | None,
+    only: tuple[str, ...],
+    advanced: Callable[[], None],
+    *,
+    whole: bool = True,
 ) -> report.Mutated:
     asked = tuple(each for each in of.properties if not only or each.name in only)
     stated = replace(of, properties=asked)
     found: Iterable[MutationOutcome[Mutant | JointMutant]] = ()
     if isinstance(of.machine, Machine):
-        found = mutation_outcomes(of.machine, asked, profile=profile, advanced=advanced)
+        found = mutation_outcomes(of.machine, asked, profile=profile, whole=whole, advanced=advanced)
     elif is_of(stated, System):
         smaller = single(stated) if len(of.machine.copies) > FEW else None
         if smaller is not None:

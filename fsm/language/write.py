@@ -285,7 +285,7 @@ def _way(way: model.Outcome, name: str, kind: model.Kind, stays: str, *, alone: 
 def _group(group: str, what: Mapping[str, _What]) -> Table | InlineTable | Array:
     """A group of cells: on a line if it is short, else a table of its own."""
     if group in _PLAIN.values():
-        return _list(list(what))
+        return array_of(list(what))
     written = {state: _outcomes(each) if group == "moves" else _codes(each) for state, each in what.items()}
     inline = _inline(written)
     text = inline.as_string()
@@ -298,7 +298,7 @@ def _group(group: str, what: Mapping[str, _What]) -> Table | InlineTable | Array
 
 
 def _codes(codes: _What) -> object:
-    return codes[0] if len(codes) == 1 else _list(codes)
+    return codes[0] if len(codes) == 1 else array_of(codes)
 
 
 def _outcomes(ways: _What) -> object:
@@ -314,10 +314,11 @@ def _outcomes(ways: _What) -> object:
 
 
 def _value(value: object) -> object:
-    return _list(value) if isinstance(value, list | tuple) else value
+    return array_of(value) if isinstance(value, list | tuple) else value
 
 
-def _list(values: Iterable[object]) -> Array:
+def array_of(values: Iterable[object]) -> Array:
+    """*values* on a line, or, if that would be too long, on a line each."""
     array = tomlkit.array()
     array.extend(values)
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)

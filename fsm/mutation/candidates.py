@@ -183,7 +183,7 @@ class _Reading:
                 for event in self.machine.events.values()
                 if any(output in way.emits for state in self.met for way in self.ways(event, state))
             ]
-            if len(events) < len(self.machine.events) and all(self.sayable(each.name) for each in events):
+            if 0 < len(events) < len(self.machine.events) and all(self.sayable(each.name) for each in events):
                 says = f"{output} comes out by {_either([each.name for each in events])} only."
                 claim = {"always": " or ".join(map(self.acts, events)), "when": f"emits {output}"}
                 clauses = self.clauses(events, self.met)
@@ -305,7 +305,8 @@ class _OfEvent:
             what = f"lead to {to}" if to else "change nothing"
             says = f"{self.event.name} may {how} and {what} where it is {_either(states)}."
             claim: ClaimWords = {"reachable": _all(happens, self._said(effect)), "from-each": states}
-            yield self._made(f"may-{to or 'stay'}", says, claim, states)
+            name = "-".join(("may", to or "stay", *(f"with-{each.lower().replace('_', '-')}" for each in replies)))
+            yield self._made(name, says, claim, states)
 
     def _silent(self) -> Iterator[Candidate]:
         """Where nothing is said of it."""

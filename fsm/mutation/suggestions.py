@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
@@ -15,24 +15,32 @@ from fsm.checker.instants import StepCache
 from fsm.language.build.specification import specify
 from fsm.language.property_file import Stated
 from fsm.language.read import parse
+from fsm.language.write import array_of
 from fsm.machine import Machine
 from fsm.machine.table import tabulate
 from fsm.mutation.candidates import Candidate, candidates
 from fsm.mutation.cell_mutants import mutants
 from fsm.mutation.outcomes import killers, steps_of
-from fsm.property.claims import Property
+from fsm.property.claims import NO_PROFILE, Property
 from fsm.property.evidence import Proved, Refuted
 
 CATCHES: Final = 2
 """Mutants that a suggested property names."""
 
+DEVIATES: Final = "This profile differs from the model here."
+"""What is said of a suggested property that fails under a profile."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A property that is proved of the machine, and the mutants that break it."""
+    """A property that is proved of the machine, and the mutants that break it.
+
+    ``fails`` is where it does not hold: profiles with the length of a shortest counterexample.
+    """
 
     candidate: Candidate
     kills: tuple[str, ...]
+    fails: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,29 +55,56 @@ def suggested(
     machine: Machine,
     survivors: Collection[str],
     *,
+    profile: str | None = None,
     taken: Iterable[str] = (),
     advanced: Callable[[], None] = lambda: None,
 ) -> Suggested:
-    """Properties of *machine*, which has no profile or is as one has it, that break the mutants called *survivors*.
+    """Properties of *machine*, as *profile* has it, that break the mutants of it that are called *survivors*.
 
-    They have other names than those *taken*.  Every one is proved of the machine, and each mutant that it is said to kill
-    was checked by it; together they are as few as taking the best one at a time finds.  *advanced* is called for each survivor.
+    They have other names than those *taken*.  Every one is proved, and each mutant that it is said to kill was checked by
+    it; together they are as few as taking the best one at a time finds.  *advanced* is called for each survivor.
+
+    >>> from fsm.library import load
+    >>> found = suggested(load("nri-pod"), ["stop-pod-sandbox in absent: to running"])
+    >>> [each.candidate.name for each in found.suggestions], found.left
+    (['no-way-back-from-stopped'], ())
     """
-    found = holding(machine, taken)
-    table = tabulate(machine)
-    stepping = StepCache(table)
-    kills: dict[str, list[str]] = {name: [] for name in found}
-    for mutant in (each for each in mutants(machine) if each.name in survivors):
-        asked = [stated for each, stated in found.values() if each.event in {"", mutant.event}]
+    profiled = machine.under(profile)
+    found = holding(profiled, taken)
+    fails = {name: _fails(stated, machine, profile) for name, (_, stated) in found.items()}
+    stepping = StepCache(tabulate(profiled))
+    kills: dict[str, list[str]] = {
+        name: [] for name in sorted(found, key=lambda name: bool(fails[name])) if fails[name] is not None
+    }
+    for mutant in (each for each in mutants(profiled) if each.name in survivors):
+        asked = [found[name][1] for name in kills if found[name][0].event in {"", mutant.event}]
         for name in killers(asked, steps_of(mutant, stepping), None):
             kills[name].append(mutant.name)
         advanced()
-    chosen = _fewest({name: frozenset(each) for name, each in kills.items()})
+    chosen = sorted(
+        _fewest({name: frozenset(each) for name, each in kills.items()}), key=lambda name: -len(kills[name])
+    )
     killed = {name for each in chosen for name in kills[each]}
     return Suggested(
-        suggestions=tuple(Suggestion(candidate=found[name][0], kills=tuple(kills[name])) for name in chosen),
+        suggestions=tuple(
+            Suggestion(candidate=found[name][0], kills=tuple(kills[name]), fails=fails[name] or {}) for name in chosen
+        ),
         left=tuple(name for name in survivors if name not in killed),
     )
+
+
+def _fails(stated: Property, machine: Machine, but: str | None) -> dict[str, int] | None:
+    """Under which profiles of *machine* what is *stated* fails, and in how many steps; ``None`` if one leaves it open."""
+    found: dict[str, int] = {}
+    for profile in (None, *machine.profiles):
+        verdict = (
+            Proved() if profile == but else decide(stated, tabulate(machine.under(profile)), profile=profile).verdict
+        )
+        if isinstance(verdict, Refuted):
+            found[profile or NO_PROFILE] = verdict.length
+        elif not isinstance(verdict, Proved):
+            return None
+    return found
 
 
 def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
@@ -129,10 +164,24 @@ def written(machine: str, found: Iterable[Candidate]) -> str:
     return tomlkit.dumps(document)
 
 
-def table_of(candidate: Candidate, catches: Sequence[str] = ()) -> dict[str, object]:
-    """The words of *candidate* as a property."""
-    table: dict[str, object] = {"says": candidate.says, candidate.level: candidate.source, **candidate.claim}
-    return table | ({"catches": list(catches)} if catches else {})
+def table_of(
+    candidate: Candidate, catches: Sequence[str] = (), fails: Mapping[str, int] | None = None
+) -> dict[str, object]:
+    """The words of *candidate* as a property that *catches* some mutants and *fails* under some profiles."""
+    table: dict[str, object] = {"says": candidate.says, candidate.level: candidate.source}
+    table |= {word: value if isinstance(value, str) else array_of(value) for word, value in candidate.claim.items()}
+    if catches:
+        table["catches"] = array_of(catches)
+    lengths: dict[int, list[str]] = {}
+    for profile, length in (fails or {}).items():
+        lengths.setdefault(length, []).append(profile)
+    known = []
+    for length, profiles in lengths.items():
+        known.append(tomlkit.inline_table())
+        known[-1].update({"under": profiles, "alone": True, "length": length, "about": DEVIATES})
+    if known:
+        table["fails"] = array_of(known)
+    return table
 
 
 def _fewest(kills: Mapping[str, frozenset[str]]) -> list[str]:

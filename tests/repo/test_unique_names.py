@@ -24,6 +24,7 @@ MODULES = {
     "events": "events: of a machine as its text has them, and the reference of container events",
     "histories": "histories of concurrent operations: as read, and as judged",
     "mermaid": "Mermaid diagrams, read or written",
+    "plantuml": "PlantUML diagrams, read or written",
     "read": "text of one format to data",
     "service": "the calls of the CRI service, whole or for pods",
     "sut": "what a system under test shows; in a reference's room, that reference as one",
