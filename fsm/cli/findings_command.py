@@ -40,7 +40,7 @@ def command(names: tuple[str, ...], form: str, output: Path | None) -> int:
             put(text, output / name, folders=True)
         for each in found:
             if each.run is not None and isinstance(each.of.machine, System):
-                drawn = sequence_svg.svg(sequence.chart(each.run, each.of.machine))
+                drawn = sequence_svg.svg(sequence.chart(each.run, each.of.machine, each.stated))
                 put(drawn, output / report.picture(each), folders=True)
     else:
         click.echo(report.json(found) if form == "json" else report.text(found, layout()), nl=False)

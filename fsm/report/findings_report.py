@@ -99,7 +99,7 @@ def _story(each: KnownDefect) -> Iterator[str]:
     if each.run is None:
         return
     if isinstance(each.of.machine, System):
-        shown = sequence.mermaid(sequence.chart(each.run, each.of.machine))
+        shown = sequence.mermaid(sequence.chart(each.run, each.of.machine, each.stated))
         yield from ("", "```mermaid", shown.rstrip("\n"), "```")
         yield from ("", f"[The same as a picture.]({picture(each)})")
     yield from ("", "```text", *steps(each.run, indent=0), "```")

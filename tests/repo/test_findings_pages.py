@@ -38,6 +38,6 @@ def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
     expected: dict[str, bytes] = {name: text.encode() for name, text in report.pages(found).items()}
     for each in found:
         if each.run is not None and isinstance(each.of.machine, System):
-            expected[report.picture(each)] = sequence_svg.svg(sequence.chart(each.run, each.of.machine))
+            expected[report.picture(each)] = sequence_svg.svg(sequence.chart(each.run, each.of.machine, each.stated))
 
     assert {path.name: path.read_bytes() for path in PAGES.iterdir()} == expected

@@ -84,6 +84,29 @@ def drawn(svg: bytes) -> Drawn:
     return Drawn(texts, lines)
 
 
+def chart_drawn(svg: bytes) -> Drawn:
+    """The texts of a sequence chart, its arrows, the lines across and the boxes; not the lives, which texts cover."""
+    texts, lines = [], []
+    for group in ET.fromstring(svg).iter(f"{SVG}g"):  # noqa: S314  (ours)
+        bold = any(each.get("class") == "violation" for each in group)
+        for each in group:
+            kind = each.get("class", "")
+            if each.tag == f"{SVG}text":
+                style = Style(each.text or "", 12.0, bold or kind in {"step", "divider"}, italic=False)
+                anchor = {"step": "start", "divider": "start", "clock": "start", "place": "end"}.get(kind, "middle")
+                texts.append((style, Point(float(each.get("x", 0)), float(each.get("y", 0))), anchor))
+                continue
+            at = {name: float(each.get(name, 0)) for name in ("x", "y", "width", "height", "x1", "x2", "y1", "y2")}
+            if each.tag == f"{SVG}line":
+                ends = [(at["x1"], at["y1"]), (at["x2"], at["y2"])]
+            else:
+                left, top, right, bottom = at["x"], at["y"], at["x"] + at["width"], at["y"] + at["height"]
+                ends = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
+            corners = [Point(*pair) for pair in ends if each.tag in {f"{SVG}line", f"{SVG}rect"}]
+            lines.append((f"a {kind}", [point for two in pairwise(corners) for point in _between(*two)]))
+    return Drawn(texts, lines)
+
+
 def _outline(node: ET.Element) -> bool:
     """Whether *node* is a box, in which words may stand."""
     return any(each.tag in {f"{SVG}path", f"{SVG}polygon", f"{SVG}ellipse"} for each in node.iter())

@@ -5,13 +5,15 @@ A chart of a recording is made by :mod:`fsm.diagrams.recorded_chart`; as SVG bot
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from fsm.machine.table import Done
 from fsm.product import read
 from fsm.product.system import System
+from fsm.product.waiting import waiting
+from fsm.property.claims import LeadsTo, Property
 from fsm.property.evidence import Run, RunStep
 
 CALLER: Final = "caller"
@@ -21,7 +23,7 @@ OUTSIDE: Final = "outside"
 """The participant that receives outputs that no single part receives."""
 
 RowKind: TypeAlias = Literal[
-    "step", "call", "reply", "lost", "note", "output", "divider", "violation", "tolerated", "assumed"
+    "step", "call", "reply", "lost", "waits", "note", "output", "divider", "violation", "tolerated", "assumed"
 ]
 """What a row is.
 
@@ -29,6 +31,8 @@ step, divider
     Across all participants: the name of a step; what happened to all of them.
 call, reply, lost, output
     A message from ``source`` to ``target``; ``lost`` is that no reply came.
+waits
+    ``source`` waits for ``target``, for ever.
 note, violation, tolerated, assumed
     At ``source``: what happened there, and what is said of the row before.
 """
@@ -91,21 +95,48 @@ class SequenceChart:
         return sorted([*found, *((at, since, len(self.rows)) for at, since in open_.values())], key=lambda bar: bar[1:])
 
 
-def chart(run: Run, system: System) -> SequenceChart:
-    """*run* of *system*, with only the parts that do something in it."""
+def chart(run: Run, system: System, broken: Property | None = None) -> SequenceChart:
+    """*run* of *system*, with only the parts that do something in it, or wait at its end.
+
+    The property that is *broken* is so by the last step, which is marked, unless the run goes on for ever, or stops: then
+    who waits for whom is shown, by what has to happen if it can.
+    """
     steps = (*run.steps, *run.cycle)
-    rows = [row for number, taken in enumerate(steps, 1) for row in _rows(number, taken, system)]
+    endless = bool(run.cycle) or run.stopped
+    rows: list[ChartRow] = []
+    for number, taken in enumerate(steps, 1):
+        if run.cycle and number == len(run.steps) + 1:
+            rows.append(ChartRow(kind="divider", text="from here on again and again"))
+        here = broken is not None and not endless and number == len(steps)
+        rows += _rows(number, taken, system, broken=here)
+    if run.stopped:
+        rows.append(ChartRow(kind="divider", text="and then nothing happens any more"))
+        fair = broken.claim.fair if broken is not None and isinstance(broken.claim, LeadsTo) else ()
+        rows += _waits(steps, system, [each.event for each in fair])
+    last = next((row.source for row in reversed(rows) if row.source), "")
+    if broken is not None and last:
+        text = f"{broken.name} is broken"
+        rows.append(ChartRow(kind="violation", text=text, source=last, whole=f"{text}: {broken.says}"))
     met = {name for row in rows for name in (row.source, row.target)}
     names = [CALLER, *(copy.name for copy in system.copies), OUTSIDE]
     shown = tuple(name for name in names if name in met)
     return SequenceChart(participants=shown, rows=tuple(rows), title=f"A run of {system.title}")
 
 
-def _rows(number: int, taken: RunStep, system: System) -> Iterator[ChartRow]:
+def _waits(steps: Iterable[RunStep], system: System, events: Collection[str]) -> Iterator[ChartRow]:
+    """Who waits for whom after *steps*, to be moved by *events*."""
+    states = {done.copy: done.target for taken in steps for done in taken.done}
+    for each in waiting(system, states, events):
+        for other in each.others:
+            yield ChartRow(kind="waits", text=f"waits, to {each.event}", source=each.copy, target=other)
+
+
+def _rows(number: int, taken: RunStep, system: System, *, broken: bool) -> Iterator[ChartRow]:
     joint = system.events[taken.event]
     seen = [done for done in taken.done if done.source != done.target or done.emits]
     way = f" ({taken.outcome})" if taken.outcome not in {"done", taken.reply} else ""
-    yield ChartRow(kind="step", text=f"{number}. {joint.rpc or joint.family}{way}")
+    mark = f"{MARKS['violation']} " if broken else ""
+    yield ChartRow(kind="step", text=f"{mark}{number}. {joint.rpc or joint.family}{way}")
     first = joint.of.name if joint.of else next((done.copy for done in seen), "")
     if joint.kind == "call" and first:
         yield ChartRow(kind="call", text=taken.event, source=CALLER, target=first)
@@ -148,7 +179,7 @@ def mermaid(shown: SequenceChart) -> str:
     return "\n".join(lines) + "\n"
 
 
-_ARROWS: Final = {"call": "->>", "reply": "-->>", "lost": "--x", "output": "->>"}
+_ARROWS: Final = {"call": "->>", "reply": "-->>", "lost": "--x", "waits": "--)", "output": "->>"}
 
 
 def _text(words: str) -> str:

@@ -24,6 +24,9 @@ _GUTTER: Final = 150
 _BAR: Final = 5
 """Half the width of the bar of a call in progress, and how much further right one that began later stands."""
 
+_BOLD: Final = 1.08
+"""How much wider bold letters are."""
+
 _SVG: Final = "http://www.w3.org/2000/svg"
 _STYLE: Final = """
 text { font: 12px sans-serif; fill: #1f2328; text-anchor: middle; paint-order: stroke;
@@ -115,7 +118,8 @@ class _Drawing:
             self.at[name] = round(x)
             x += gap
         last_half = max(_NEAREST / 2, min(half[names[-1]] if names else 0, _FARTHEST / 2))
-        across = [width(row.text) + 20 for row in self.shown.rows if row.kind in {"step", "divider", *MARKS}]
+        across = [width(row.text) + 20 for row in self.shown.rows if row.kind in {"step", "divider"}]
+        across += [width(f"{MARKS[row.kind]} {row.text}") * _BOLD + 28 for row in self.shown.rows if row.kind in MARKS]
         least = max([min(each, 720) for each in (*across, width(self.shown.caption) + 12)], default=0) + gutter
         self.wide = round(max(least, x + last_half))
 
@@ -171,13 +175,13 @@ class _Drawing:
             case "divider":
                 _add(group, "line", kind="rule", x1=left, x2=self.wide - 6, y1=y + 5, y2=y + 5)
                 _add(group, "text", x=left, y=y, kind="divider").text = fitting(row.text, self.wide - left - 6)
-            case "call" | "reply" | "lost" | "output":
+            case "call" | "reply" | "lost" | "waits" | "output":
                 self._message(group, number, row)
             case _:
                 sign = f"{MARKS[row.kind]} " if row.kind in MARKS else ""
                 text = f"{sign}{row.text}"
                 most = self.wide - left - 6 if sign else _FARTHEST - 16
-                bold = 1.08 if row.kind == "violation" else 1
+                bold = _BOLD if row.kind == "violation" else 1
                 text = fitting(text, (most - 14) / bold)
                 wide = round(width(text) * bold) + 14
                 x = min(max(self.at[row.source], left + wide // 2), self.wide - 6 - wide // 2)
@@ -189,7 +193,8 @@ class _Drawing:
         right = self.at[row.source] < self.at[row.target]
         source, target = self._edge(row.source, number, right=right), self._edge(row.target, number, right=not right)
         style = {"marker-end": "url(#lost)" if row.kind == "lost" else "url(#to)"}
-        style |= {"stroke-dasharray": "5 3"} if row.kind in {"reply", "lost"} else {}
+        dashes = {"reply": "5 3", "lost": "5 3", "waits": "1 3"}
+        style |= {"stroke-dasharray": dashes[row.kind]} if row.kind in dashes else {}
         kind = "line output" if row.kind == "output" else "line"
         _add(group, "line", kind=kind, **style, x1=source, x2=target, y1=y, y2=y)
         room = abs(self.at[row.source] - self.at[row.target]) - 20
