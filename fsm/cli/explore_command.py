@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,16 +11,21 @@ import click
 from fsm.checker import examine
 from fsm.cli import completion
 from fsm.cli.check_command import WHY
-from fsm.cli.options import of_one, profile_option, progress, under
-from fsm.cli.output import put
+from fsm.cli.options import of_one, profile_option, progress, sizes, under
+from fsm.cli.output import put, same
+from fsm.cli.pages import drawing, read_again
 from fsm.cli.search_progress import SearchProgress
-from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError
 from fsm.errors import InputError
 from fsm.interruption import INTERRUPTION
-from fsm.library import claims, load
+from fsm.judgement import Judged, judge
+from fsm.judgement.stories import Telling, with_stories
+from fsm.library import claims, load, names
 from fsm.machine import Machine
 from fsm.property.evidence import Examined
+from fsm.recordings.line_reader import STDIN
+from fsm.report import Report
 from fsm.report.page.model_page import machine_page
+from fsm.report.page.recording_page import html
 
 NO_PROPERTIES = "FSM306"
 
@@ -49,15 +55,34 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
     """
     if output is None and sys.stdout.isatty():
         raise click.UsageError("a page is for a browser: use -o PAGE.html, or a pipe")
-    try:
-        written = _model(name, profile, properties=properties)
-    except NoDotError as error:
-        what = f"Graphviz's program 'dot' is not there, so there is no page: {HOW_TO_GET_DOT}"
-        raise click.ClickException(what) from error
-    except DotFailedError as error:
-        raise click.ClickException(str(error)) from error
-    put(written.encode("utf-8"), output)
+    if same(name, output):
+        raise click.BadParameter("it is what the page is to be made of", param_hint="--output")
+    with drawing():
+        written = _page(name, profile, properties=properties)
+    put(written.encode("utf-8", "replace"), output)
     return 0
+
+
+def _page(name: str, profile: str | None, *, properties: bool) -> str:
+    if name in names() or name.endswith(".toml"):
+        return _model(name, profile, properties=properties)
+    if name == STDIN or Path(name).exists() or "/" in name or "." in name:
+        return _recording(name, profile)
+    load(name)  # which says what it may have been meant for
+    raise AssertionError(name)
+
+
+def _recording(name: str, profile: str | None) -> str:
+    """The page of a recording, judged by what its kind is judged by."""
+    with read_again((name,)) as again, progress("judging", 2 * sizes((name,))) as bar:
+        how = partial(judge, name, profile=profile, advanced=bar.update)
+        judged = how()
+
+        def told(telling: Telling) -> Judged:
+            again()
+            return how(telling=telling)
+
+        return html(Report(judged=(with_stories(judged, told),)))
 
 
 def _model(name: str, profile: str | None, *, properties: bool) -> str:
@@ -75,10 +100,10 @@ def _examined(machine: Machine, profile: str | None) -> list[Examined]:
         if {each.code for each in error.problems} != {NO_PROPERTIES}:
             raise
         return []
-    names = dict.fromkeys((None, *machine.profiles, profile))
-    with INTERRUPTION.softly() as excess, progress("checking", len(names) * len(stated.properties)) as bar:
+    profiles = dict.fromkeys((None, *machine.profiles, profile))
+    with INTERRUPTION.softly() as excess, progress("checking", len(profiles) * len(stated.properties)) as bar:
         ending = SearchProgress(bar, lambda: WHY[excess()])
-        found = [examine(stated, each, ending=ending, advanced=lambda: bar.update(1)) for each in names]
+        found = [examine(stated, each, ending=ending, advanced=lambda: bar.update(1)) for each in profiles]
         if over := excess():
             click.echo(over, err=True)
     return found

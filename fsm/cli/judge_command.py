@@ -23,9 +23,11 @@ from fsm.cli.options import (
     sizes,
 )
 from fsm.cli.output import put, same
+from fsm.cli.pages import drawing, read_again
 from fsm.errors import InputError, is_file
 from fsm.judgement import judge
 from fsm.judgement.part import Part
+from fsm.judgement.stories import Telling, with_stories
 from fsm.recordings import is_table, matching
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
@@ -47,6 +49,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "sarif": "fsm.report.sarif",
     "github": "fsm.report.github",
     "summary": "fsm.fleet.summary",
+    "html": "fsm.report.page.recording_page",
 }
 """The module of each format; it is loaded when the format is asked for, since an XML library takes its time."""
 
@@ -167,6 +170,7 @@ def command(
     fsm judge containerd.log
     journalctl -u containerd -o json | fsm judge --profile containerd-1.6 -
     fsm judge --format sarif -o report.sarif containerd.log
+    fsm judge --format html -o report.html containerd.log
     fsm judge nri-events.jsonl --with cri-calls.jsonl
     fsm judge --properties containerd.log
     fsm judge --rotated /var/log/containerd.log*
@@ -187,7 +191,8 @@ def command(
     source = Rotated(names=traces) if rotated else None
     size = sizes((*traces, calls) if calls else traces)
     traces = (", ".join(traces),) if rotated else traces
-    with progress("judging", size) as bar:
+    twice = form == "html"
+    with read_again(traces * twice) as again, progress("judging", size * (1 + twice)) as bar:
         how = partial(
             judge,
             calls=calls or "",
@@ -210,7 +215,10 @@ def command(
             # Its machines have no such property, but those of another recording have.
             if judged and trace != "-" and {each.code for each in problems.get(trace, ())} == {"FSM211"}:
                 del problems[trace]
+                again()
                 judged[trace] = how(trace)
+        if twice:
+            judged = _told(judged, how, again)
     mistakes = dict.fromkeys(each for those in problems.values() for each in those)
     if mistakes and not judged and form == "text":
         raise InputError(mistakes)
@@ -220,10 +228,22 @@ def command(
         click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
     else:
         # UTF-8 whatever the terminal takes: that is what files, and the other formats, are in.
-        put(_written(report, form, coverage=coverage).encode("utf-8", "replace"), output)
+        with drawing():
+            written = _written(report, form, coverage=coverage)
+        put(written.encode("utf-8", "replace"), output)
     if mistakes:
         click.echo(str(InputError(mistakes)), err=True)
     return report.code()
+
+
+def _told(judged: Mapping[str, Judged], how: Callable[..., Judged], again: Callable[[], None]) -> dict[str, Judged]:
+    """What was *judged*, with stories for a page: each is judged *how* it was, once it can be read *again*."""
+
+    def told(telling: Telling, trace: str) -> Judged:
+        again()
+        return how(trace, telling=telling)
+
+    return {trace: with_stories(each, partial(told, trace=trace)) for trace, each in judged.items()}
 
 
 def _written(report: Report, form: str, *, coverage: bool) -> str:

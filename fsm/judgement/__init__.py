@@ -130,6 +130,7 @@ def judge(
     part: Part = WHOLE,
     source: Source | None = None,
     advanced: Callable[[int], None] = lambda _: None,
+    telling: Callable[[str], bool] | None = None,
 ) -> Judged:
     """The verdicts on the recording in the file *name*, ``-`` for standard input.
 
@@ -142,7 +143,8 @@ def judge(
     takes at least.  With ``properties`` the verdicts are also on those of the machines' properties that have these
     names, or on all if there are none.  Violations of one cause are counted, and the first few of them kept; with
     ``every`` all are kept.  What is not in the ``part`` that is asked for is no violation.  The lines are those of the
-    ``source``, if there is one, and not of the file.  Reads as a stream.
+    ``source``, if there is one, and not of the file.  The stories of entities are told of which ``telling`` says so.
+    Reads as a stream.
 
     Raises :class:`InputError` for a file that cannot be read, a model that is
     not well formed, a profile or a property that no machine has, or an entity that the recording does not have.
@@ -164,6 +166,7 @@ def judge(
         properties=properties,
         every=every,
         part=part,
+        telling=telling,
     )
     if judging.watches or recording.history is None:
         for each in recording.batches:
@@ -184,6 +187,7 @@ def begin(
     properties: Sequence[str] | None = None,
     every: bool = False,
     part: Part = WHOLE,
+    telling: Callable[[str], bool] | None = None,
 ) -> Judging:
     """The judging of *recording*, none of whose observations was taken yet; as :func:`judge` has it."""
     name = recording.name
@@ -198,7 +202,7 @@ def begin(
     if part and (properties is not None or recording.history is not None):
         what = "a property is" if properties is not None else "a history is"
         raise refused(name, "FSM204", f"{what} judged by the whole of it", "ask for no time and no entity")
-    chosen = Chosen(part=part, notes=recording.notes, names=recording.names)
+    chosen = Chosen(part=part, notes=recording.notes, names=recording.names, telling=telling)
     held_to = None if properties is None else stated(machines, properties, name, profile)
     fresh, outputs = fresh or recording.fresh, recording.outputs
     monitors: list[Monitor] = []
@@ -237,9 +241,9 @@ def begin(
         chosen=chosen,
         detected=words,
         shown=shown,
-        tellers=[Teller(monitor, chosen, name) for monitor in monitors] if part.entity else (),
+        tellers=[Teller(monitor, chosen, name) for monitor in monitors] if part.entity or telling else (),
     )
-    if part.entity:
+    if part.entity or telling:
         judging.tell()
     return judging
 

@@ -5,7 +5,7 @@ a violation, or be tolerated.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import inf
@@ -70,11 +70,15 @@ class Story:
 
 @dataclass(slots=True, kw_only=True)
 class Chosen:
-    """Which observations belong to the *part*; ``notes`` count the others, ``names`` has what entities are called."""
+    """Which observations belong to the *part*; ``notes`` count the others, ``names`` has what entities are called.
+
+    ``telling`` says of which entities the story is told, though all are judged.
+    """
 
     part: Part
     notes: Counter[str]
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    telling: Callable[[str], bool] | None = None
     inside: int = 0
     """Observations of the time that is asked for, and those without a time."""
 
@@ -106,6 +110,10 @@ class Chosen:
     def _since(self) -> int | None:
         """From when on, in whole microseconds, as the times of lines are read."""
         return None if self.part.since is None else self.part.since // 1_000 * 1_000
+
+    def tells(self, entity: str) -> bool:
+        """Whether the story of *entity* is told."""
+        return self.telling(entity) if self.telling is not None else self.names_it(entity)
 
     def names_it(self, entity: str) -> bool:
         """Whether *entity* may be the one that is asked for."""
@@ -150,7 +158,7 @@ class Teller:
             event = self.machine.events.get(seen.event)
             return tuple(self.stories) if seen.phase == "gap" or (event and event.kind != "call") else ()
         known = seen.entity in self.stories or len(self.stories) < MOST
-        return (seen.entity,) if known and self._chosen.names_it(seen.entity) else ()
+        return (seen.entity,) if known and self._chosen.tells(seen.entity) else ()
 
     def _tell(self, seen: Observation, line: int | Line, told: tuple[str, ...]) -> None:
         before = {entity: self._states(entity) for entity in told}

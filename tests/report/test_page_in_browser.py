@@ -53,12 +53,12 @@ def made(folder: Path, *arguments: str) -> Path:
 
 def state(page: Page) -> str:
     """The state in which the walk is."""
-    return page.locator("#now strong").inner_text()
+    return page.locator(".machine:not([hidden]) .now strong").inner_text()
 
 
 def click(page: Page, step: str) -> None:
     """Take the step, ``ROW/KEY``, in the panel."""
-    page.locator(f'#walk [data-step="{step}"]').click()
+    page.locator(f'.machine:not([hidden]) .walk [data-step="{step}"]').click()
 
 
 def test_a_walk_goes_on_by_clicks_and_back_by_the_browser(browser: Browser, container: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_cell_shows_its_clause_and_what_profiles_change(browser: Browser, cont
     with shown(browser, container) as found:
         page = found.page
         page.locator('[data-cell="stop/absent"]').click()
-        detail = page.locator("#table .detail")
+        detail = page.locator(".table .detail")
         for text in ("replies ok", "MUST", "stop-is-idempotent", "CRI api.proto", "containerd-1.6"):
             assert text in detail.inner_text()
         page.keyboard.press("ArrowDown")
@@ -139,7 +139,7 @@ def test_the_script_offers_what_the_table_allows(profile: str, browser: Browser,
         at, calls = table.initial, list[int]()
         for _ in range(30):
             offered = page.eval_on_selector_all(
-                "#walk [data-step]", "all => all.map(each => each.dataset.step.split('/')[0])"
+                ".machine:not([hidden]) .walk [data-step]", "all => all.map(each => each.dataset.step.split('/')[0])"
             )
             allowed = [
                 (row, each)
@@ -150,7 +150,7 @@ def test_the_script_offers_what_the_table_allows(profile: str, browser: Browser,
             assert sorted(offered) == sorted(table.rows[row].name for row, _ in allowed)
             row, taken = chance.choice(allowed)
             nth = [each for of, each in allowed if of == row].index(taken)
-            page.locator(f'#walk [data-step^="{table.rows[row].name}/"]').nth(nth).click()
+            page.locator(f'.machine:not([hidden]) .walk [data-step^="{table.rows[row].name}/"]').nth(nth).click()
             calls = [] if rules.interrupts(row) else calls
             if taken.stage == BEGUN and not table.rows[row].ends:
                 calls = [*calls, row]

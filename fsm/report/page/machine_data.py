@@ -1,10 +1,9 @@
 """A machine as a page has it: its states, events and clauses, and its table as each profile has it."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 
 from fsm.diagrams.draw.image import svg
-from fsm.diagrams.draw.picture import Marks, Picture, picture
+from fsm.diagrams.draw.picture import Picture, picture
 from fsm.machine import Clause, Machine, Override
 from fsm.machine.calls.rules import Rules
 from fsm.machine.table import tabulate
@@ -13,17 +12,15 @@ from fsm.report.json_report import Json
 from fsm.report.page.walk_data import cells, walks
 
 
-def machine_data(
-    machine: Machine, *, profile: str | None = None, counts: Mapping[tuple[str, str], int] | None = None
-) -> dict[str, Json]:
-    """All of *machine* for the page, which begins with *profile*; shaded by the *counts* of its cells, if there are any.
+def machine_data(machine: Machine, *, profile: str | None = None) -> dict[str, Json]:
+    """All of *machine* for the page, which begins with *profile*.
 
     Raises :class:`~fsm.diagrams.draw.image.NoDotError` where there is no Graphviz.
     """
     own = within(profile, machine.profiles)
     names = ["", *machine.profiles, *([own] if own and own not in machine.profiles else [])]
     pictures: dict[Picture, int] = {}
-    variants = [_Variant(machine.under(name or None), pictures, counts) for name in names]
+    variants = [_Variant(machine.under(name or None), pictures) for name in names]
     base = variants[0]
     table = base.table
     return {
@@ -61,13 +58,6 @@ def machine_data(
             for name, variant in zip(names, variants, strict=True)
         ],
         "pictures": [_drawn(each) for each in pictures],
-        "coverage": [
-            None if counts is None or (row.name, state) not in counts else counts[row.name, state]
-            for row in table.rows
-            for state in table.states
-        ]
-        if counts is not None
-        else None,
     }
 
 
@@ -128,17 +118,13 @@ def _change(each: Override) -> Json:
 class _Variant:
     """*machine* as a profile has it; its picture is one of *pictures*, which are numbered."""
 
-    def __init__(
-        self, machine: Machine, pictures: dict[Picture, int], counts: Mapping[tuple[str, str], int] | None
-    ) -> None:
+    def __init__(self, machine: Machine, pictures: dict[Picture, int]) -> None:
         self.table = tabulate(machine)
         rules = Rules(self.table)
         self.cells = cells(self.table, rules)
         self._walks = walks(rules)
-        marks = Marks(counts=counts) if counts and any(counts.values()) else None
-        drawn = picture(machine, marks=marks)
-        # The same picture is kept once, whatever the profile that it is of is called.
-        self._picture = pictures.setdefault(replace(drawn), len(pictures))
+        drawn = picture(machine)
+        self._picture = pictures.setdefault(drawn, len(pictures))
         self._nodes: dict[str, Json] = {state: node.name for node in drawn.nodes for state in node.states}
 
     def data(self, base: "_Variant") -> dict[str, Json]:

@@ -161,6 +161,8 @@
     return machine;
   }
 
+  /** What the headings of a machine are called by; of a system, 0. */
+  const of = (machine) => (machine ? data.machines.indexOf(machine) + 1 : 0);
   const called = (row) => row.rpc || row.event;
   const profileName = (profile) => profile.name || "no profile";
 
@@ -210,19 +212,19 @@
 
   /** One event in one state: its ways, each a button if it can be *taken*, the clause, and what others do. */
   function eventItem(machine, profile, row, state, take) {
-    const of = machine.rows[row], cell = profile.cell(row, state);
+    const event = machine.rows[row], cell = profile.cell(row, state);
     const several = cell.ways.length > 1;
     const ways = cell.ways.map((way) => {
       const text = wayText(machine, way, state, { several });
       const about = way.about ? h("span", { class: "about" }, way.about) : null;
       const kind = `way${way.deviation ? " deviates" : ""}${way.reply && !way.reply.includes("ok") ? " fails" : ""}`;
-      return h("li", {}, take ? h("button", { type: "button", class: kind, "data-step": `${of.name}/${way.key}`, click: () => take(of, way) },
-        h("span", { class: "spoken" }, `${called(of)} `), text) : h("span", { class: kind }, text), about);
+      return h("li", {}, take ? h("button", { type: "button", class: kind, "data-step": `${event.name}/${way.key}`, click: () => take(event, way) },
+        h("span", { class: "spoken" }, `${called(event)} `), text) : h("span", { class: kind }, text), about);
     });
     const others = otherwise(machine, profile, row, state);
-    const head = h("h4", {}, of.ends ? `… ${called(of)} goes on` : called(of), " ", h("span", { class: "kind" }, of.ends ? "in progress" : of.kind), of.rpc && of.rpc !== of.event ? h("code", { class: "kind" }, of.event) : null, MEANS[cell.is] ? h("span", { class: "means" }, MEANS[cell.is]) : null);
+    const head = h("h4", {}, event.ends ? `… ${called(event)} goes on` : called(event), " ", h("span", { class: "kind" }, event.ends ? "in progress" : event.kind), event.rpc && event.rpc !== event.event ? h("code", { class: "kind" }, event.event) : null, MEANS[cell.is] ? h("span", { class: "means" }, MEANS[cell.is]) : null);
     const list = h("ul", { class: "ways" }, ways);
-    return h("article", { class: `event ${cell.is}`, "data-event": of.name },
+    return h("article", { class: `event ${cell.is}`, "data-event": event.name },
       head,
       cell.is === "silent" && ways.length > 1 ? h("details", {}, h("summary", {}, "go to one of the states"), list) : ways.length ? list : null,
       clauseText(machine.clauses[cell.clause]),
@@ -262,7 +264,7 @@
     const picture = h("div", { class: "picture" });
     const panel = h("div", { class: "panel" });
     let shownProfile = null, chart = null;
-    const heading = h("h3", { tabindex: "-1", id: "now" });
+    const heading = h("h3", { tabindex: "-1", class: "now" });
 
     const start = (now) => machine.byName[now.from]?.index ?? machine.initial;
     const take = (row, way) => {
@@ -313,8 +315,8 @@
         others.length ? [h("h3", {}, "May happen without a call"), items(others, true)] : null,
         cannot.length ? h("details", {}, h("summary", {}, `${plural(cannot.length, "event")} cannot happen here`), items(cannot, false)) : null);
     });
-    return h("section", { id: "walk", "aria-labelledby": "walk-title" },
-      h("h2", { id: "walk-title" }, "Walk through it"),
+    return h("section", { class: "walk", "aria-labelledby": `walk-${of(machine)}` },
+      h("h2", { id: `walk-${of(machine)}` }, "Walk through it"),
       h("p", { class: "hint" }, "Choose a state in the chart, or what happens next beside it. Back and forward of the browser go through the walk; the link keeps it."),
       h("div", { class: "two" }, picture, panel));
   }
@@ -349,16 +351,17 @@
     const box = h("div", { class: "wide", role: "region", "aria-label": `Every event in every state of ${machine.name}`, tabindex: "0" });
     const detail = h("div", { class: "detail", "aria-live": "polite" });
     let shownProfile = null, buttons = [];
-    const hot = machine.coverage ? Math.max(1, ...machine.coverage.map((count) => count ?? 0)) : 1;
+    const counts = () => recordingOf(place())?.judgements.find((each) => each.machine === machine.name)?.coverage;
+    let shownCounts = null;
 
     function cellButton(profile, row, state) {
-      const cell = profile.cell(row, state), index = row * machine.states.length + state;
+      const cell = profile.cell(row, state);
       const base = machine.profiles[0];
       const changed = profile !== base && JSON.stringify(cell) !== JSON.stringify(base.cell(row, state));
-      const count = machine.coverage?.[index];
+      const count = shownCounts?.[machine.rows[row].name]?.[machine.states[state].name];
       const name = `${machine.rows[row].name}/${machine.states[state].name}`;
       const rest = [cellText(machine, cell, state), changed ? `changed by ${profile.name}` : "", count === 0 ? "never met" : ""].filter(Boolean).join(", ");
-      const heat = count ? ` heat${Math.min(4, 1 + Math.floor(4 * Math.log(count + 1) / Math.log(hot + 2)))}` : machine.coverage && count === 0 ? " unmet" : "";
+      const heat = count ? ` heat${Math.min(4, 1 + Math.floor(Math.log10(count)))}` : count === 0 ? " unmet" : "";
       const made = h("button", {
         type: "button", class: `cell ${cell.is || "none"}${changed ? " changed" : ""}${heat}`, tabindex: "-1", "data-cell": name,
         click: () => go({ cell: name }), keydown: (event) => move(event, row, state),
@@ -386,8 +389,9 @@
     views.push((now) => {
       if ((now.machine ?? data.machines[0].name) !== machine.name) return;
       const profile = machine.profileOf(now);
-      if (profile !== shownProfile) {
+      if (profile !== shownProfile || counts() !== shownCounts) {
         buttons = [];
+        shownCounts = counts();
         const body = machine.rows.map((row, index) => h("tr", {}, h("th", { scope: "row" }, row.ends ? `… ${row.event}` : row.event, h("span", { class: "kind" }, row.ends ? "goes on" : row.kind)),
           machine.states.map((_, state) => {
             const cell = profile.cell(index, state);
@@ -405,13 +409,13 @@
         chosen.setAttribute("aria-pressed", "true");
         rove(chosen);
         fill(detail, h("h3", {}, `${called(machine.rows[row])} in ${state}`), eventItem(machine, profile, row, at, null),
-          h("p", {}, h("button", { type: "button", class: "plain", click: () => { const way = profile.walks[state]; go(way ? { walk: way.join(" "), from: "" } : { walk: "", from: state }); document.getElementById("now").focus(); } }, `Walk to ${state}`)));
+          h("p", {}, h("button", { type: "button", class: "plain", click: () => { const way = profile.walks[state]; go(way ? { walk: way.join(" "), from: "" } : { walk: "", from: state }); detail.closest(".machine").querySelector(".now").focus(); } }, `Walk to ${state}`)));
       } else fill(detail, h("p", { class: "hint" }, "Choose a cell: its clause, who says so, and what each profile does there."));
     });
     const key = [["ignores", "ok", "nothing changes"], ["moves", "→", "leads on"], ["refuses", "✗", "refused"], ["cannot", "–", "cannot happen"], ["silent", "?", "not specified"]];
-    return h("section", { id: "table", "aria-labelledby": "table-title" }, h("h2", { id: "table-title" }, "Every event in every state"),
+    return h("section", { class: "table", "aria-labelledby": `table-${of(machine)}` }, h("h2", { id: `table-${of(machine)}` }, "Every event in every state"),
       h("p", { class: "key" }, key.map(([kind, sign, means]) => h("span", { class: `cell ${kind}` }, `${sign} ${means}`)),
-        machine.coverage ? [h("span", { class: "cell heat2" }, "12× so often in the recording"), h("span", { class: "cell unmet" }, "never met")] : null,
+        data.recordings ? [h("span", { class: "cell heat2" }, "12× so often in the recording"), h("span", { class: "cell unmet" }, "never met")] : null,
         machine.profiles.length > 1 ? h("span", { class: "cell changed" }, "changed by the profile") : null),
       h("p", { class: "hint" }, "Arrow keys go from cell to cell."), box, detail);
   }
@@ -420,7 +424,7 @@
 
   const ORDER = ["FAILS", "MENDED", "violated", "known", "unknown", "vacuous", "undecided", "holds"];
 
-  function propertySection(of, machine) {
+  function propertySection(stated, machine) {
     const box = h("div", {});
     let shown = null;
     views.push((now) => {
@@ -428,17 +432,17 @@
       if (profile === shown) return;
       shown = profile;
       const rank = (each) => ORDER.indexOf(verdictOf(each, profile)?.status);
-      const sorted = [...of.list].sort((one, other) => rank(one) - rank(other));
+      const sorted = [...stated.list].sort((one, other) => rank(one) - rank(other));
       const tally = new Map();
       for (const each of sorted) { const word = verdictOf(each, profile)?.status ?? "not checked"; tally.set(word, (tally.get(word) ?? 0) + 1); }
-      fill(box, h("p", {}, [...tally].map(([word, count]) => [badge(word), ` ${count} `])), sorted.map((each) => propertyItem(of, each, profile, machine)));
+      fill(box, h("p", {}, [...tally].map(([word, count]) => [badge(word), ` ${count} `])), sorted.map((each) => propertyItem(stated, each, profile, machine)));
     });
-    return h("section", { id: "properties", "aria-labelledby": "properties-title" }, h("h2", { id: "properties-title" }, "What is claimed of it"), box);
+    return h("section", { class: "properties", "aria-labelledby": `properties-${of(machine)}` }, h("h2", { id: `properties-${of(machine)}` }, "What is claimed of it"), box);
   }
 
   const verdictOf = (stated, profile) => stated.verdicts[profile] ?? stated.verdicts[""];
 
-  function propertyItem(of, stated, profile, machine) {
+  function propertyItem(all, stated, profile, machine) {
     const verdict = verdictOf(stated, profile);
     const inside = h("div", {});
     const made = h("details", { class: "property", "data-property": stated.name, toggle: () => {
@@ -448,7 +452,7 @@
         verdict.why ? h("p", {}, verdict.why) : null,
         verdict.known ? h("p", {}, h("strong", {}, "As is known: "), verdict.known, " ", link(verdict.link, "report")) : null,
         under.length > 1 ? h("p", {}, "Under each profile: ", under.map(([name, each]) => [h("span", { class: "nowrap" }, `${name || "no profile"} `, badge(each.status)), " "])) : null,
-        verdict.runs.map((number, index) => replayer(of.runs[number], machine, profile, verdict.status === "holds" ? "A run that shows it" : "The shortest run that breaks it", `${stated.name}, run ${index + 1}`)));
+        verdict.runs.map((number, index) => replayer(all.runs[number], machine, profile, verdict.status === "holds" ? "A run that shows it" : "The shortest run that breaks it", `${stated.name}, run ${index + 1}`)));
     } }, h("summary", {}, badge(verdict?.status ?? "not checked"), " ", h("strong", {}, stated.name), " ", badge(stated.level), " ", h("span", {}, stated.says)), inside);
     return made;
   }
@@ -494,16 +498,195 @@
   function changesSection(machine) {
     const changing = machine.profiles.filter((each) => each.changes.length);
     if (!changing.length) return null;
-    return h("section", { id: "profiles", "aria-labelledby": "profiles-title" }, h("h2", { id: "profiles-title" }, "What each profile changes"),
+    return h("section", { class: "profiles", "aria-labelledby": `profiles-${of(machine)}` }, h("h2", { id: `profiles-${of(machine)}` }, "What each profile changes"),
       changing.map((profile) => h("details", {}, h("summary", {}, h("strong", {}, profile.name), ` ${profile.about}`),
         h("ul", {}, profile.changes.map((change) => h("li", {}, h("strong", {}, change.name), change.clause ? [" ", badge("deviation")] : null, ` ${change.event} in `,
-          change.states.map((state, index) => [index ? ", " : "", h("button", { type: "button", class: "linked", click: () => { go({ profile: profile.name, cell: `${change.event}/${state}` }); document.getElementById("table").scrollIntoView(); } }, state)]),
+          change.states.map((state, index) => [index ? ", " : "", h("button", { type: "button", class: "linked", click: (event) => { go({ profile: profile.name, cell: `${change.event}/${state}` }); event.target.closest(".machine").querySelector(".table").scrollIntoView(); } }, state)]),
           `: ${change.about} `, link(change.link, "report"), change.clause ? clauseText(machine.clauses[change.clause]) : null))))));
   }
 
   function clausesSection(machine) {
-    return h("section", { id: "clauses", "aria-labelledby": "clauses-title" }, h("h2", { id: "clauses-title" }, "Clauses"),
+    return h("section", { class: "clauses", "aria-labelledby": `clauses-${of(machine)}` }, h("h2", { id: `clauses-${of(machine)}` }, "Clauses"),
       h("details", {}, h("summary", {}, plural(Object.keys(machine.clauses).length, "clause")), Object.values(machine.clauses).map(clauseText)));
+  }
+
+  // -- a recording -----------------------------------------------------------------------------------------------------
+
+  const recordingOf = (now) => data.recordings?.[Number(now.recording ?? 0)] ?? data.recordings?.[0];
+  const short = (name) => name.replace(/\b([0-9a-f]{12})[0-9a-f]{52}\b/g, "$1");
+  const lineOf = (violation) => `${violation.file}:${violation.line}`;
+
+  function row(label, ...value) {
+    return value.flat().filter(Boolean).length ? [h("dt", {}, label), h("dd", {}, value)] : null;
+  }
+
+  /** Why an observation breaks a clause: what was possible, what would have been legal, who says so. */
+  function reasons(violation) {
+    return h("dl", { class: "reasons" },
+      row("where", h("code", {}, lineOf(violation)), ` ${violation.at}`),
+      row("message", violation.message && short(violation.message)),
+      row("possible before", violation.before), row("legal then", violation.allowed),
+      row("legal if", violation.legal), row("lines", violation.lines),
+      row("clause", clauseText(violation.clause)),
+      row("known", violation.known.map((each) => h("p", {}, each)), violation.links.map((each) => [link(each, each), " "])),
+      row("stretch", violation.stretch.length ? h("pre", {}, violation.stretch.join("\n")) : null));
+  }
+
+  function toStory(recording, violation) {
+    const index = recording.stories.findIndex((story) => story.entity === violation.entity && story.steps.some((step) => step.broken?.some((each) => each.line === violation.line && each.file === violation.file)));
+    if (index < 0) return null;
+    const step = recording.stories[index].steps.findIndex((each) => each.broken?.some((one) => one.line === violation.line && one.file === violation.file));
+    return h("button", { type: "button", class: "plain", click: () => { go({ entity: String(index), step: String(step + 1) }); document.getElementById("story").focus(); } }, `See what happened to ${short(violation.entity)}`);
+  }
+
+  /** The first violation of a recording, in the order of its lines, as far as stories and findings have it. */
+  function firstOf(recording) {
+    const found = recording.judgements.flatMap((each) => each.findings.filter((one) => one.word === "violation").map((one) => one.first));
+    return found.sort((one, other) => (one.at && other.at ? one.at.localeCompare(other.at) : 0) || one.line - other.line)[0];
+  }
+
+  function findingItem(recording, judgement, finding, open) {
+    const first = finding.first;
+    return h("details", { class: `finding ${finding.word}`, open }, h("summary", {}, badge(finding.word), " ", h("strong", {}, short(first.what)), ` — ${finding.times} `, badge(first.clause.level)),
+      h("p", {}, `${judgement.entity} `, h("code", {}, short(first.entity)), " ", toStory(recording, first)), reasons(first),
+      finding.also.length ? h("p", { class: "about" }, "Also at ", finding.also.map((each, index) => [index ? ", " : "", h("code", {}, lineOf(each))]), finding.count > finding.also.length + 1 ? ` and ${(finding.count - finding.also.length - 1).toLocaleString("en")} more` : "") : null);
+  }
+
+  function recordingPage() {
+    const box = h("div", {});
+    const stories = storySection();
+    let shown = null;
+    views.push((now) => {
+      const recording = recordingOf(now);
+      if (recording === shown) return;
+      shown = recording;
+      const first = firstOf(recording);
+      let opened = true;
+      const findings = recording.judgements.flatMap((judgement) => judgement.findings.map((finding) => {
+        const item = findingItem(recording, judgement, finding, opened);
+        opened = false;
+        return item;
+      }));
+      const left = recording.judgements.reduce((sum, each) => sum + each.left, 0);
+      fill(box,
+        h("p", { class: "verdict" }, badge(recording.verdict === "fails" ? "FAILS" : recording.verdict), ` ${recording.kind}${recording.version ? ` of containerd ${recording.version}` : ""}. ${recording.notes.join(", ")}. ${recording.detected}`),
+        data.problems.map((each) => h("p", { class: "note wrong" }, each)),
+        first ? h("p", { class: "first" }, h("strong", {}, "First violation: "), `${short(first.what)}, `, h("code", {}, lineOf(first)), " ", toStory(recording, first)) : null,
+        h("section", { id: "findings", "aria-labelledby": "findings-title" }, h("h2", { id: "findings-title" }, "What was found"),
+          findings.length ? findings : h("p", {}, "No clause was broken."),
+          left ? h("p", { class: "note" }, `${plural(left, "other finding")} left out of this page: fsm judge tells them all.`) : null,
+          recording.judgements.flatMap((each) => each.tolerated.map((one) => h("details", { class: "finding" }, h("summary", {}, badge("tolerated"), ` ${one.name} of ${one.profile} — ${one.often}, first in line ${one.line}`), h("p", {}, one.what), clauseText(one.clause)))),
+          h("ul", {}, recording.judgements.map((each) => h("li", {}, h("strong", {}, each.machine), ` ${each.verdict}${each.why ? `, ${each.why}` : ""}: ${plural(each.entities, each.entity)}, ${plural(each.observations, "observation")}; met ${each.met} of ${plural(each.cells, "cell")}`,
+            each.assumed.length ? h("details", {}, h("summary", {}, `explained by assuming what no line shows: ${each.assumed.length}`), h("ul", {}, each.assumed.slice(0, 50).map((one) => h("li", {}, one)))) : null)))));
+    });
+    return [box, stories];
+  }
+
+  function storySection() {
+    const box = h("section", { id: "stories", "aria-labelledby": "stories-title" });
+    let shownRecording = null, shownStory = null, chart = null, list = null, slider = null, told = null, dots = [];
+    const heading = h("h3", { id: "story", tabindex: "-1" });
+    const chosen = (now, recording) => {
+      const first = firstOf(recording);
+      const index = now.entity === undefined ? Math.max(0, recording.stories.findIndex((story) => first && story.entity === first.entity)) : Number(now.entity);
+      return recording.stories[index] ? index : 0;
+    };
+    const stepOf = (now, story) => {
+      const broken = story.steps.findIndex((each) => each.broken) + 1;
+      const step = now.step === undefined ? broken || 1 : Number(now.step);
+      return Number.isInteger(step) ? Math.max(1, Math.min(story.steps.length, step)) : 1;
+    };
+    const at = (index, step) => go({ entity: String(index), step: String(step) });
+
+    function overview(recording) {
+      const lines = recording.stories.flatMap((story) => story.steps.map((step) => step.time ?? null));
+      const timed = lines.every((each) => each !== null);
+      const value = (step) => (timed ? step.time : step.line);
+      const values = recording.stories.flatMap((story) => story.steps.map(value));
+      const [low, high] = [Math.min(...values), Math.max(...values)];
+      const NS = "http://www.w3.org/2000/svg";
+      const made = (tag, attributes, ...children) => {
+        const each = document.createElementNS(NS, tag);
+        for (const [name, of] of Object.entries(attributes)) each.setAttribute(name, of);
+        each.append(...children);
+        return each;
+      };
+      const svg = made("svg", { viewBox: `0 0 1000 ${recording.stories.length * 16 + 4}`, preserveAspectRatio: "none", class: "timeline", "aria-hidden": "true", style: `height:${recording.stories.length * 16 + 4}px` });
+      recording.stories.forEach((story, index) => {
+        const x = (step) => 8 + 984 * (high > low ? (value(step) - low) / (high - low) : 0);
+        const y = index * 16 + 10;
+        svg.append(made("line", { x1: x(story.steps[0]), x2: x(story.steps.at(-1)), y1: y, y2: y, class: "life" }));
+        story.steps.forEach((step, number) => {
+          const dot = made("rect", { x: x(step) - (step.broken ? 3 : 1), y: y - (step.broken ? 7 : 4), width: step.broken ? 6 : 2, height: step.broken ? 14 : 8, class: step.broken ? "broken" : "seen" });
+          dot.addEventListener("click", () => at(index, number + 1));
+          svg.append(dot);
+        });
+      });
+      const clock = (time) => (timed ? new Date(time).toISOString() : `line ${time}`);
+      return [h("div", { class: "times" }, h("div", { class: "whose", "aria-hidden": "true" }, recording.stories.map((story) => h("span", {}, short(story.entity)))), svg), h("p", { class: "about ends" }, h("span", {}, clock(low)), h("span", {}, clock(high)))];
+    }
+
+    function name(story) {
+      return `${data.machines.find((each) => each.name === story.machine).entity} ${short(story.entity)}${story.names.length ? `, ${story.names.at(-1)}` : ""}`;
+    }
+
+    views.push((now) => {
+      const recording = recordingOf(now);
+      if (!recording.stories.length) { fill(box); return; }
+      if (recording !== shownRecording) {
+        shownRecording = recording;
+        shownStory = null;
+        const select = h("select", { id: "entity", change: () => at(Number(select.value), stepOf({}, recording.stories[Number(select.value)])) },
+          recording.stories.map((story, index) => h("option", { value: String(index) }, `${name(story)} — ${plural(story.all, "observation")}${story.broken ? `, breaks something ${plural(story.broken, "time")}` : ""}`)));
+        list = h("ol", { class: "observations" });
+        told = h("div", { class: "told", "aria-live": "polite" });
+        slider = h("input", { type: "range", min: "1", "aria-label": "Observation", input: () => go({ entity: String(chosen(place(), recording)), step: slider.value }, { replaces: true }) });
+        const picture = h("div", { class: "picture" });
+        box.select = select;
+        box.picture = picture;
+        fill(box, h("h2", { id: "stories-title" }, "What happened"),
+          overview(recording),
+          recording.left ? h("p", { class: "note" }, `This page has the stories of ${plural(recording.stories.length, "entity")}, first those that break something; ${recording.left.toLocaleString("en")} more are judged, and left out.`) : null,
+          h("p", { class: "choice" }, h("label", { for: "entity" }, "The story of "), select),
+          heading,
+          h("p", { class: "controls" }, h("button", { type: "button", class: "plain", click: () => at(chosen(place(), recording), Number(slider.value) - 1) }, "Previous"), slider, h("button", { type: "button", class: "plain", click: () => at(chosen(place(), recording), Number(slider.value) + 1) }, "Next"),
+            h("button", { type: "button", class: "plain", click: () => { const story = recording.stories[chosen(place(), recording)]; const next = story.steps.findIndex((each, index) => index >= Number(slider.value) && each.broken); if (next >= 0) at(recording.stories.indexOf(story), next + 1); else say("no violation after this one"); } }, "Next violation")),
+          h("div", { class: "two" }, picture, h("div", {}, told, h("div", { class: "panel", role: "region", "aria-label": "All observations", tabindex: "0" }, list))));
+      }
+      const index = chosen(now, recording);
+      const story = recording.stories[index];
+      const machine = data.machines.find((each) => each.name === story.machine);
+      box.select.value = String(index);
+      if (story !== shownStory) {
+        shownStory = story;
+        chart = diagram(machine, machine.profileOf(now), null);
+        chart.host.setAttribute("tabindex", "0");
+        fill(box.picture, h("p", { class: "key" }, h("span", { class: "cell possible" }, "possible after this observation"), h("span", { class: "cell brokenkey" }, "possible before what breaks the clause")), chart.host);
+        slider.max = String(story.steps.length);
+        dots = story.steps.map((step, number) => h("li", {}, h("button", { type: "button", class: `observation${step.broken ? " broken" : ""}`, click: () => at(index, number + 1) },
+          step.broken ? h("span", { class: "badge violation" }, step.broken[0].word) : null, h("code", {}, `:${step.line} `), short(step.what),
+          step.before ? h("span", { class: "about" }, ` → ${either(step.after.map((each) => machine.states[each].name))}` ) : null,
+          step.tolerated ? h("span", { class: "about" }, ` (tolerated: ${step.tolerated.join(", ")})`) : null)));
+        const gaps = story.steps.map((step, number) => (step.number - (number ? story.steps[number - 1].number : 0) - 1));
+        fill(list, dots.flatMap((dot, number) => [gaps[number] > 0 ? h("li", { class: "note" }, `${plural(gaps[number], "observation")} left out`) : null, dot]));
+      }
+      const step = stepOf(now, story);
+      const seen = story.steps[step - 1];
+      const names = (those) => those.map((each) => machine.states[each].name);
+      slider.value = String(step);
+      slider.setAttribute("aria-valuetext", `${step} of ${story.steps.length}: ${short(seen.what)}`);
+      fill(heading, `${name(story)}: observation ${seen.number} of ${story.all}`);
+      const before = names(seen.before ?? seen.after);
+      chart.mark({ possible: names(seen.after), broken: seen.broken ? before : [] });
+      fill(told, seen.broken ? null : [h("p", {}, h("strong", {}, short(seen.what)), " ", h("code", {}, `${seen.file ?? recording.name}:${seen.line}`), ` ${seen.at}`),
+        seen.detail ? h("p", { class: "about" }, short(seen.detail)) : null],
+        h("p", {}, `Possible before: ${either(before) || "none"}. After: ${either(names(seen.after)) || "none"}.`),
+        seen.broken ? seen.broken.map((each) => h("div", { class: "finding violation" }, h("p", {}, badge(each.word), " ", h("strong", {}, short(each.what))), reasons(each))) : null);
+      dots.forEach((dot, number) => { if (number === step - 1) dot.firstChild.setAttribute("aria-current", "step"); else dot.firstChild.removeAttribute("aria-current"); });
+      const panel = list.parentElement, line = dots[step - 1];
+      panel.scrollTop = line.offsetTop - panel.offsetTop - panel.clientHeight / 3;
+    });
+    return box;
   }
 
   // -- the page --------------------------------------------------------------------------------------------------------
@@ -511,11 +694,26 @@
   function machinePage(machine) {
     prepare(machine);
     const properties = machine.properties?.list.length ? propertySection(machine.properties, machine) : null;
-    return h("div", { class: "machine" }, walkSection(machine), tableSection(machine), properties, changesSection(machine), clausesSection(machine));
+    const box = h("div", { class: "machine" },
+      data.machines.length > 1 || data.recordings ? h("p", { class: "about" }, h("strong", {}, machine.name), ` — ${machine.title}. ${machine.about}`) : null,
+      walkSection(machine), tableSection(machine), properties, changesSection(machine), clausesSection(machine));
+    views.push((now) => { box.hidden = (now.machine ?? data.machines[0].name) !== machine.name; });
+    return box;
   }
 
+  function choice(id, label, options, chosen, change) {
+    const select = h("select", { id, change: () => change(select.value) }, options.map(([value, text]) => h("option", { value }, text)));
+    views.push((now) => { select.value = chosen(now); });
+    return h("p", { class: "choice" }, h("label", { for: id }, label), select);
+  }
+
+  const recordings = data.recordings ? recordingPage() : null;
   const sections = data.machines.map(machinePage);
-  fill(page, h("header", {}, h("h1", {}, data.title), data.about ? h("p", {}, data.about) : null, data.source ? h("p", { class: "source" }, `Source: ${data.source}`) : null, profileChoice()),
+  fill(page, h("header", {}, h("h1", {}, data.title), data.about ? h("p", {}, data.about) : null, data.source ? h("p", { class: "source" }, `Source: ${data.source}`) : null, data.recordings ? null : profileChoice()),
+    data.recordings?.length > 1 ? choice("recording", "The recording: ", data.recordings.map((each, index) => [String(index), `${each.name}: ${each.verdict}`]), (now) => now.recording ?? "0", (value) => go({ recording: value, entity: "", step: "" })) : null,
+    recordings,
+    data.recordings ? h("h2", {}, "The specification that it was judged by") : null, data.recordings ? profileChoice() : null,
+    data.machines.length > 1 ? choice("machine", "The lifecycle: ", data.machines.map((each) => [each.name, `${each.name}: ${each.title}`]), (now) => now.machine ?? data.machines[0].name, (value) => go({ machine: value, walk: "", from: "", cell: "" })) : null,
     sections, spoken);
   addEventListener("popstate", show);
   addEventListener("hashchange", show);

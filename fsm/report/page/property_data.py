@@ -16,7 +16,7 @@ from fsm.report.json_report import Json
 from fsm.report.page.machine_data import clause_data
 from fsm.report.runs import happens, parts
 from fsm.report.words import either
-from fsm.verdict import Unknown
+from fsm.verdict import Unknown, WatchedProperty
 
 WITNESSES: Final = 2
 """Runs that are kept of what a property asks to be possible."""
@@ -91,4 +91,18 @@ def _run(run: Run, of: Machine | System) -> Json:
         "cycle": len(run.steps) if run.cycle else -1,
         "stopped": run.stopped,
         "chart": sequence_svg.svg(drawn).decode(),
+    }
+
+
+def watched_data(watched: Sequence[WatchedProperty]) -> dict[str, Json]:
+    """What a recording shows of the properties that it was held to."""
+    return {
+        "list": [
+            {
+                **clause_data(each.clause),
+                "verdicts": {"": {"status": each.status, "why": each.why, "known": "", "link": "", "runs": []}},
+            }
+            for each in watched
+        ],
+        "runs": [],
     }

@@ -1,0 +1,178 @@
+"""A judged recording as a page has it: what was found, and what happened to its entities, step by step."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from fsm.errors import visible
+from fsm.judgement import Judged
+from fsm.judgement.part import Step, Story
+from fsm.machine import Machine
+from fsm.report import Report, why, words
+from fsm.report.json_report import Json
+from fsm.report.lanes import stretched
+from fsm.report.page.machine_data import clause_data
+from fsm.trace import Observation, seen_at
+from fsm.verdict import Finding, Judgement, Violation
+
+STEPS: Final = 200
+"""Observations of an entity that a page shows."""
+
+AROUND: Final = 12
+"""Observations before and after a violation that are shown if not all can be."""
+
+FINDINGS: Final = 100
+"""Findings of a machine that a page shows."""
+
+LONGEST: Final = 600
+"""Characters of a text of the recording."""
+
+
+def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
+    """One recording of *report*."""
+    return {
+        "name": visible(words.file(judged.name)),
+        "kind": judged.kind.value,
+        "version": visible(judged.version),
+        "detected": visible(judged.detected),
+        "verdict": report.of(judged).name.lower(),
+        "notes": [visible(words.counted(count, name)) for name, count in judged.notes.items()],
+        "judgements": [_judgement(report, each) for each in judged.judgements],
+        "stories": [_story(report, judged, each) for each in judged.stories],
+        "left": max(0, sum(each.entities for each in judged.judgements) - len(judged.stories)),
+    }
+
+
+def _text(text: str) -> str:
+    """*text* of a recording, in which nothing rearranges what a reader sees."""
+    return visible(text if len(text) <= LONGEST else f"{text[:LONGEST]} …")
+
+
+def _judgement(report: Report, judgement: Judgement) -> Json:
+    found = report.findings(judgement)
+    cells = judgement.covered.cells
+    return {
+        "machine": judgement.machine.name,
+        "entity": judgement.machine.entity,
+        "verdict": report.answer(judgement).name.lower(),
+        "why": visible(why(judgement)),
+        "entities": judgement.entities,
+        "observations": judgement.observations,
+        "met": sum(1 for count in cells.values() if count),
+        "cells": len(cells),
+        "findings": [_finding(report, each, judgement.machine) for each in found[:FINDINGS]],
+        "left": len(found[FINDINGS:]),
+        "tolerated": [
+            {
+                "name": words.tolerated(each.first),
+                "profile": each.first.deviation.profile,
+                "often": words.often(each.count),
+                "what": words.done(each.first),
+                "clause": clause_data(each.first.deviation.clause),
+                "line": each.first.line,
+            }
+            for each in judgement.tolerated
+        ],
+        "assumed": [visible(words.assumed(each)) for each in judgement.assumed],
+        "coverage": {row: _counts(judgement, row) for row, _ in cells},
+    }
+
+
+def _counts(judgement: Judgement, row: str) -> Json:
+    return {state: count for (name, state), count in judgement.covered.cells.items() if name == row}
+
+
+def _finding(report: Report, finding: Finding, machine: Machine) -> Json:
+    return {
+        "word": _word(report, finding),
+        "times": words.times(finding, machine.entity),
+        "count": finding.count,
+        "first": _violation(finding.first[0]),
+        "also": [
+            {"file": visible(words.file(each.file)), "line": each.line, "entity": visible(each.observation.entity)}
+            for each in finding.first[1:]
+        ],
+    }
+
+
+def _word(report: Report, finding: Finding) -> str:
+    return "violation" if report.fails(finding) else "surprise"
+
+
+def _violation(violation: Violation) -> dict[str, Json]:
+    seen = violation.observation
+    return {
+        "what": _text(words.what(violation)),
+        "file": visible(words.file(violation.file)),
+        "line": violation.line,
+        "at": visible(words.moment(seen.at)),
+        "entity": visible(seen.entity),
+        "message": _text(seen.detail),
+        "before": visible(words.before(violation)),
+        "allowed": visible(words.allowed(violation)),
+        "legal": visible(words.edits(violation)),
+        "lines": visible(words.places(violation)),
+        "clause": clause_data(violation.clause),
+        "known": [visible(each) for each in words.known(violation)],
+        "links": [*dict.fromkeys(each.link for each in violation.resembles if each.link)],
+        "stretch": [visible(each) for each in stretched(violation)],
+    }
+
+
+def _story(report: Report, judged: Judged, story: Story) -> Json:
+    kept = [*_kept(story.steps)]
+    return {
+        "machine": story.machine.name,
+        "entity": visible(story.entity),
+        "names": [visible(each) for each in story.names],
+        "steps": [_step(report, judged, number, story.steps[number], story.machine) for number in kept],
+        "all": len(story.steps),
+        "broken": sum(len(each.violations) for each in story.steps),
+    }
+
+
+def _kept(steps: Sequence[Step]) -> Iterator[int]:
+    """The numbers of those that are shown: all, or what is around violations, and the first and the last."""
+    if len(steps) <= STEPS:
+        yield from range(len(steps))
+        return
+    broken = (number for number, each in enumerate(steps) if each.violations)
+    wanted = dict.fromkeys(range(AROUND))
+    for number in broken:
+        wanted |= dict.fromkeys(range(max(0, number - AROUND), min(len(steps), number + AROUND + 1)))
+        if len(wanted) >= STEPS:
+            break
+    rest = STEPS - len(wanted)
+    wanted |= dict.fromkeys(range(len(steps) - max(AROUND, rest), len(steps)))
+    yield from sorted(wanted)
+
+
+def _step(report: Report, judged: Judged, number: int, step: Step, machine: Machine) -> Json:
+    states = [*machine.states]
+    found: dict[str, Json] = {
+        "number": number + 1,
+        "line": step.place.number,
+        "at": visible(words.moment(step.seen.at)),
+        "time": _time(step.seen),
+        "what": _text(words.seen(step.seen)),
+        "after": [states.index(state) for state in step.after],
+    }
+    if step.place.file != judged.name:
+        found["file"] = visible(step.place.file)
+    if step.before != step.after:
+        found["before"] = [states.index(state) for state in step.before]
+    if step.seen.detail and step.seen.detail not in words.seen(step.seen):
+        found["detail"] = _text(step.seen.detail)
+    if step.tolerated:
+        found["tolerated"] = [*step.tolerated]
+    if step.violations:
+        found["broken"] = [
+            {"word": _word(report, Finding(first=(each,), count=1, entities=1)), **_violation(each)}
+            for each in step.violations
+        ]
+    return found
+
+
+def _time(seen: Observation) -> Json:
+    """When it was, in milliseconds since the epoch, where that is known."""
+    at = seen_at(seen)
+    return None if at is None else at // 1_000_000

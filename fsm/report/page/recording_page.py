@@ -1,0 +1,48 @@
+"""The page of recordings that were judged, with the machines that they were judged by."""
+
+from fsm.library import load
+from fsm.machine import Machine
+from fsm.report import ExitCode, Report, words
+from fsm.report.json_report import Json
+from fsm.report.page.document import document
+from fsm.report.page.machine_data import machine_data
+from fsm.report.page.property_data import watched_data
+from fsm.report.page.recording_data import recording_data
+
+
+def html(report: Report) -> str:
+    """The whole document, ending in a newline; the stories of entities are those that *report* has of them.
+
+    Raises :class:`~fsm.diagrams.draw.image.NoDotError` where there is no Graphviz.
+    """
+    profile = next((each.profile for each in report.judged if each.profile), "")
+    machines: dict[str, dict[str, Json]] = {}
+    for _, judgement in report.each():
+        machine = judgement.machine
+        if machine.name not in machines:
+            machines[machine.name] = machine_data(_whole(machine), profile=profile or None)
+            machines[machine.name]["properties"] = watched_data(judgement.properties)
+    names = ", ".join(words.file(each.name) for each in report.judged)
+    return document(
+        f"{names}: {_verdict(report)}",
+        {
+            "title": names,
+            "about": "",
+            "source": "",
+            "profile": profile,
+            "failOn": report.fail_on,
+            "verdict": _verdict(report),
+            "problems": [str(each) for each in report.problems],
+            "machines": [*machines.values()],
+            "recordings": [recording_data(report, each) for each in report.judged],
+        },
+    )
+
+
+def _verdict(report: Report) -> str:
+    return {ExitCode.HOLDS: "holds", ExitCode.FAILS: "fails", ExitCode.UNKNOWN: "unknown"}[report.total()]
+
+
+def _whole(machine: Machine) -> Machine:
+    """*machine* with all of its profiles, where it is as one of them has it."""
+    return load(machine.path) if machine.profile and machine.path else machine
