@@ -11,27 +11,28 @@ import click
 from fsm.checker import examine
 from fsm.cli import completion
 from fsm.cli.check_command import WHY
-from fsm.cli.options import of_one, profile_option, progress, sizes, under
+from fsm.cli.options import of_one, profile_option, progress, sizes
 from fsm.cli.output import put, same
 from fsm.cli.pages import drawing, read_again
 from fsm.cli.search_progress import SearchProgress
-from fsm.errors import InputError
+from fsm.errors import InputError, is_file
 from fsm.interruption import INTERRUPTION
 from fsm.judgement import Judged, judge
 from fsm.judgement.stories import Telling, with_stories
-from fsm.library import claims, load, names
+from fsm.library import claims, is_system, load, load_system, names, systems
 from fsm.machine import Machine
+from fsm.product.system import System
 from fsm.property.evidence import Examined
 from fsm.recordings.line_reader import STDIN
 from fsm.report import Report
-from fsm.report.page.model_page import machine_page
+from fsm.report.page.model_page import machine_page, system_page
 from fsm.report.page.recording_page import html
 
 NO_PROPERTIES = "FSM306"
 
 
 @click.command("explore")
-@click.argument("name", metavar="MODEL|FILE", shell_complete=completion.models)
+@click.argument("name", metavar="MODEL|FILE", shell_complete=completion.models_and_systems)
 @click.option(
     "--output",
     "-o",
@@ -55,7 +56,7 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
     """
     if output is None and sys.stdout.isatty():
         raise click.UsageError("a page is for a browser: use -o PAGE.html, or a pipe")
-    if same(name, output):
+    if is_file(name) and same(name, output):
         raise click.BadParameter("it is what the page is to be made of", param_hint="--output")
     with drawing():
         written = _page(name, profile, properties=properties)
@@ -64,7 +65,7 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
 
 
 def _page(name: str, profile: str | None, *, properties: bool) -> str:
-    if name in names() or name.endswith(".toml"):
+    if name in names() or name in systems() or name.endswith(".toml"):
         return _model(name, profile, properties=properties)
     if name == STDIN or Path(name).exists() or "/" in name or "." in name:
         return _recording(name, profile)
@@ -86,21 +87,24 @@ def _recording(name: str, profile: str | None) -> str:
 
 
 def _model(name: str, profile: str | None, *, properties: bool) -> str:
-    machine = load(name)
-    of_one([profile], [machine.profiles])
-    under(machine, profile)  # refuses profiles that contradict each other
-    return machine_page(machine, _examined(machine, profile) if properties else (), profile=profile)
+    model = load_system(name) if is_system(name) else load(name)
+    of_one([profile], [model.profiles])
+    model.under(profile)  # refuses profiles that contradict each other
+    examined = _examined(model, profile) if properties else ()
+    if isinstance(model, System):
+        return system_page(model, examined, profile=profile)
+    return machine_page(model, examined, profile=profile)
 
 
-def _examined(machine: Machine, profile: str | None) -> list[Examined]:
-    """What is concluded of *machine* without a profile and under each; nothing where nothing is claimed of it."""
+def _examined(model: Machine | System, profile: str | None) -> list[Examined]:
+    """What is concluded of *model* without a profile and under each; nothing where nothing is claimed of it."""
     try:
-        stated = claims(machine.path)
+        stated = claims(model.path)
     except InputError as error:
         if {each.code for each in error.problems} != {NO_PROPERTIES}:
             raise
         return []
-    profiles = dict.fromkeys((None, *machine.profiles, profile))
+    profiles = dict.fromkeys((None, *model.profiles, profile))
     with INTERRUPTION.softly() as excess, progress("checking", len(profiles) * len(stated.properties)) as bar:
         ending = SearchProgress(bar, lambda: WHY[excess()])
         found = [examine(stated, each, ending=ending, advanced=lambda: bar.update(1)) for each in profiles]

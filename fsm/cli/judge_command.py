@@ -217,8 +217,7 @@ def command(
                 del problems[trace]
                 again()
                 judged[trace] = how(trace)
-        if twice:
-            judged = _told(judged, how, again)
+        judged = _told(form, judged, how, again)
     mistakes = dict.fromkeys(each for those in problems.values() for each in those)
     if mistakes and not judged and form == "text":
         raise InputError(mistakes)
@@ -236,8 +235,12 @@ def command(
     return report.code()
 
 
-def _told(judged: Mapping[str, Judged], how: Callable[..., Judged], again: Callable[[], None]) -> dict[str, Judged]:
-    """What was *judged*, with stories for a page: each is judged *how* it was, once it can be read *again*."""
+def _told(
+    form: str, judged: dict[str, Judged], how: Callable[..., Judged], again: Callable[[], None]
+) -> dict[str, Judged]:
+    """What was *judged*; for a page with stories: each is judged *how* it was, once it can be read *again*."""
+    if form != "html":
+        return judged
 
     def told(telling: Telling, trace: str) -> Judged:
         again()

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 from browser import NARROW, WIDE, chromium, shown
 from commands import fsm
 
-from fsm.library import load
+from fsm.library import load, load_system
 from fsm.machine.calls.rules import BEGUN, Rules
 from fsm.machine.table import tabulate
+from fsm.product import SystemTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
+
+    from fsm.machine import Machine
+    from fsm.product.system import System
 
 pytestmark = pytest.mark.slow
 
@@ -51,14 +56,19 @@ def made(folder: Path, *arguments: str) -> Path:
     return path
 
 
+def walk(page: Page) -> Locator:
+    """The part of the page in which one walks."""
+    return page.locator(".walk:visible").first
+
+
 def state(page: Page) -> str:
     """The state in which the walk is."""
-    return page.locator(".machine:not([hidden]) .now strong").inner_text()
+    return walk(page).locator(".now strong").inner_text()
 
 
 def click(page: Page, step: str) -> None:
     """Take the step, ``ROW/KEY``, in the panel."""
-    page.locator(f'.machine:not([hidden]) .walk [data-step="{step}"]').click()
+    walk(page).locator(f'[data-step="{step}"]').click()
 
 
 def test_a_walk_goes_on_by_clicks_and_back_by_the_browser(browser: Browser, container: Path) -> None:
@@ -129,35 +139,93 @@ def test_a_run_is_replayed_step_by_step(browser: Browser, container: Path) -> No
         assert found.complaints == []
 
 
+def offered(page: Page) -> list[str]:
+    """What the walk may do next, by the page."""
+    steps: list[str] = walk(page).locator("[data-step]").evaluate_all("all => all.map(each => each.dataset.step)")
+    return sorted(steps)
+
+
+def wander(page: Page, machine: Machine, *, steps: int, seed: int) -> None:
+    """Walk at random: what is offered has to be what the rules of calls allow there, with those calls in progress."""
+    rules, chance = Rules(tabulate(machine)), random.Random(seed)
+    rows = rules.table.rows
+    at, calls = rules.table.initial, list[int]()
+    for _ in range(steps):
+        allowed = [
+            (row, each)
+            for row in range(len(rows))
+            if not rows[row].ends or row - 1 in calls
+            for each in (rules.instants(at, row - 1, BEGUN) if rows[row].ends else rules.instants(at, row))
+        ]
+        shown_rows = sorted(each.partition("/")[0] for each in offered(page))
+        assert shown_rows == sorted(rows[row].name for row, _ in allowed)
+        leading = [(of, each) for of, each in allowed if each.to != at]
+        row, taken = chance.choice(leading if leading and chance.random() < 0.8 else allowed)
+        nth = [each for of, each in allowed if of == row].index(taken)
+        button = walk(page).locator(f'[data-event="{rows[row].name}"] [data-step]').nth(nth)
+        button.evaluate("each => each.click()")  # it may be folded away
+        calls = [] if rules.interrupts(row) else calls
+        if taken.stage == BEGUN and not rows[row].ends:
+            calls = [*calls, row]
+        elif rows[row].ends and taken.stage != BEGUN:
+            calls.remove(row - 1)
+        at = taken.to
+        assert state(page) == rules.table.states[at]
+
+
 @pytest.mark.parametrize("profile", ["", "containerd-1.6"])
 def test_the_script_offers_what_the_table_allows(profile: str, browser: Browser, container: Path) -> None:
-    """Random walks: what is offered is what the rules of calls allow in that state with those calls in progress."""
-    rules = Rules(tabulate(load("container-status").under(profile or None)))
-    table, chance = rules.table, random.Random(7)
     with shown(browser, container, at=f"profile={profile}") as found:
-        page = found.page
-        at, calls = table.initial, list[int]()
-        for _ in range(30):
-            offered = page.eval_on_selector_all(
-                ".machine:not([hidden]) .walk [data-step]", "all => all.map(each => each.dataset.step.split('/')[0])"
-            )
-            allowed = [
-                (row, each)
-                for row in (*(each + 1 for each in dict.fromkeys(calls)), *(r.index for r in table.rows if not r.ends))
-                for each in rules.instants(at, row - 1, BEGUN) * table.rows[row].ends
-                or rules.instants(at, row) * (not table.rows[row].ends)
-            ]
-            assert sorted(offered) == sorted(table.rows[row].name for row, _ in allowed)
-            row, taken = chance.choice(allowed)
-            nth = [each for of, each in allowed if of == row].index(taken)
-            page.locator(f'.machine:not([hidden]) .walk [data-step^="{table.rows[row].name}/"]').nth(nth).click()
-            calls = [] if rules.interrupts(row) else calls
-            if taken.stage == BEGUN and not table.rows[row].ends:
-                calls = [*calls, row]
-            elif table.rows[row].ends and taken.stage != BEGUN:
-                calls.remove(row - 1)
-            at = taken.to
-            assert state(page) == table.states[at]
+        wander(found.page, load("container-status").under(profile or None), steps=40, seed=7)
+
+
+def test_what_is_not_in_the_table_is_noticed(browser: Browser, container: Path, tmp_path: Path) -> None:
+    """A page in which a call that begins is not in progress then."""
+    planted = tmp_path / "planted.html"
+    text = container.read_text(encoding="utf-8")
+    planted.write_text(text.replace('"call":"begins"', '"call":""'), encoding="utf-8")
+    with shown(browser, planted) as found, pytest.raises(AssertionError):
+        wander(found.page, load("container-status"), steps=40, seed=7)
+
+
+def wander_jointly(page: Page, system: System, *, steps: int, seed: int) -> None:
+    """Walk at random: what is offered has to be what the product allows, and what it leads to what it leads to there."""
+    table, chance = SystemTable(system), random.Random(seed)
+    at = table.initial
+    for _ in range(steps):
+        allowed = {}
+        for row in table.rows:
+            names = Counter[str]()
+            for way in table.step(at, row.index):
+                names[way.name] += 1
+                allowed[f"{row.name}/{way.name}{f'.{names[way.name]}' if names[way.name] > 1 else ''}"] = way
+        assert offered(page) == sorted(allowed)
+        if not allowed:
+            break
+        taken = chance.choice(sorted(allowed))
+        walk(page).locator(f'[data-step="{taken}"]').evaluate("each => each.click()")
+        at = allowed[taken].to
+        assert state(page) == table.states[at].replace("the beginning", "at the beginning")
+
+
+@pytest.mark.parametrize("name", ["cri-service", "node", "nri-locks", "two-plugins", "pod-records"])
+def test_the_script_joins_the_steps_of_parts_as_the_product_does(name: str, browser: Browser, folder: Path) -> None:
+    system = load_system(name)
+    path = made(folder, name, "--no-properties")
+    for profile in ("", *system.profiles):
+        with shown(browser, path, at=f"profile={profile}") as found:
+            wander_jointly(found.page, system.under(profile or None), steps=15, seed=5)
+            assert (found.requests, found.complaints) == ([], [])
+
+
+def test_a_condition_that_is_not_kept_is_noticed(browser: Browser, folder: Path, tmp_path: Path) -> None:
+    """A page of a system in which events are not held to when they may be."""
+    text = made(folder, "node", "--no-properties").read_text(encoding="utf-8")
+    planted = tmp_path / "planted.html"
+    planted.write_text(re.sub(r'"when":\["at"', '"when":["not",["all"],"at"', text), encoding="utf-8")
+    assert planted.read_text(encoding="utf-8") != text
+    with shown(browser, planted) as found, pytest.raises(AssertionError):
+        wander_jointly(found.page, load_system("node"), steps=15, seed=5)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

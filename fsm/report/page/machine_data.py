@@ -1,6 +1,6 @@
 """A machine as a page has it: its states, events and clauses, and its table as each profile has it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from fsm.diagrams.draw.image import svg
 from fsm.diagrams.draw.picture import Picture, picture
@@ -12,13 +12,16 @@ from fsm.report.json_report import Json
 from fsm.report.page.walk_data import cells, walks
 
 
-def machine_data(machine: Machine, *, profile: str | None = None) -> dict[str, Json]:
-    """All of *machine* for the page, which begins with *profile*.
+def machine_data(
+    machine: Machine, *, profile: str | None = None, only: Collection[str] | None = None
+) -> dict[str, Json]:
+    """All of *machine* for the page, which begins with *profile*; with *only* these of its profiles.
 
     Raises :class:`~fsm.diagrams.draw.image.NoDotError` where there is no Graphviz.
     """
     own = within(profile, machine.profiles)
-    names = ["", *machine.profiles, *([own] if own and own not in machine.profiles else [])]
+    own_names = [each for each in machine.profiles if only is None or each in only]
+    names = [*dict.fromkeys(("", *own_names, own or ""))]
     pictures: dict[Picture, int] = {}
     variants = [_Variant(machine.under(name or None), pictures) for name in names]
     base = variants[0]
@@ -31,7 +34,12 @@ def machine_data(machine: Machine, *, profile: str | None = None) -> dict[str, J
         "entity": machine.entity,
         "initial": table.initial,
         "states": [
-            {"name": each.name, "about": each.about, "shows": each.shows if each.shows != each.name else ""}
+            {
+                "name": each.name,
+                "about": each.about,
+                "shows": each.shows if each.shows != each.name else "",
+                "kind": each.kind or "",
+            }
             for each in machine.states.values()
         ],
         "rows": [

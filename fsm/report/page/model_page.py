@@ -1,12 +1,14 @@
-"""The page of a machine: its table, walks through it, and what is claimed of it."""
+"""The pages of a machine and of a system: tables, walks, and what is claimed."""
 
 from collections.abc import Sequence
 
 from fsm.machine import Machine
+from fsm.product.system import System
 from fsm.property.evidence import Examined
 from fsm.report.page.document import document
 from fsm.report.page.machine_data import machine_data
 from fsm.report.page.property_data import property_data
+from fsm.report.page.system_data import system_data
 
 
 def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
@@ -22,5 +24,23 @@ def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile
             "source": machine.source,
             "profile": shown["profile"],
             "machines": [shown],
+        },
+    )
+
+
+def system_page(system: System, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
+    """*system*, its parts and walks through it, with the conclusions on its properties; the page begins with *profile*."""
+    machines = {part.machine.name: part.machine for part in system.parts.values()}
+    title = f"{system.name}: {system.title}"
+    return document(
+        title,
+        {
+            "title": title,
+            "about": system.about,
+            "source": system.source,
+            "profile": profile or "",
+            "machines": [machine_data(each, profile=profile, only=system.profiles) for each in machines.values()],
+            "system": system_data(system, profile),
+            "properties": property_data(examined),
         },
     )

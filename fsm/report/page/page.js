@@ -89,14 +89,14 @@
     }`;
 
   /** A drawing in a shadow root, so that the styles in it are its own. */
-  function drawn(text, label) {
+  function drawn(text, label, style = "") {
     const host = h("div", { class: "drawing" });
     const root = host.attachShadow({ mode: "open" });
     const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
     svg.setAttribute("role", "group");
     svg.setAttribute("aria-label", label);
     host.style.setProperty("--own", `${parseFloat(svg.getAttribute("width"))}px`);
-    root.append(svg, h("style", {}, MARKS));
+    root.append(svg, h("style", {}, style, MARKS));
     return { host, svg };
   }
 
@@ -293,7 +293,7 @@
       const last = taken.at(-1);
       const name = machine.states[at.state].name;
       chart.mark({ current: [name], taken: last ? [machine.states[last.before.state].name, name] : null });
-      fill(heading, "Now in ", h("strong", {}, name));
+      fill(heading, "Now in ", h("strong", {}, name), " ", machine.states[at.state].kind ? h("span", { class: "kind" }, machine.states[at.state].kind) : null);
       const state = machine.states[at.state];
       const rows = machine.rows.map((row, index) => index);
       const own = rows.filter((row) => !machine.rows[row].ends);
@@ -452,16 +452,16 @@
         verdict.why ? h("p", {}, verdict.why) : null,
         verdict.known ? h("p", {}, h("strong", {}, "As is known: "), verdict.known, " ", link(verdict.link, "report")) : null,
         under.length > 1 ? h("p", {}, "Under each profile: ", under.map(([name, each]) => [h("span", { class: "nowrap" }, `${name || "no profile"} `, badge(each.status)), " "])) : null,
-        verdict.runs.map((number, index) => replayer(all.runs[number], machine, profile, verdict.status === "holds" ? "A run that shows it" : "The shortest run that breaks it", `${stated.name}, run ${index + 1}`)));
+        verdict.runs.map((number, index) => replayer(all.runs[number], all.style, machine, profile, verdict.status === "holds" ? "A run that shows it" : "The shortest run that breaks it", `${stated.name}, run ${index + 1}`)));
     } }, h("summary", {}, badge(verdict?.status ?? "not checked"), " ", h("strong", {}, stated.name), " ", badge(stated.level), " ", h("span", {}, stated.says)), inside);
     return made;
   }
 
   /** A run, one step at a time: the steps, the state chart of a machine, and the sequence chart beside them. */
-  function replayer(run, machine, profile, title, name) {
+  function replayer(run, style, machine, profile, title, name) {
     let at = 0;
     const picture = machine ? diagram(machine, machine.profiles.find((each) => each.name === profile) ?? machine.profiles[0], null) : null;
-    const { host, svg } = drawn(run.chart, `Sequence chart: ${name}`);
+    const { host, svg } = drawn(run.chart, `Sequence chart: ${name}`, style);
     for (const each of [picture?.host, host]) each?.setAttribute("tabindex", "0");  // a region that scrolls
     const lines = run.steps.map((step, index) => h("li", {}, h("button", { type: "button", class: "step", click: () => to(index + 1) }, step.what,
       h("span", { class: "about" }, step.parts.length ? ` ${step.parts.join("; ")}` : step.source === step.target ? ` stays ${step.target}` : ` ${step.source} → ${step.target}`)),
@@ -508,6 +508,148 @@
   function clausesSection(machine) {
     return h("section", { class: "clauses", "aria-labelledby": `clauses-${of(machine)}` }, h("h2", { id: `clauses-${of(machine)}` }, "Clauses"),
       h("details", {}, h("summary", {}, plural(Object.keys(machine.clauses).length, "clause")), Object.values(machine.clauses).map(clauseText)));
+  }
+
+  // -- a system --------------------------------------------------------------------------------------------------------
+
+  /** Whether a condition holds, by the states of the copies. */
+  function holds(condition, here) {
+    if (!condition) return true;
+    const [kind, ...of] = condition;
+    if (kind === "not") return !holds(of[0], here);
+    if (kind === "all") return of.every((each) => holds(each, here));
+    if (kind === "some") return of.some((each) => holds(each, here));
+    const [copies, states, every] = of;
+    const is = (copy) => states.includes(here[copy]);
+    return every ? copies.every(is) : copies.some(is);
+  }
+
+  /** What a joint event may do where the copies are in the states *before*: the steps of its parts, one after the other. */
+  function jointly(system, event, before) {
+    if (!event || !holds(event.when, before)) return [];
+    const found = new Map(), known = {};
+    for (const way of event.ways) {
+      if (!holds(way.when, before)) continue;
+      let going = [{ here: before, done: [], error: [] }];
+      const ended = [];
+      for (const move of way.moves) {
+        const following = [];
+        for (const run of going) {
+          if (!holds(move.when, run.here)) { following.push(run); continue; }
+          const heard = holds(move.heard, run.here);
+          for (const option of system.options[move.options][run.here[move.copy]]) {
+            const here = run.here.map((state, copy) => (copy === move.copy ? option.to : state));
+            const done = [...run.done, { copy: move.copy, event: move.event, ends: move.ends, outcome: option.outcome, from: run.here[move.copy], to: option.to, emits: heard ? option.emits : [] }];
+            (option.error.length ? ended : following).push({ here, done, error: option.error });
+          }
+        }
+        going = following;
+      }
+      for (const run of [...going, ...ended]) {
+        const reply = run.error.length ? run.error : way.reply;
+        const emits = run.done.flatMap((each) => each.emits.map((output) => [each.copy, output]));
+        const same = JSON.stringify([run.here, way.name, reply, emits]);
+        if (found.has(same)) continue;
+        known[way.name] = (known[way.name] ?? 0) + 1;
+        const key = known[way.name] === 1 ? way.name : `${way.name}.${known[way.name]}`;
+        found.set(same, { key, name: way.name, about: way.about, reply, emits, done: run.done, to: run.here });
+      }
+    }
+    return [...found.values()];
+  }
+
+  function systemSection(system) {
+    const machineOf = (copy) => data.machines[system.copies[copy].machine];
+    const stateOf = (copy, state) => machineOf(copy).states[state].name;
+    const events = bare(Object.fromEntries(system.events.map((event) => [event.name, event])));
+    const stepsOf = (profile) => (system.profiles.includes(profile) ? profile : "");
+    const eventOf = (profile, name) => {
+      const own = system.steps[stepsOf(profile)];
+      return name in own ? own[name] : system.steps[""][name];
+    };
+    const heading = h("h3", { class: "now", tabindex: "-1" });
+    const parts = h("div", { class: "parts" });
+    const panel = h("div", { class: "panel" });
+    const bar = h("div", {});
+    const filter = h("input", { type: "search", id: "filter", input: () => show() });
+    const cards = system.copies.map((copy, index) => card(copy, index));
+    const taken = (now) => (now.joint ? now.joint.split(" ") : []);
+
+    function card(copy, index) {
+      const machine = data.machines[copy.machine];
+      const state = h("strong", {});
+      const holder = h("div", {});
+      const told = h("p", { class: "about" });
+      let chart = null, of = null, last = { current: [] };
+      const draw = () => {
+        if (!details.open) return;
+        const profile = machine.profileOf(place());
+        if (of !== profile) { chart = diagram(machine, profile, null); chart.host.setAttribute("tabindex", "0"); chart.host.setAttribute("role", "group"); chart.host.setAttribute("aria-label", `State chart of ${copy.name}`); fill(holder, chart.host); of = profile; }
+        chart.mark(last);
+      };
+      const details = h("details", { toggle: () => draw() }, h("summary", {}, `State chart of ${copy.name}`), holder);
+      const box = h("article", { class: "card" }, h("h4", {}, copy.name, " ", h("span", { class: "kind" }, machine.name)), h("p", {}, state), told, details);
+      details.open = system.copies.length <= 4 || (system.copies.length <= 8 && index < 2);
+      return { box, set: (to, done) => {
+        state.textContent = machine.states[to].name;
+        told.textContent = machine.states[to].about;
+        box.classList.toggle("moved", done.length > 0);
+        last = { current: [machine.states[to].name], taken: done.length ? [machine.states[done.at(-1).from].name, machine.states[done.at(-1).to].name] : null };
+        draw();
+      } };
+    }
+
+    function doneText(done) {
+      return done.filter((each) => each.from !== each.to || each.emits.length).map((each) => {
+        const what = each.event ? `${each.event}${each.ends ? " goes on" : ""}` : "is reset";
+        const where = each.from === each.to ? `stays ${stateOf(each.copy, each.to)}` : `${stateOf(each.copy, each.from)} → ${stateOf(each.copy, each.to)}`;
+        return `${system.copies[each.copy].name}: ${what}, ${where}${each.emits.length ? `, puts out ${each.emits.join(", ")}` : ""}`;
+      });
+    }
+
+    function walkedJointly(profile, steps) {
+      let here = system.copies.map((copy) => copy.initial);
+      const found = [];
+      for (const step of steps) {
+        const slash = step.indexOf("/");
+        const name = step.slice(0, slash);
+        const way = events[name] ? jointly(system, eventOf(profile, name), here).find((each) => each.key === step.slice(slash + 1)) : undefined;
+        if (!way) return { here, found, wrong: step };
+        found.push({ step, event: events[name], way });
+        here = way.to;
+      }
+      return { here, found, wrong: "" };
+    }
+
+    views.push((now) => {
+      const profile = now.profile ?? data.profile ?? "";
+      const { here, found, wrong } = walkedJointly(profile, taken(now));
+      const last = found.at(-1);
+      cards.forEach((each, copy) => each.set(here[copy], last ? last.way.done.filter((one) => one.copy === copy && one.from !== one.to) : []));
+      const others = here.map((state, copy) => (state === system.copies[copy].initial ? null : `${system.copies[copy].name} ${stateOf(copy, state)}`)).filter(Boolean);
+      fill(heading, "Now ", h("strong", {}, others.length ? others.join(", ") : "at the beginning"));
+      fill(bar, wrong ? h("p", { class: "note wrong", role: "alert" }, `The walk in the link ends here: its next step, ${wrong}, is not possible.`) : null,
+        h("nav", { class: "walked", "aria-label": "The walk so far" }, h("ol", {}, h("li", {}, h("button", { type: "button", class: "step", click: () => go({ joint: "" }) }, "the beginning")),
+          found.map((each, index) => h("li", {}, h("button", { type: "button", class: "step", "aria-current": index === found.length - 1 ? "step" : false, click: () => go({ joint: found.slice(0, index + 1).map((one) => one.step).join(" ") }) }, `${each.event.name}${each.way.reply.length ? ` ${either(each.way.reply.map(replyText))}` : ""}`)))),
+        found.length ? h("p", {}, h("button", { type: "button", class: "plain", click: () => go({ joint: found.slice(0, -1).map((one) => one.step).join(" ") }) }, "One step back"), " ", h("button", { type: "button", class: "plain", click: () => go({ joint: "" }) }, "Start again")) : null),
+        last ? h("ul", { class: "about" }, doneText(last.way.done).map((each) => h("li", {}, each))) : null);
+      const wanted = filter.value.toLowerCase();
+      const items = system.events.filter((event) => `${event.name} ${event.rpc}`.toLowerCase().includes(wanted)).map((event) => {
+        const ways = jointly(system, eventOf(profile, event.name), here);
+        if (!ways.length) return null;
+        return [event, h("article", { class: "event", "data-event": event.name }, h("h4", {}, event.rpc || event.name, " ", h("span", { class: "kind" }, event.kind), event.rpc ? h("code", { class: "kind" }, event.name) : null, h("span", { class: "means" }, event.about)),
+          h("ul", { class: "ways" }, ways.map((way) => h("li", {}, h("button", { type: "button", class: `way${way.reply.length && !way.reply.includes("ok") ? " fails" : ""}`, "data-step": `${event.name}/${way.key}`, click: () => { go({ joint: [...taken(place()), `${event.name}/${way.key}`].join(" ") }); heading.focus({ preventScroll: true }); panel.scrollTop = 0; say(event.name); } },
+            h("span", { class: "spoken" }, `${event.name} `), [way.name, ...(way.reply.length ? [`replies ${either(way.reply.map(replyText))}`] : [])].join(": ")),
+          way.about ? h("span", { class: "about" }, way.about) : null, h("ul", { class: "about" }, doneText(way.done).map((each) => h("li", {}, each)))))), clauseText(system.clauses[event.clause]))];
+      }).filter(Boolean);
+      const of = (calls) => items.filter(([event]) => (event.kind === "call") === calls).map(([, item]) => item);
+      fill(panel, heading, bar, h("p", { class: "choice" }, h("label", { for: "filter" }, "Only events with "), filter),
+        of(true).length ? [h("h3", {}, "A client may call"), of(true)] : null, of(false).length ? [h("h3", {}, "May happen without a call"), of(false)] : null,
+        h("p", { class: "about" }, `${plural(system.events.length - items.length, "joint event")} of ${system.events.length} cannot happen now${wanted ? ", or are not asked for" : ""}.`));
+    });
+    const note = `Joint states are not stored in this page: what each part does in each of its states is, and the page puts the steps together as fsm does. ${plural(system.copies.length, "copy")} of ${plural(data.machines.length, "machine")}.`;
+    fill(parts, cards.map((each) => each.box));
+    return h("section", { class: "walk system", "aria-labelledby": "system-title" }, h("h2", { id: "system-title" }, "Walk through it"), h("p", { class: "hint" }, `Choose what happens next; the parts that it moves are marked. ${note}`), h("div", { class: "two" }, parts, panel));
   }
 
   // -- a recording -----------------------------------------------------------------------------------------------------
@@ -709,10 +851,12 @@
 
   const recordings = data.recordings ? recordingPage() : null;
   const sections = data.machines.map(machinePage);
+  const system = data.system ? [systemSection(data.system), data.properties.list.length ? propertySection(data.properties, null) : null, h("h2", {}, "Its parts")] : null;
   fill(page, h("header", {}, h("h1", {}, data.title), data.about ? h("p", {}, data.about) : null, data.source ? h("p", { class: "source" }, `Source: ${data.source}`) : null, data.recordings ? null : profileChoice()),
     data.recordings?.length > 1 ? choice("recording", "The recording: ", data.recordings.map((each, index) => [String(index), `${each.name}: ${each.verdict}`]), (now) => now.recording ?? "0", (value) => go({ recording: value, entity: "", step: "" })) : null,
     recordings,
     data.recordings ? h("h2", {}, "The specification that it was judged by") : null, data.recordings ? profileChoice() : null,
+    system,
     data.machines.length > 1 ? choice("machine", "The lifecycle: ", data.machines.map((each) => [each.name, `${each.name}: ${each.title}`]), (now) => now.machine ?? data.machines[0].name, (value) => go({ machine: value, walk: "", from: "", cell: "" })) : null,
     sections, spoken);
   addEventListener("popstate", show);

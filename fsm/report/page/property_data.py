@@ -1,8 +1,9 @@
 """What the checker concluded of each property, under each profile, with the runs that show it, for a page."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from fsm.diagrams.draw import sequence_svg
 from fsm.diagrams.draw.machine_sequence import machine_chart
@@ -18,6 +19,9 @@ from fsm.report.runs import happens, parts
 from fsm.report.words import either
 from fsm.verdict import Unknown, WatchedProperty
 
+_STYLE: Final = re.compile("<style>(.*?)</style>", re.DOTALL)
+"""The style of a chart, which is the same in all of them."""
+
 WITNESSES: Final = 2
 """Runs that are kept of what a property asks to be possible."""
 
@@ -31,9 +35,12 @@ def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
         for checked in each.checked:
             found.setdefault(checked.of.name, clause_data(checked.of.clause))
             verdicts.setdefault(checked.of.name, {})[each.profile or ""] = _verdict(checked, runs)
+    shown = [_run(run, examined[0].machine) for run in runs]
+    style = next((_STYLE.findall(each["chart"])[0] for each in shown), "")
     return {
         "list": [{**stated, "verdicts": verdicts[name]} for name, stated in found.items()],
-        "runs": [_run(run, examined[0].machine) for run in runs],
+        "runs": [{**each, "chart": _STYLE.sub("", each["chart"])} for each in shown],
+        "style": style,
     }
 
 
@@ -74,7 +81,7 @@ def _why(checked: Checked) -> Iterator[str]:
             yield f"{place} lacks {len(lacks)} arrows or states of the machine, and has {len(adds)} that it has not."
 
 
-def _run(run: Run, of: Machine | System) -> Json:
+def _run(run: Run, of: Machine | System) -> dict[str, Any]:
     drawn = chart(run, of) if isinstance(of, System) else machine_chart(run, of)
     return {
         "initial": run.initial,

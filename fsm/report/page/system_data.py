@@ -1,0 +1,123 @@
+"""A system as a page has it: its copies, and each joint event as the steps that its parts take.
+
+Joint states are too many to write down.  A page has what a step of a part does in each of that part's states, by its table;
+what is left for its script is to put those together, as :mod:`fsm.product` does.
+"""
+
+import json
+from collections.abc import Mapping
+
+from fsm.machine.conditions import All, At, Condition, Not, Some
+from fsm.machine.table import Table
+from fsm.product import JointMove, JointPath, JointRow, SystemTable
+from fsm.product.system import System
+from fsm.report.json_report import Json
+from fsm.report.page.machine_data import clause_data
+
+
+def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
+    """*system* as it is under each of its profiles, and under *profile*."""
+    options: dict[str, int] = {}
+    names = [*dict.fromkeys(("", *system.profiles, profile or ""))]
+    variants = {name: _events(SystemTable(system.partly_under(name or None)), options) for name in names}
+    base = variants[""]
+    machines = [*dict.fromkeys(part.machine.name for part in system.parts.values())]
+    return {
+        "name": system.name,
+        "profiles": [*names],
+        "copies": [
+            {
+                "name": copy.name,
+                "machine": machines.index(system.parts[copy.part].machine.name),
+                "about": system.parts[copy.part].about,
+                "initial": [*system.parts[copy.part].machine.states].index(system.parts[copy.part].initial),
+            }
+            for copy in system.copies
+        ],
+        "clauses": {each.name: clause_data(each) for each in system.clauses.values()},
+        "events": [
+            {
+                "name": each.name,
+                "family": each.family,
+                "kind": each.kind,
+                "rpc": each.rpc,
+                "about": each.about,
+                "clause": each.clause.name,
+            }
+            for each in system.events.values()
+        ],
+        "steps": {
+            name: {
+                event: found.get(event) for event in system.events if not name or found.get(event) != base.get(event)
+            }
+            for name, found in variants.items()
+        },
+        "options": [json.loads(each) for each in options],
+    }
+
+
+def _events(table: SystemTable, options: dict[str, int]) -> dict[str, Json]:
+    return {row.joint.name: _event(row, table, options) for row in table.joint}
+
+
+def _event(row: JointRow, table: SystemTable, options: dict[str, int]) -> Json:
+    return {
+        "when": _condition(row.joint.when, table),
+        "ways": [_way(path, table, options) for path in row.paths],
+    }
+
+
+def _way(path: JointPath, table: SystemTable, options: dict[str, int]) -> Json:
+    return {
+        "name": path.way.name,
+        "about": path.way.about,
+        "when": _condition(path.way.when, table),
+        "reply": [*path.reply],
+        "moves": [_move(move, table, options) for move in path.moves],
+    }
+
+
+def _move(move: JointMove, table: SystemTable, options: dict[str, int]) -> Json:
+    offered = [
+        [
+            {
+                "to": to,
+                "error": [*error],
+                "outcome": done.outcome,
+                "emits": [output.removesuffix(move.step.copy.suffix) for output in done.emits],
+            }
+            for to, error, done, _ in move.options(local)
+        ]
+        for local in range(move.states)
+    ]
+    text = json.dumps(offered, sort_keys=True)
+    return {
+        "copy": move.at,
+        "event": move.step.event,
+        "ends": move.step.ends,
+        "when": _condition(move.step.when, table),
+        "heard": _condition(move.part.heard, table),
+        "options": options.setdefault(text, len(options)),
+    }
+
+
+def _condition(condition: Condition | None, table: SystemTable) -> Json:
+    """*condition* on the states of copies: ``["at", copies, states, every]``, or made of others."""
+    match condition:
+        case None:
+            return None
+        case Not(of=inner):
+            return ["not", _condition(inner, table)]
+        case All(of=parts):
+            return ["all", *(_condition(each, table) for each in parts)]
+        case Some(of=parts):
+            return ["some", *(_condition(each, table) for each in parts)]
+        case At(part=part, copies=copies, states=states, every=every):
+            return ["at", [*copies], _numbers(table.table_of(part), states), every or len(copies) == 1]
+        case _:
+            raise TypeError(f"{condition} is not about the states of parts")
+
+
+def _numbers(table: Table, states: frozenset[str]) -> Json:
+    number: Mapping[str, int] = {state: index for index, state in enumerate(table.states)}
+    return [*sorted(number[state] for state in states)]
