@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
-from commands import fsm
+from commands import FAILING, fsm
 from machines import DOOR
 from real_parts import program
 
-from fsm.library import load, names
+from fsm.judgement.stories import TOLD
+from fsm.library import load, load_system, names
 from fsm.machine.calls.rules import Rules
 from fsm.machine.table import tabulate
+from fsm.product import SystemTable
 from fsm.report.page.document import document
 from fsm.report.page.machine_data import machine_data
+from fsm.report.page.recording_data import STEPS
+from fsm.report.page.system_data import system_data
 from fsm.report.page.walk_data import walks
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Elements(HTMLParser):
@@ -147,3 +149,85 @@ def test_a_profile_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
     assert ran.returncode == 2
     assert "containerd-9" in ran.stderr
+
+
+def test_a_page_of_a_log_has_what_was_found_and_whose_story(tmp_path: Path) -> None:
+    """As ``fsm judge --format json`` has it; ``fsm explore`` makes the same page, from a pipe too."""
+    program("dot")
+    path = tmp_path / "log.html"
+    judged = fsm("judge", "--format", "html", FAILING, "-o", str(path))
+    told = json.loads(fsm("judge", "--format", "json", FAILING).stdout)["recordings"][0]
+    page = path.read_text(encoding="utf-8")
+    (recording,) = data_of(page)["recordings"]
+
+    assert judged.returncode == 1
+    assert recording["verdict"] == told["verdict"] == "fails"
+    findings = [each["first"] for judgement in recording["judgements"] for each in judgement["findings"]]
+    expected = [each["first"][0] for machine in told["machines"] for each in machine["findings"]]
+    assert [(each["line"], each["entity"]) for each in findings] == [(e["line"], e["entity"]) for e in expected]
+    assert recording["stories"][0]["entity"] == findings[0]["entity"]
+    assert sum(story["broken"] for story in recording["stories"]) == 28
+    covered = [each["coverage"]["create"]["absent"] for each in recording["judgements"] if "create" in each["coverage"]]
+    assert covered == [told["machines"][0]["cells"]["create"]["absent"]]
+    assert fsm("explore", FAILING).stdout == page
+    piped = fsm("explore", "-", stdin=Path(FAILING).read_bytes())
+    assert "standard input" in data_of(piped.stdout)["title"]
+    assert [s["all"] for s in data_of(piped.stdout)["recordings"][0]["stories"]] == [
+        s["all"] for s in recording["stories"]
+    ]
+
+
+def test_a_large_recording_is_bounded_and_says_what_is_left_out(tmp_path: Path) -> None:
+    """Whoever breaks something is on the page, however late; of a long story, what is around it."""
+    program("dot")
+    lines = [json.dumps({"trace": 1, "machine": "cri-container", "fresh": True})]
+    for number in range(100):
+        lines += [_line(f"c{number}", event="create", reply="ok")]
+    lines += [_line("c99", event="status", reply="ok", shows="CONTAINER_CREATED") for _ in range(500)]
+    lines += [_line("c99", event="remove", reply="ok"), _line("c99", event="stop", reply="NOT_FOUND")]
+    lines += [_line("c99", event="stop", reply="ok") for _ in range(500)]
+    path = tmp_path / "large.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+    (recording,) = data_of(fsm("explore", str(path)).stdout)["recordings"]
+
+    first = recording["stories"][0]
+    assert (first["entity"], first["all"], first["broken"]) == ("c99", 1003, 1)
+    assert len(first["steps"]) == STEPS
+    assert [each["number"] for each in first["steps"] if "broken" in each] == [503]
+    assert len(recording["stories"]) == TOLD
+    assert recording["left"] == 100 - TOLD
+
+
+def _line(entity: str, **seen: str) -> str:
+    return json.dumps({"entity": entity, "of": "container", **seen})
+
+
+def test_hostile_text_of_a_recording_is_only_data(tmp_path: Path) -> None:
+    program("dot")
+    path = tmp_path / "hostile.jsonl"
+    text = HOSTILE.replace("\ud800", "")
+    head = json.dumps({"trace": 1, "machine": "cri-container", "fresh": True})
+    path.write_text(f"{head}\n{_line(text, event='start', reply=text, detail=text)}\n", encoding="utf-8")
+    page = fsm("explore", str(path)).stdout
+
+    assert Elements(page).tags == Elements(document("", {})).tags
+    assert "\u202e" not in json.dumps(data_of(page)["recordings"], ensure_ascii=False)
+
+
+def test_what_a_part_does_is_what_its_table_has() -> None:
+    """Of each joint event of a system, and under its profile; the browser's tests hold to the product what is made of it."""
+    system = load_system("cri-service")
+    data: Any = system_data(system)
+    table = SystemTable(system)
+
+    for row in table.joint:
+        shown = data["steps"][""][row.joint.name]
+        assert [way["name"] for way in shown["ways"]] == [path.way.name for path in row.paths]
+        for way, path in zip(shown["ways"], row.paths, strict=True):
+            for move, of in zip(way["moves"], path.moves, strict=True):
+                offered = data["options"][move["options"]]
+                assert [[each["to"] for each in local] for local in offered] == [
+                    [each[0] for each in of.options(state)] for state in range(of.states)
+                ]
+    assert data["steps"]["mended"]["container-exits"] is None

@@ -6,11 +6,11 @@ import json
 import random
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from browser import NARROW, WIDE, chromium, shown
-from commands import fsm
+from commands import FAILING, fsm
 
 from fsm.library import load, load_system
 from fsm.machine.calls.rules import BEGUN, Rules
@@ -230,10 +230,10 @@ def test_a_condition_that_is_not_kept_is_noticed(browser: Browser, folder: Path,
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_nobody_is_kept_out(width: int, scheme: str, browser: Browser, container: Path) -> None:
+def test_nobody_is_kept_out(width: int, scheme: Literal["light", "dark"], browser: Browser, container: Path) -> None:
     """By axe-core; and nothing has to be scrolled sideways."""
     at = "profile=containerd-1.6&walk=create/created+start/begins&cell=stop/absent"
-    with shown(browser, container, at=at, width=width, scheme="dark" if scheme == "dark" else "light") as found:
+    with shown(browser, container, at=at, width=width, scheme=scheme) as found:
         found.page.locator('[data-property="stop-is-idempotent"] summary').first.click()
         assert found.serious() == []
         assert not found.too_wide()
@@ -295,5 +295,90 @@ def test_text_of_a_model_stays_text(browser: Browser, tmp_path: Path) -> None:
         assert HOSTILE in found.page.locator("h1").inner_text()
         assert HOSTILE in found.page.locator(".clause").first.inner_text()
         assert found.page.locator("img, a[href^=javascript]").count() == 0
+        assert found.page.evaluate("window.foreign === undefined")
+        assert (found.requests, found.complaints) == ([], [])
+
+
+@pytest.fixture(scope="module")
+def failing(folder: Path) -> Path:
+    """The page of a log that breaks a clause."""
+    path = folder / "failing.html"
+    ran = fsm("judge", "--format", "html", FAILING, "-o", str(path))
+    assert ran.returncode == 1, ran.stderr
+    return path
+
+
+def test_the_first_violation_is_a_click_away(browser: Browser, failing: Path) -> None:
+    """What was possible, what would have been legal, who says so; and where the entity was."""
+    with shown(browser, failing) as found:
+        page = found.page
+        page.locator(".first").get_by_role("button").click()
+        told = page.locator(".told")
+        for text in (
+            "StopContainer replied NOT_FOUND",
+            "containerd-1.6.20.log:14",
+            "absent",
+            "ok",
+            "stop-is-idempotent",
+            "MUST",
+        ):
+            assert text in told.inner_text()
+        assert page.locator(".observation[aria-current]").inner_text().startswith("violation")
+        assert page.locator(".node.broken").count() > 0
+        assert (found.requests, found.complaints) == ([], [])
+
+
+def test_a_slider_goes_through_what_was_observed(browser: Browser, failing: Path) -> None:
+    """And the states that were possible are shaded: one after the creation, and more while a removal is in progress."""
+    with shown(browser, failing) as found:
+        page = found.page
+        slider = page.get_by_label("Observation", exact=True)
+        slider.focus()
+        page.keyboard.press("Home")
+        assert "created" in page.locator(".told").inner_text()
+        assert page.locator("#stories .node.possible").count() == 1
+        page.keyboard.press("ArrowRight")
+        assert page.locator("#stories .node.possible").count() > 1
+        page.get_by_role("button", name="Next violation").click()
+        assert "NOT_FOUND" in page.locator(".told").inner_text()
+        page.get_by_role("button", name="Next", exact=True).click()
+        page.go_back()
+        assert "NOT_FOUND" in page.locator(".told").inner_text()
+
+
+def test_what_was_met_is_shaded(browser: Browser, failing: Path) -> None:
+    with shown(browser, failing) as found:
+        assert "heat" in str(found.page.locator('[data-cell="create/absent"]').get_attribute("class"))
+        assert "unmet" in str(found.page.locator('[data-cell="stop/exited"]').get_attribute("class"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_nobody_is_kept_from_a_recording_or_a_system(
+    width: int, scheme: Literal["light", "dark"], browser: Browser, failing: Path, folder: Path
+) -> None:
+    for path in (failing, made(folder, "cri-service", "--no-properties")):
+        with shown(browser, path, width=width, scheme=scheme) as found:
+            assert found.serious() == []
+            assert not found.too_wide()
+
+
+def test_text_of_a_recording_stays_text(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.jsonl"
+    head = {"trace": 1, "machine": "cri-container", "fresh": True}
+    seen = {
+        "entity": HOSTILE,
+        "of": "container",
+        "event": "start",
+        "reply": HOSTILE,
+        "detail": f"{HOSTILE}\u2028\u202e",
+    }
+    path.write_text(f"{json.dumps(head)}\n{json.dumps(seen)}\n", encoding="utf-8")
+    page = made(tmp_path, str(path))
+    with shown(browser, page) as found:
+        text = found.page.locator("main").inner_text()
+        assert HOSTILE in text
+        assert "\u2028" not in text
+        assert found.page.locator("img").count() == 0
         assert found.page.evaluate("window.foreign === undefined")
         assert (found.requests, found.complaints) == ([], [])

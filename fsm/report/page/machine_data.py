@@ -1,7 +1,10 @@
 """A machine as a page has it: its states, events and clauses, and its table as each profile has it."""
 
+import re
 from collections.abc import Collection, Iterator
+from typing import Final
 
+from fsm.diagrams.draw.dot import FONT
 from fsm.diagrams.draw.image import svg
 from fsm.diagrams.draw.picture import Picture, picture
 from fsm.machine import Clause, Machine, Override
@@ -10,6 +13,9 @@ from fsm.machine.table import tabulate
 from fsm.machine.versions import within
 from fsm.report.json_report import Json
 from fsm.report.page.walk_data import cells, walks
+
+_REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
+"""In SVG made by Graphviz; the font is said by the page."""
 
 
 def machine_data(
@@ -70,7 +76,8 @@ def machine_data(
 
 
 def _drawn(of: Picture) -> str:
-    drawn = svg(of).decode()
+    """The state chart without what each of its elements repeats, and what only finds elements: the page has attributes for that."""
+    drawn = _REPEATED.sub("", svg(of).decode())
     return drawn[drawn.index("<svg") :]
 
 
@@ -133,7 +140,6 @@ class _Variant:
         self._walks = walks(rules)
         drawn = picture(machine)
         self._picture = pictures.setdefault(drawn, len(pictures))
-        self._nodes: dict[str, Json] = {state: node.name for node in drawn.nodes for state in node.states}
 
     def data(self, base: "_Variant") -> dict[str, Json]:
         """What is otherwise than in *base*; of that everything."""
@@ -148,4 +154,4 @@ class _Variant:
                 }
             }
         )
-        return {**found, "walks": dict(self._walks), "picture": self._picture, "nodes": self._nodes}
+        return {**found, "walks": dict(self._walks), "picture": self._picture}

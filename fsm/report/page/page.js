@@ -71,17 +71,18 @@
 
   const MARKS = `
     svg { max-width: 100%; min-width: min(34rem, var(--own)); height: auto; display: block; margin: 0 auto }
-    .node[tabindex] { cursor: pointer }
+    .graph text { font-family: "DejaVu Sans", Verdana, sans-serif }
+    .node[tabindex], .cell { cursor: pointer } .cell:hover text { text-decoration: underline }
     .node[tabindex]:hover :is(path, polygon, ellipse) { stroke-width: 2.5 }
     .node:focus { outline: none }
     .node:focus-visible :is(path, polygon, ellipse) { stroke: #0969da; stroke-width: 4; stroke-dasharray: none }
-    .node.possible :is(path, polygon, ellipse) { fill: #ffe08a; stroke: #7a5200; stroke-width: 2.5 }
+    .node.possible :is(path, polygon, ellipse) { fill: #dcc8ff; stroke: #5a2ca0; stroke-width: 2.5 }
     .node.current :is(path, polygon, ellipse) { stroke: #0a58ca; stroke-width: 4.5 }
     .node.broken :is(path, polygon, ellipse) { stroke: #b3121d; stroke-width: 4.5 }
     .edge.taken path { stroke: #0a58ca; stroke-width: 3 } .edge.taken polygon { stroke: #0a58ca; fill: #0a58ca }
     .step.now { fill: #0a58ca; text-decoration: underline }
     @media (prefers-color-scheme: dark) {
-      .node.possible :is(path, polygon, ellipse) { fill: #5c4500; stroke: #f2c14e }
+      .node.possible :is(path, polygon, ellipse) { fill: #4b2a86; stroke: #c9a6ff }
       .node:focus-visible :is(path, polygon, ellipse), .node.current :is(path, polygon, ellipse) { stroke: #79b8ff }
       .node.broken :is(path, polygon, ellipse) { stroke: #ff7b72 }
       .edge.taken path { stroke: #79b8ff } .edge.taken polygon { stroke: #79b8ff; fill: #79b8ff }
@@ -101,13 +102,11 @@
   }
 
   /** The state chart of a machine, whose states can be chosen; *mark* shows where something is. */
-  function diagram(machine, profile, choose) {
+  function diagram(machine, profile, choose, chooseCell) {
     const { host, svg } = drawn(machine.pictures[profile.picture], `State chart of ${machine.name}`);
     const nodes = bare({});
-    for (const node of svg.querySelectorAll("g.node")) {
-      const name = node.querySelector("title").textContent.replace(/ \(again\)$/, "");
-      const states = Object.keys(profile.nodes).filter((state) => profile.nodes[state] === name);
-      if (!states.length) continue;
+    for (const node of svg.querySelectorAll("g.node[data-states]")) {
+      const states = node.dataset.states.split(" ");
       for (const state of states) (nodes[state] ??= []).push(node);
       if (!choose) continue;
       const written = [...node.querySelectorAll("text")].map((each) => each.textContent).join(" ");
@@ -125,11 +124,11 @@
         if (event.key === "Enter" || event.key === " ") { event.preventDefault(); chosen(); }
       });
     }
-    const edges = new Map();
-    for (const edge of svg.querySelectorAll("g.edge")) {
-      const name = edge.querySelector("title").textContent.replace(/ \(again\)$/, "");
-      edges.set(name, edge);
-      edge.querySelector("title").remove();
+    const edges = [...svg.querySelectorAll("g.edge[data-from]")];
+    for (const each of svg.querySelectorAll("g.edge > title")) each.remove();
+    for (const cell of choose ? svg.querySelectorAll("g.cell[data-state]") : []) {
+      const state = cell.dataset.state in machine.byName ? () => cell.dataset.state : () => machine.states[machine.initial].name;
+      cell.addEventListener("click", () => chooseCell(`${cell.dataset.ends ? "…" : ""}${cell.dataset.event}/${state()}`));
     }
     function mark({ current = [], possible = [], broken = [], taken = null }) {
       for (const each of svg.querySelectorAll(".current, .possible, .broken, .taken")) each.classList.remove("current", "possible", "broken", "taken");
@@ -140,7 +139,10 @@
       }
       for (const list of Object.values(nodes)) for (const node of list) if (choose) node.removeAttribute("aria-current");
       if (choose) for (const state of current) for (const node of nodes[state] ?? []) node.setAttribute("aria-current", "step");
-      if (taken) edges.get(`${profile.nodes[taken[0]]}->${profile.nodes[taken[1]]}`)?.classList.add("taken");
+      for (const edge of taken ? edges : []) {
+        const drawn = (state) => nodes[state]?.[0]?.dataset.states.split(" ")[0];
+        if ([drawn(taken[0]), "*"].includes(edge.dataset.from) && edge.dataset.to === drawn(taken[1])) edge.classList.add("taken");
+      }
     }
     return { host, mark };
   }
@@ -284,7 +286,7 @@
       if ((now.machine ?? data.machines[0].name) !== machine.name) return;
       const profile = machine.profileOf(now);
       if (profile !== shownProfile) {
-        chart = diagram(machine, profile, choose);
+        chart = diagram(machine, profile, choose, (cell) => { go({ cell }); section.parentElement.querySelector(".table").scrollIntoView(); });
         fill(picture, chart.host);
         shownProfile = profile;
       }
@@ -315,10 +317,11 @@
         others.length ? [h("h3", {}, "May happen without a call"), items(others, true)] : null,
         cannot.length ? h("details", {}, h("summary", {}, `${plural(cannot.length, "event")} cannot happen here`), items(cannot, false)) : null);
     });
-    return h("section", { class: "walk", "aria-labelledby": `walk-${of(machine)}` },
+    const section = h("section", { class: "walk", "aria-labelledby": `walk-${of(machine)}` },
       h("h2", { id: `walk-${of(machine)}` }, "Walk through it"),
       h("p", { class: "hint" }, "Choose a state in the chart, or what happens next beside it. Back and forward of the browser go through the walk; the link keeps it."),
       h("div", { class: "two" }, picture, panel));
+    return section;
   }
 
   function walkBar(machine, taken, from) {
