@@ -39,20 +39,23 @@ NO_PROPERTIES = "FSM306"
     type=click.Path(dir_okay=False, path_type=Path),
     help="The page to write; it is complete or not there. Into a pipe it may be left out.",
 )
-@profile_option("Begin with this profile; the page has them all.")
+@profile_option("Begin with this profile; the page of a model has them all. A recording is judged by it.")
 @click.option(
-    "--properties/--no-properties", default=True, help="Whether to decide what is claimed of the model, for the page."
+    "--properties/--no-properties", default=True, help="Whether to decide what is claimed of the model, which takes most of the time."
 )
 def command(name: str, profile: str | None, output: Path | None, *, properties: bool) -> int:
     """Make a page to look at, for any browser: one file that loads nothing from anywhere.
 
-    MODEL is a name from 'fsm list', FILE a model file. The page has the state chart, every event in every state with its
-    clause and what each profile changes, walks step by step, and what is claimed with the runs that show it. Where one
-    is, is in the link.
+    MODEL is a machine or a system from 'fsm list', FILE a model file, or a recording as 'fsm judge' takes it. The page of
+    a model has its state chart, every event in every state with its clause and what each profile changes, walks step by
+    step, and what is claimed with the runs that show it. That of a recording has what was found, and what happened to
+    its containers and pods. Where one is in a page is in the link.
 
     \b
     fsm explore container-status -o container-status.html
+    fsm explore node -o node.html
     fsm explore models/door.toml -o door.html
+    fsm explore containerd.log -o what-happened.html
     """
     if output is None and sys.stdout.isatty():
         raise click.UsageError("a page is for a browser: use -o PAGE.html, or a pipe")

@@ -136,9 +136,11 @@ class Teller:
             self._found.append(violation)
 
     def told(self) -> Iterator[Story]:
-        """Each story; of an entity that is also written by the beginning of its id, only that of the whole id."""
+        """Each story; of an entity that is asked for by the beginning of its id, only that of the whole id."""
         for entity, steps in self.stories.items():
-            if not any(other != entity and other.startswith(entity) for other in self.stories):
+            if self._chosen.telling is not None or not any(
+                other != entity and other.startswith(entity) for other in self.stories
+            ):
                 names = self._chosen.names.get(entity, ())
                 yield Story(machine=self.machine, entity=entity, names=names, steps=steps)
 

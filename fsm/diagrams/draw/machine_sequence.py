@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 from fsm.diagrams.draw.sequence import CALLER, OUTSIDE, ChartRow, SequenceChart
 from fsm.machine import Machine
+from fsm.property.claims import Property
 from fsm.property.evidence import Run, RunStep
 
 
-def machine_chart(run: Run, machine: Machine) -> SequenceChart:
+def machine_chart(run: Run, machine: Machine, broken: Property | None = None) -> SequenceChart:
     """*run* of *machine*: a row for each step, and below it what is called, changed, put out and replied.
+
+    The property that is *broken* is named at the end.
 
     >>> from fsm.library import load
     >>> taken = RunStep(event="stop", source="absent", target="absent", outcome="ignored", reply="ok")
@@ -16,8 +19,16 @@ def machine_chart(run: Run, machine: Machine) -> SequenceChart:
     >>> [(row.kind, row.text) for row in shown.rows]
     [('step', '1. StopContainer'), ('call', 'stop'), ('reply', 'ok')]
     """
-    steps = (*run.steps, *run.cycle)
-    rows = [row for number, taken in enumerate(steps, 1) for row in _rows(number, taken, machine)]
+    rows: list[ChartRow] = []
+    for number, taken in enumerate((*run.steps, *run.cycle), 1):
+        if run.cycle and number == len(run.steps) + 1:
+            rows.append(ChartRow(kind="divider", text="from here on again and again"))
+        rows += _rows(number, taken, machine)
+    if run.stopped:
+        rows.append(ChartRow(kind="divider", text="and then nothing happens any more"))
+    if broken is not None:
+        text = f"{broken.name} is broken"
+        rows.append(ChartRow(kind="violation", text=text, source=machine.entity, whole=f"{text}: {broken.says}"))
     met = {name for row in rows for name in (row.source, row.target)}
     shown = tuple(name for name in (CALLER, machine.entity, OUTSIDE) if name in met)
     return SequenceChart(participants=shown, rows=tuple(rows), title=f"A run of {machine.title}")

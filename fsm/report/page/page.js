@@ -480,7 +480,7 @@
       lines.forEach((line, index) => line.firstChild.toggleAttribute("aria-current", index === at - 1));
       if (at) lines[at - 1].firstChild.setAttribute("aria-current", "step");
       picture?.mark({ current: [state], taken: taken ? [taken.source, taken.target] : null });
-      for (const text of svg.querySelectorAll(".step")) text.classList.toggle("now", text.textContent.startsWith(`${at}. `));
+      for (const text of svg.querySelectorAll(".step")) text.classList.toggle("now", text.textContent.replace("✗ ", "").startsWith(`${at}. `));
     }
     to(0);
     return h("div", { class: "replay" }, h("h4", {}, title), where,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fsm.diagrams.draw import sequence_svg
 from fsm.diagrams.draw.machine_sequence import machine_chart
@@ -11,6 +11,7 @@ from fsm.diagrams.draw.sequence import chart
 from fsm.machine import Machine
 from fsm.product.system import System
 from fsm.property import evidence
+from fsm.property.claims import Property
 from fsm.property.evidence import Checked, Examined, Run
 from fsm.report.check_report import status
 from fsm.report.json_report import Json
@@ -26,27 +27,36 @@ WITNESSES: Final = 2
 """Runs that are kept of what a property asks to be possible."""
 
 
+class _Shown(NamedTuple):
+    """A run, and the name of the property that it breaks, if it does."""
+
+    run: Run
+    broken: str
+
+
 def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
     """The properties in their order, each with its verdicts; and the runs, each once."""
-    runs: dict[Run, int] = {}
+    runs: dict[_Shown, int] = {}
     found: dict[str, dict[str, Json]] = {}
     verdicts: dict[str, dict[str, Json]] = {}
     for each in examined:
         for checked in each.checked:
             found.setdefault(checked.of.name, clause_data(checked.of.clause))
             verdicts.setdefault(checked.of.name, {})[each.profile or ""] = _verdict(checked, runs)
-    shown = [_run(run, examined[0].machine) for run in runs]
+    stated = {checked.of.name: checked.of for each in examined for checked in each.checked}
+    shown = [_run(each.run, examined[0].machine, stated.get(each.broken)) for each in runs]
     style = next((_STYLE.findall(each["chart"])[0] for each in shown), "")
     return {
-        "list": [{**stated, "verdicts": verdicts[name]} for name, stated in found.items()],
+        "list": [{**each, "verdicts": verdicts[name]} for name, each in found.items()],
         "runs": [{**each, "chart": _STYLE.sub("", each["chart"])} for each in shown],
         "style": style,
     }
 
 
-def _verdict(checked: Checked, runs: dict[Run, int]) -> Json:
+def _verdict(checked: Checked, runs: dict[_Shown, int]) -> Json:
     known = checked.expected
-    shown = (runs.setdefault(run, len(runs)) for run in _shown(checked))
+    broken = checked.of.name if isinstance(checked.verdict, evidence.Refuted) else ""
+    shown = (runs.setdefault(_Shown(run, broken), len(runs)) for run in _shown(checked))
     return {
         "status": status(checked).word,
         "why": " ".join(_why(checked)),
@@ -81,8 +91,8 @@ def _why(checked: Checked) -> Iterator[str]:
             yield f"{place} lacks {len(lacks)} arrows or states of the machine, and has {len(adds)} that it has not."
 
 
-def _run(run: Run, of: Machine | System) -> dict[str, Any]:
-    drawn = chart(run, of) if isinstance(of, System) else machine_chart(run, of)
+def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, Any]:
+    drawn = chart(run, of, broken) if isinstance(of, System) else machine_chart(run, of, broken)
     return {
         "initial": run.initial,
         "steps": [
