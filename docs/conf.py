@@ -90,6 +90,7 @@ html_theme = "furo"
 html_title = "fsm"
 html_static_path = ["_static"]
 html_css_files = ["fsm.css"]
+html_js_files = ["fsm.js"]
 html_copy_source = False
 html_show_sphinx = False
 templates_path: list[str] = []
@@ -141,6 +142,14 @@ def _read(app: object, page: str, source: list[str]) -> None:
         source[0] += _names()
 
 
+def _level(app: object, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Say of what level the headings of the navigation are, which screen readers need."""
+    del app, page, template, doctree
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+
+
 def setup(app: Any) -> None:  # noqa: ANN401  (Sphinx is here only when the site is made)
     """Have Sphinx ask for what is added."""
     app.connect("source-read", _read)
+    app.connect("html-page-context", _level, priority=900)  # after the theme

@@ -61,6 +61,16 @@ def test_the_page_can_be_followed(page: Path, tmp_path: Path) -> None:
     follow([TEXTS[page]], tmp_path)
 
 
+@pytest.mark.parametrize("page", [*TUTORIAL, *FOLLOWED], ids=lambda page: page.name)
+def test_files_are_named_in_the_text(page: Path) -> None:
+    """Where pages are read as plain Markdown, blocks show no title."""
+    text = TEXTS[page]
+    for block in blocks(text):
+        if block.file:
+            before, text = text.split(f"```{block.kind} {block.file}\n{block.text}", 1)
+            assert f"`{block.file}`" in before.rpartition("```")[2], f"{block.file} is not named before it"
+
+
 def test_each_page_of_the_tutorial_leads_to_the_next() -> None:
     """Each has one door, and the last leads on."""
     doors = [re.findall(r"^Next: .*\]\((.*)\)$", TEXTS[page], re.MULTILINE) for page in TUTORIAL]

@@ -6,14 +6,20 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from bs4 import BeautifulSoup
+
+import fsm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from bs4 import BeautifulSoup
+
+browser = pytest.importorskip("browser", reason="playwright is missing; install it: bash .ci/setup test")
+bs4 = pytest.importorskip("bs4", reason="beautifulsoup4 is missing; install it: bash .ci/setup test")
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
@@ -29,7 +35,7 @@ def _made(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _pages(site: Path) -> dict[Path, BeautifulSoup]:
-    return {path: BeautifulSoup(path.read_text("utf-8"), "html.parser") for path in sorted(site.rglob("*.html"))}
+    return {path: bs4.BeautifulSoup(path.read_text("utf-8"), "html.parser") for path in sorted(site.rglob("*.html"))}
 
 
 def _broken(site: Path, pages: Mapping[Path, BeautifulSoup]) -> list[str]:
@@ -67,20 +73,53 @@ def _fetched(pages: Mapping[Path, BeautifulSoup]) -> list[str]:
     return [url for url in urls if re.match(r"(\w+:)?//", url) and not url.startswith("data:")]
 
 
-@pytest.mark.slow
-def test_the_site_is_whole(tmp_path: Path) -> None:
-    """Warnings are errors; every link and anchor is there; style sheets and scripts are fetched from nowhere else."""
-    made = _made(ROOT / "docs", tmp_path / "site")
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, made without a warning."""
+    folder = tmp_path_factory.mktemp("made") / "site"
+    made = _made(ROOT / "docs", folder)
     assert (0, "") == (made.returncode, made.stderr)
-    pages = _pages(tmp_path / "site")
+    return folder
 
-    assert [] == _broken(tmp_path / "site", pages)
+
+@pytest.mark.slow
+def test_the_site_is_whole(site: Path) -> None:
+    """Every link and anchor is there; style sheets and scripts are fetched from nowhere else; docstrings are in it."""
+    pages = _pages(site)
+
+    assert [] == _broken(site, pages)
     assert [] == _fetched(pages)
-    styles = "".join(path.read_text("utf-8") for path in (tmp_path / "site").rglob("*.css"))
+    styles = "".join(path.read_text("utf-8") for path in site.rglob("*.css"))
     assert [] == re.findall(r"(?:@import|url\()\s*['\"]?(?:https?:)?//[^)]*", styles)
-    assert "class fsm.Machine" in re.sub(
-        r"\s+", " ", pages[tmp_path / "site" / "reference" / "api.html"].get_text()
-    ).replace(" .", ".")
+    assert {f"fsm.{name}" for name in fsm.__all__} <= {
+        str(each["id"]) for each in pages[site / "reference" / "api.html"].select("dt[id]")
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(browser.NARROW, "dark"), (browser.WIDE, "light")])
+def test_pages_can_be_read_everywhere(width: int, scheme: Literal["light", "dark"], site: Path) -> None:
+    """From a folder, without a network: nothing else is asked for, nothing goes wrong, and nobody is kept out."""
+    with browser.chromium() as opened:
+        for name in ("index", "tutorial/1-model", "reference/property-language", "findings/nri-locks"):
+            with browser.shown(opened, site / f"{name}.html", width=width, scheme=scheme) as found:
+                assert [] == [url for url in found.requests if not url.startswith(("file:", "data:"))]
+                assert [] == found.complaints
+                assert not found.too_wide(), name
+                assert [] == found.serious(), (name, found.serious())
+
+
+@pytest.mark.slow
+def test_a_word_is_found_without_a_network(site: Path) -> None:
+    """The index of words is in the folder."""
+    with browser.chromium() as opened, browser.shown(opened, site / "search.html") as found:
+        found.page.goto(f"{(site / 'search.html').as_uri()}?q=vacuous")
+        found.page.wait_for_selector("#search-results li a")
+        addresses = [each.get_attribute("href") for each in found.page.query_selector_all("#search-results li a")]
+        requests = found.requests
+
+    assert [] == [url for url in requests if not url.startswith("file:")]
+    assert any("explanation.html" in str(each) for each in addresses)
 
 
 def test_what_is_broken_is_found(tmp_path: Path) -> None:
