@@ -12,6 +12,12 @@ OWN: Final = "↗"
 
 WIDTH: Final = 80
 
+FAILS: Final = "✗"
+"""Stands for an error reply."""
+
+DEVIATE: Final = "deviations"
+"""The first word of the line that names the profiles whose deviations are drawn."""
+
 GATHERED: Final = 3
 """So many edges from any state begin in one word."""
 
@@ -44,7 +50,7 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
     if label.cell == "ignores":
         words = f"({words})"
     if label.error:
-        words += " ✗" if label.error == "error" else f" ✗ {label.error}"
+        words += f" {FAILS}" if label.error == "error" else f" {FAILS} {label.error}"
     if label.emits and emits:
         own = len(label.emits) == 1 and _letters(label.emits[0]) == _letters(label.event)
         words += f" {OWN}" if own else f" / {', '.join(label.emits)}"
@@ -84,8 +90,12 @@ def footer(picture: Picture) -> list[str]:
     lines = []
     if any(caption(label).endswith(OWN) for label in labels):
         lines.append(f"{OWN} emits an output of its own name")
+    if any(label.error for label in labels):
+        lines.append(f"{FAILS} replies an error")
     if picture.profiles:
-        lines.append(f"deviations of {', '.join(picture.profiles)} included")
+        lines.append(f"{DEVIATE} of {', '.join(picture.profiles)} included")
+    if any(node.count is not None for node in picture.nodes):
+        lines.append("darker: more often met")
     if any(edge.counts for edge in picture.edges):
         lines.append(f"{TIMES}: how often the event was met there; in all: whichever way it went")
     for profiles in dict.fromkeys(names for _, names in picture.unreached):

@@ -13,7 +13,7 @@ from typing import Final
 
 import graphviz
 
-from fsm.diagrams.draw.captions import caption, footer, origin, times
+from fsm.diagrams.draw.captions import DEVIATE, FAILS, caption, footer, origin, times
 from fsm.diagrams.draw.kinds import LOOKS, Look, ink, legend, look
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge, PictureNode
 
@@ -81,7 +81,8 @@ def _below(picture: Picture) -> str:
     """The legend, and the text below it."""
     swatches = "".join(_swatch(kind, LOOKS[kind], plain=ink(picture)) for kind in legend(picture))
     rows = [f'<table border="0" cellspacing="8" cellpadding="3"><tr>{swatches}</tr></table>'] if swatches else []
-    rows += [_font(escape(line), DIM) for line in footer(picture)]
+    colours = {FAILS: RED, DEVIATE: OTHER}
+    rows += [_font(escape(line), colours.get(line.partition(" ")[0], DIM)) for line in footer(picture)]
     cells = "".join(f"<tr><td>{row}</td></tr>" for row in rows)
     return f'<<table border="0" cellspacing="0" cellpadding="1">{cells}</table>>' if rows else ""
 
