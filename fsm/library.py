@@ -156,7 +156,7 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
 def counted(system: System, counts: Mapping[str, int]) -> System:
     """*system* with as many copies of its parts as *counts* says, of others as many as its file does.
 
-    Raises :class:`InputError` for a part that it does not have, and for a number that is not from 1 to 9.
+    Raises :class:`InputError` for a part that it does not have, and for a number that is not from 1 to 100.
     """
     path = system.path or system.name
     for name, count in counts.items():

@@ -1,5 +1,6 @@
 """Breadth-first search for a shortest path, within a limit, and until it is stopped."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -8,6 +9,7 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 from fsm.machine.graph import steps
 from fsm.machine.table import TransitionSystem
 from fsm.machine.traversal import BreadthFirst, Explored
+from fsm.product import SystemTable
 from fsm.property.claims import Counts
 from fsm.property.evidence import RunStep
 
@@ -91,8 +93,17 @@ def along(nodes: Sequence[N], following: Callable[[N], Iterable[SearchEdge[N]]])
 def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
     """The number of states and transitions that *table* can reach, and their depth.
 
-    Raises :class:`~fsm.machine.traversal.LimitError` for more states than the *limit*.
+    Raises :class:`~fsm.machine.traversal.LimitError` for more states than the *limit*, of which representatives are looked at only.
     """
     walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit.states, watch=limit.watch)
-    transitions = sum(1 for _ in walk)
-    return Counts(states=len(walk.depth), transitions=transitions, depth=max(walk.depth.values()))
+    transitions = Counter(walk.node for _ in walk)
+    depth = max(walk.depth.values())
+    if isinstance(table, SystemTable) and (orbits := table.orbits):
+        sizes = {state: orbits.size(orbits.alike(table.locals(state))) for state in walk.depth}
+        return Counts(
+            states=sum(sizes.values()),
+            transitions=sum(sizes[state] * count for state, count in transitions.items()),
+            depth=depth,
+            representatives=len(sizes),
+        )
+    return Counts(states=len(walk.depth), transitions=transitions.total(), depth=depth)

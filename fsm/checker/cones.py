@@ -9,7 +9,8 @@ from fsm.checker.refinement import OutputListener
 from fsm.machine import Machine
 from fsm.machine.conditions import Condition, Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
 from fsm.machine.table import Table, tabulate
-from fsm.product import Influence, SystemTable, read
+from fsm.product import SystemTable, read
+from fsm.product.influence import Influence
 from fsm.product.system import System
 from fsm.property.claims import Claim, Counts, Follows, Idempotent, LeadsTo, conditions_of
 

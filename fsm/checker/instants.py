@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from msgspec import Struct
 
 from fsm.checker.breadth_first import Limit, SearchEdge, reachable_size
-from fsm.checker.packing import packed
+from fsm.checker.packing import foldable, packed
 from fsm.machine import ANY_ERROR, conditions
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
 from fsm.machine.graph import explore, steps
 from fsm.machine.table import Table, TransitionSystem, Way
 from fsm.product import SystemTable
+from fsm.product.symmetry import Orbits, Symmetry
 from fsm.property.claims import Counts
 from fsm.property.evidence import Run, RunStep, run_step
 
@@ -78,6 +79,7 @@ class StepCache:
         self.known: dict[tuple[str, ...], object] = {}
         """What searches keep of the steps, by the error codes that they tell apart."""
         self._tests: dict[tuple[Sequence, WrittenCondition | None], SequenceTests] = {}
+        self._folded = cache(self._folded_by)
 
     @cached_property
     def reached(self) -> tuple[int, ...]:
@@ -88,8 +90,22 @@ class StepCache:
         """The steps as packed states have them, where searches are to use these."""
         return packed(self.table)
 
+    @cached_property
+    def _symmetry(self) -> Symmetry | None:
+        return Symmetry(self.table) if self.like is None and foldable(self.table) else None
+
+    def folded(self, asked: Iterable[Condition] = ()) -> StepCache | None:
+        """The steps between representatives of states that the conditions *asked* do not tell apart; ``None`` if that is no use."""
+        orbits = self._symmetry.orbits(asked) if self._symmetry else Orbits()
+        return self._folded(orbits) if orbits.groups else None
+
+    def _folded_by(self, orbits: Orbits) -> StepCache:
+        return StepCache(system_table(self.table).folded(orbits))
+
     def size(self, limit: Limit) -> Counts:
         """The size of what can be reached, within the *limit*; beyond it raises :class:`~fsm.machine.traversal.LimitError`."""
+        if (folded := self.folded()) is not None:
+            return folded.size(limit)
         return reachable_size(self.table, limit) if self.packed is None else self.packed.counts(limit)
 
     def steps(self, asked: Iterable[Condition] = ()) -> Successors:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from math import prod
 from sys import modules
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.machine.traversal import LimitError
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 SMALL: Final = 500
 """A system of so many states is searched sooner than the libraries are loaded."""
+
+FEW: Final = 100_000
+"""Where copies have no more joint states than these, nothing is won by taking copies for one another."""
 
 
 def packed(table: TransitionSystem) -> PackedGraph | None:
@@ -32,10 +35,19 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
     return graph
 
 
+def foldable(table: TransitionSystem) -> TypeGuard[SystemTable]:
+    """Whether *table* may reach so many states that it pays to take copies for one another; that is not so yet."""
+    return isinstance(table, SystemTable) and table.orbits is None and _joint_states(table) > FEW
+
+
+def _joint_states(table: SystemTable) -> int:
+    copies = table.system.copies
+    return prod(len(table.table_of(copies[digit].part).states) for digit in table.cone)
+
+
 def _large(table: SystemTable) -> bool:
     """Whether *table* may reach more than so few states; once the libraries are loaded, it is not tried out."""
-    copies = table.system.copies
-    if prod(len(table.table_of(copies[digit].part).states) for digit in table.cone) <= SMALL:
+    if _joint_states(table) <= SMALL:
         return False
     if "numba" not in modules:
         try:

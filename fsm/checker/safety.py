@@ -16,7 +16,7 @@ from fsm.checker.first_instant import first_instants
 from fsm.checker.instants import Instant, SequenceNode, StepCache, Successors, holds, system_table
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
 from fsm.property.claims import Always, Counts, Never, Reachable
-from fsm.property.evidence import Conclusion, Proved, Refuted, Run, Unreached, Vacuous
+from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous
 
 if TYPE_CHECKING:
     from fsm.checker.packed.sequences import PackedScan, PackedSearch
@@ -91,6 +91,10 @@ def _run_through(
     sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: Limit
 ) -> tuple[Run | None, Counts]:
     """The shortest run through *sequence*, if there is one."""
+    conditions = [each.means for each in (*sequence, *([until] if until else []))]
+    if (folded := stepping.folded(conditions)) is not None:
+        run, counts = _run_through(sequence, until, folded, limit)
+        return None if run is None else _unfolded(run, SequenceAutomaton(sequence, until, stepping), folded), counts
     table = stepping.table
     initial = table.states[table.initial]
     if len(sequence) == 1 and (instants := first_instants(stepping, sequence[0].means)) is not None:
@@ -110,6 +114,33 @@ def _run_through(
         return Run(initial=initial, steps=steps), quick.counts(nodes)
     found: SearchResult[SequenceNode] = search((table.initial, start), automaton.following, limit=limit)
     return None if found.path is None else Run(initial=initial, steps=found.path), found.counts
+
+
+def _unfolded(run: Run, automaton: SequenceAutomaton, folded: StepCache) -> Run:
+    """A run through the sequence of *automaton*, each state of which is one that *run* has a representative of."""
+    representatives, table = system_table(folded.table), system_table(automaton.steps.table)
+    numbers = {name: number for number, name in enumerate(representatives.states)}
+    through = [numbers[step.target] for step in run.steps]
+    start = automaton.advance(0, [automaton.steps.beginning])
+    going: list[tuple[SequenceNode, tuple[RunStep, ...]]] = [((table.initial, start), ())]
+    seen: set[tuple[SequenceNode, int]] = set()
+    if not through:
+        return run
+    while going:
+        node, taken = going.pop()
+        if (node, len(taken)) in seen:
+            continue
+        seen.add((node, len(taken)))
+        further = []
+        for edge in automaton.following(node):
+            if representatives.number(table.locals(edge.to[0])) == through[len(taken)]:
+                steps = (*taken, edge.taken)
+                if edge.found:
+                    return Run(initial=run.initial, steps=steps)
+                further.append((edge.to, steps))
+        if len(taken) + 1 < len(through):
+            going += reversed(further)
+    raise AssertionError(run)  # what the copies are exchanged by turns steps into steps
 
 
 def packed_search(
@@ -193,6 +224,8 @@ def _unless_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenC
 
 def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
     """Whether *condition* holds at any reachable instant, of however many states."""
+    if (folded := stepping.folded([condition])) is not None:
+        return met(condition, folded, limit)
     if (instants := first_instants(stepping, condition)) is not None:
         return instants.bits(condition) > 0
     steps = stepping.steps([condition])

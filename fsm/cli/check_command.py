@@ -6,9 +6,11 @@ from typing import Final
 import click
 
 from fsm.checker import examine
+from fsm.checker.any_number import examine_any, examine_many
 from fsm.checker.breadth_first import LIMIT
 from fsm.cli import completion
 from fsm.cli.options import (
+    ANY_NUMBER,
     asked,
     format_option,
     layout,
@@ -28,6 +30,10 @@ from fsm.property.claims import Specification, is_of
 from fsm.property.evidence import Examined
 from fsm.report import check_report
 
+PAIR: Final = 2
+FEW: Final = 9
+"""Copies of a part, up to which they are searched as they are; of more it is asked first what holds of any number."""
+
 WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"}
 
 
@@ -43,7 +49,10 @@ WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"
 @click.option(
     "--limit", type=click.IntRange(min=1), default=LIMIT, help="States of one search; beyond it the answer is unknown."
 )
-@parts_option("Copies of the parts of a system, such as pod=3,container=3; else as many as its file has.")
+@parts_option(
+    "Copies of the parts of a system, such as pod=3,container=3, or container=any; else as many as its file has.",
+    any_number=True,
+)
 @click.option(
     "--each-copy", is_flag=True, help="Decide of each copy of a part what is claimed of it, not of the first alone."
 )
@@ -76,15 +85,23 @@ def command(
     was searched.
 
     What is claimed of a part of a system is decided of its first copy. Copies differ where a call takes one after the
-    other; with --each-copy each is decided, and those that come out otherwise are told.
+    other; with --each-copy each is decided, and those that come out otherwise are told. With --parts container=any,
+    what is claimed by always and never is decided of any number of containers: where it can be, once for all.
 
     \b
     fsm check
     fsm check node --parts pod=3,container=3 --each-copy
+    fsm check nri-plugin-contract --parts container=any
     fsm check container-status --profile containerd-1.6 --runs
     fsm check properties/door.toml --property push-is-idempotent
     """
-    found = [_claims(name, parts) for name in dict.fromkeys(names or (*specified(), *systems()))]
+    many = next((name for name, count in parts.items() if count == ANY_NUMBER or count > FEW), "")
+    if many and each_copy:
+        raise click.UsageError(f"--each-copy goes with a few copies only, and not with --parts {many}=any")
+    found = [
+        _claims(name, {**parts, many: PAIR} if many else parts)
+        for name in dict.fromkeys(names or (*specified(), *systems()))
+    ]
     asked(found, only)
     bare = Profile(name="none", about="", overrides=())
     of_one(profiles, [{"none": bare}, *(each.machine.profiles for each in found)])
@@ -99,8 +116,23 @@ def command(
     with INTERRUPTION.softly() as excess, progress("checking", size) as bar:
         ending = SearchProgress(bar, lambda: WHY[excess()])
         for each, profile in work:
-            copies = of_copies(each) if each_copy and is_of(each, System) else ()
             advanced = partial(bar.update, 1)
+            if many and is_of(each, System):
+                numbered, count = partial(_numbered, each, parts, many), parts[many]
+                decided = examine_any if count == ANY_NUMBER else partial(examine_many, count=count)
+                examined.append(
+                    decided(
+                        numbered,
+                        many,
+                        profile=profile,
+                        only=only or None,
+                        limit=limit,
+                        ending=ending,
+                        advanced=advanced,
+                    )
+                )
+                continue
+            copies = of_copies(each) if each_copy and is_of(each, System) else ()
             examined.append(
                 examine(each, profile, only=only or None, limit=limit, ending=ending, advanced=advanced, copies=copies)
             )
@@ -121,3 +153,8 @@ def _claims(name: str, parts: dict[str, int]) -> Specification[Machine | System]
     if not is_of(found, System):
         raise click.BadParameter(f"'{name}' is a machine, which has no parts", param_hint="--parts")
     return composed(found, parts)
+
+
+def _numbered(stated: Specification[System], parts: dict[str, int], part: str, count: int) -> Specification[System]:
+    """*stated* with as many copies as *parts* says, and so many of this *part*."""
+    return composed(stated, {**parts, part: count})

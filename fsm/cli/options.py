@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -133,15 +134,25 @@ def model_option(about: str) -> Callable[[FC], FC]:
     )
 
 
-def parts_option(about: str) -> Callable[[FC], FC]:
-    """The option ``--parts``, with the help *about* it, as a mapping of numbers of copies."""
-    return click.option("--parts", callback=_counts, metavar="PART=COUNT,...", default="", help=about)
+ANY_NUMBER: Final = -1
+"""In place of a number of copies: whatever it is."""
 
 
-def _counts(_context: click.Context, _option: click.Parameter, text: str) -> dict[str, int]:
+def parts_option(about: str, *, any_number: bool = False) -> Callable[[FC], FC]:
+    """The option ``--parts``, with the help *about* it, as a mapping of numbers of copies, one of which may be *any_number*."""
+    counts = partial(_counts, any_number=any_number)
+    return click.option("--parts", callback=counts, metavar="PART=COUNT,...", default="", help=about)
+
+
+def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any_number: bool) -> dict[str, int]:
     found: dict[str, int] = {}
     for each in filter(None, map(str.strip, text.split(","))):
         name, _, number = map(str.strip, each.partition("="))
+        if any_number and name and number == "any":
+            if ANY_NUMBER in found.values() or name in found:
+                raise click.BadParameter(f"'{each}' is more than one part of which there is any number")
+            found[name] = ANY_NUMBER
+            continue
         if not (name and number.isascii() and number.isdecimal() and len(number) < _DIGITS):
             raise click.BadParameter(f"'{each}' is no PART=COUNT, such as pod=1")
         if found.setdefault(name, int(number)) != int(number):

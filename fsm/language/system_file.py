@@ -12,7 +12,7 @@ from pydantic import Field, Tag
 from fsm.language.machine_file import BY_FORM, Definition, Form, Happening, Name, Reply, Text, WrittenClause
 from fsm.machine import Level
 
-MOST_COUNTED: Final = 9
+MOST_COUNTED: Final = 100
 """Copies of one part in a system, for each copy of the part that it belongs to."""
 
 

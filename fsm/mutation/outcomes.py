@@ -23,7 +23,8 @@ from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.system_mutants import JointMutant
-from fsm.product import SystemTable, cone, tables_of
+from fsm.product import SystemTable, tables_of
+from fsm.product.influence import cone
 from fsm.product.system import System
 from fsm.property.claims import Follows, MatchesDiagram, Property, Refines, Specification
 from fsm.property.evidence import Checked, Proved, Undecided

@@ -4,15 +4,16 @@ A state of a system is one state of each copy of each part.  A joint event takes
 :meth:`fsm.machine.table.Table.step` of its own machine, are together one step of the system.  A way is enabled only if
 all its steps are.
 
-A question about a few copies is answered on their *cone of influence*: those copies, and all that may affect them
-(Clarke, Grumberg and Peled, *Model Checking*, 1999, section 13.1).  All others can be left out without loss: they can
-neither enable nor prevent what happens in the cone.
+A question about a few copies is answered on their cone (:mod:`fsm.product.influence`), and states that differ only by
+copies that can be taken for one another are one (:mod:`fsm.product.symmetry`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec import structs
 
@@ -21,6 +22,9 @@ from fsm.machine.conditions import At, Atom, Condition, atoms, predicate
 from fsm.machine.table import Done, Row, Table, Way, tabulate
 from fsm.machine.traversal import Numbering
 from fsm.product.system import JointEvent, JointWay, Part, PartStep, System
+
+if TYPE_CHECKING:
+    from fsm.product.symmetry import Orbits
 
 Locals: TypeAlias = tuple[int, ...]
 """The state of each copy, by its digit; of copies outside the cone, the initial state."""
@@ -68,7 +72,7 @@ class JointMove:
         return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
 
     def _options(self, local: int) -> tuple[_Option, ...]:
-        ways = _offered(self._table, local, self._row, self.step.outcomes, self.part.without)
+        ways = offered(self._table, local, self._row, self.step.outcomes, self.part.without)
         return tuple(self._option(local, way) for way in (ways if self._row >= 0 else [self._reset]))
 
     def _option(self, local: int, way: Way) -> _Option:
@@ -116,7 +120,7 @@ class JointRow:
 class SystemTable:
     """*system* as a table; with *cone* only its copies in there, and the events that touch them or are *mentioned*.
 
-    *tables* are those of its parts, if they were made already.
+    *tables* are those of its parts, if they were made already.  With *orbits* its states are their representatives.
 
     >>> from fsm.library import load_system
     >>> from fsm.machine.graph import explore
@@ -132,11 +136,13 @@ class SystemTable:
         cone: Collection[int] | None = None,
         mentioned: Collection[str] = (),
         tables: Mapping[str, Table] | None = None,
+        orbits: Orbits | None = None,
     ) -> None:
         self._copies = copies = system.copies
         self.system = system
         self.cone = frozenset(range(len(copies))) if cone is None else frozenset(cone)
         self._tables = tables or tables_of(system)
+        self._mentioned = frozenset(mentioned)
         self.joint = [
             each
             for each in map(self._event, system.events.values())
@@ -151,10 +157,15 @@ class SystemTable:
         self.end: Mapping[int, int] = {}
         self.begun: frozenset[tuple[int, int]] = frozenset()
         beginning = tuple(self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies)
+        self.orbits = orbits
         self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
         self.states: list[str] = []
         self.initial = self.number(beginning)
+
+    def folded(self, orbits: Orbits) -> SystemTable:
+        """The same table, but that its states are representatives of *orbits*."""
+        return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=self._tables, orbits=orbits)
 
     def step(self, state: int, row: int) -> tuple[Way, ...]:
         event = self.joint[row]
@@ -217,7 +228,9 @@ class SystemTable:
         )
 
     def number(self, locals_: Locals) -> int:
-        """The state in which the copies are in *locals_*."""
+        """The state in which the copies are in *locals_*, or that stands for it."""
+        if self.orbits:
+            locals_ = self.orbits.representative(locals_)
         number = self._numbers[locals_]
         if number == len(self.states):
             copies = ((copy, locals_[copy.digit]) for copy in self._copies if copy.digit in self.cone)
@@ -316,69 +329,7 @@ def _runs(moves: tuple[JointMove, ...], before: Locals) -> list[_Run]:
     return [*going, *ended]
 
 
-def cone(
-    system: System,
-    digits: Iterable[int],
-    *,
-    mentioned: Collection[str] = (),
-    outputs: Collection[int] = (),
-    tables: Mapping[str, Table] | None = None,
-) -> frozenset[int]:
-    """The copies that affect those in *digits*, how the events *mentioned* go, or whether *outputs* of copies are delivered."""
-    return Influence(system, tables).cone(frozenset(digits), frozenset(mentioned), frozenset(outputs))
-
-
-class Influence:
-    """Which copies of *system* affect which others, by the *tables* of its parts."""
-
-    def __init__(self, system: System, tables: Mapping[str, Table] | None = None) -> None:
-        self._system = system
-        self.tables = tables or tables_of(system)
-        self._read = cache(read)
-        self.cone = cache(self._cone)
-        self._may_stop = cache(self._stops)
-
-    def _cone(self, digits: frozenset[int], mentioned: frozenset[str], outputs: frozenset[int]) -> frozenset[int]:
-        """As :func:`cone` has it."""
-        system = self._system
-        found = {*digits, *outputs}
-        for digit in outputs:
-            found |= read(system.parts[system.copies[digit].part].heard)
-        ways = [(joint, way) for joint in system.events.values() for way in joint.ways]
-        before: set[int] | None = None
-        while found != before:
-            before = set(found)
-            for joint, way in ways:
-                found |= self._needed(joint, way, found, mentioned=joint.name in mentioned)
-        return frozenset(found)
-
-    def _needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
-        """The copies that affect what *way* does to those in *found*, or, if its event is *mentioned*, how it goes."""
-        inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
-        if not inside and not mentioned:
-            return set()
-        needed = set(self._read(joint.when) | self._read(way.when))
-        last = len(way.steps) if mentioned else max(inside)
-        for number, step in enumerate(way.steps):
-            disabled, fails = self._may_stop(step.copy.part, step.event, step.outcomes, step.ends)
-            blocks = disabled or (fails and number < last and joint.kind == "call" and not step.goes_on)
-            if blocks:
-                needed.add(step.copy.digit)
-            if blocks or step.copy.digit in found:
-                needed |= self._read(step.when)
-        return needed
-
-    def _stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001  (a key)
-        """Whether a step is disabled in some state, and whether it may reply an error in some state."""
-        if not event:
-            return False, False
-        table, without = self.tables[part], self._system.parts[part].without
-        row = table.end[table.row[event]] if ends else table.row[event]
-        ways = [tuple(_offered(table, state, row, outcomes, without)) for state in range(len(table.states))]
-        return not all(ways), any(way.reply and "ok" not in way.reply for each in ways for way in each)
-
-
-def _offered(table: Table, state: int, row: int, outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
+def offered(table: Table, state: int, row: int, outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
     """The ways in which a step that is *row* of *table* may go in *state*, by *outcomes* if any are given."""
     for way in table.step(state, row) or ():
         if way.name not in without and (not outcomes or way.name in outcomes):

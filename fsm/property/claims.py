@@ -185,11 +185,16 @@ class Property:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Size of what is reachable: states, outcomes of their cells, steps to the farthest state."""
+    """Size of what is reachable: states, outcomes of their cells, steps to the farthest state.
+
+    Where states that differ only by copies which can be taken for one another were searched as one, there were so many
+    ``representatives``.
+    """
 
     states: int
     transitions: int
     depth: int
+    representatives: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,9 +114,10 @@ Evidence: TypeAlias = Run | Unreached | Unexplained | Misdrawn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proved(Holds):
-    """It holds of everything reachable; ``witnesses`` are the runs that it asks for."""
+    """It holds of everything reachable, and of ``any_number`` of copies of a part; ``witnesses`` are the runs that it asks for."""
 
     witnesses: tuple[Run, ...] = ()
+    any_number: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +181,7 @@ class Examined:
     ``counts`` is the size of its reachable part, if that is within the limit, and ``expected`` the one stated for
     it.  So many claims about other ``copies`` were decided, too: those that came out otherwise than of the first are among
     the ``checked``.  ``washed_out`` are silent cells of a machine that may be met after hidden events alone: event, state, and
-    what leads there.
+    what leads there.  It was asked of ``any_number`` of copies of a part.
     """
 
     machine: Machine | System
@@ -190,6 +191,7 @@ class Examined:
     checked: tuple[Checked, ...]
     copies: int = 0
     washed_out: tuple[tuple[str, str, str], ...] = ()
+    any_number: str = ""
 
     @property
     def resized(self) -> bool:

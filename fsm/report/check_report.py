@@ -83,7 +83,8 @@ def _examined(
 ) -> Iterator[str]:
     """The properties under one profile: those with the same conclusion as above are left out."""
     name = each.profile or "without a profile"
-    yield f"  {layout.style(name, 'bold')}: {_counts(each.counts)}"
+    simulating = f", simulating any number of '{each.any_number}'" if each.any_number else ""
+    yield f"  {layout.style(name, 'bold')}: {_counts(each.counts)}{simulating}"
     if each.expected is not None and each.resized:
         yield from _item(layout, PropertyStatus.FAILS, f"expect has {_counts(each.expected)}")
     for event, state, leads in each.washed_out:
@@ -114,7 +115,9 @@ def _checked(checked: evidence.Checked, layout: Layout, *, runs: bool) -> Iterat
             yield from _more(layout, f"nothing was put to the test: {unmet} is never the case")
         case Unknown(why=why):
             yield from _more(layout, why)
-        case evidence.Proved(witnesses=witnesses):
+        case evidence.Proved(witnesses=witnesses, any_number=part):
+            if part:
+                yield from _more(layout, f"holds for any number of '{part}'")
             if checked.expected is not None:
                 yield from _more(layout, f"was known to fail: {checked.expected.about} Drop it from fails.")
             for run in witnesses if runs else ():
@@ -160,7 +163,10 @@ def _more(layout: Layout, what: str) -> list[str]:
 def _counts(counts: Counts | None) -> str:
     if counts is None:
         return "more states than were searched"
-    return f"{plural(counts.states, 'state')}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
+    found = f"{plural(counts.states, 'state')}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
+    if counts.representatives is None:
+        return found
+    return f"{found}; {plural(counts.representatives, 'representative')}"
 
 
 def json(examined: Sequence[evidence.Examined]) -> str:
@@ -175,6 +181,7 @@ def _examined_data(each: evidence.Examined) -> Json:
         "reachable": None if each.counts is None else record(each.counts),
         "expected": None if each.expected is None else record(each.expected),
         "copies": each.copies,
+        "any_number": each.any_number or None,
         "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in each.washed_out],
         "properties": [_checked_data(checked) for checked in each.checked],
     }
@@ -202,10 +209,11 @@ def _arrow_data(arrow: evidence.DrawnItem) -> Json:
 
 
 def _conclusion_data(checked: evidence.Checked) -> dict[str, Json]:
-    found: dict[str, Json] = {"why": None, "counterexample": None, "witnesses": None}
+    found: dict[str, Json] = {"why": None, "counterexample": None, "witnesses": None, "any_number": None}
     match checked.verdict:
-        case evidence.Proved(witnesses=witnesses):
+        case evidence.Proved(witnesses=witnesses, any_number=part):
             found["witnesses"] = [data(each) for each in witnesses]
+            found["any_number"] = part or None
         case evidence.Vacuous(unmet=why) | Unknown(why=why):
             found["why"] = why
         case evidence.Refuted(evidence=evidence.Run() as run):

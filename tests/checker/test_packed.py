@@ -9,12 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import assume, given, reject, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from machines import counter
-from random_systems import random_system, system_of
+from random_systems import random_claim_of, random_system, system_of
 from thorough import amount
-from toy_systems import stated_of
 
 pytest.importorskip("numba", reason="the extra 'fast' is not installed")
 
@@ -29,11 +28,11 @@ from fsm.checker.packed.exploration import KEPT, Visited, mixed, numbered
 from fsm.checker.packed.packed_graph import MOST_KEPT, WINDOW, PackedGraph
 from fsm.checker.packed.programs import StateVector, TooWideError
 from fsm.checker.packing import packed
-from fsm.errors import InputError
 from fsm.library import claims, load_system, systems
 from fsm.machine.graph import steps
 from fsm.machine.traversal import BreadthFirst, LimitError
-from fsm.product import SystemTable, cone
+from fsm.product import SystemTable
+from fsm.product.influence import cone
 
 if TYPE_CHECKING:
     import random
@@ -140,50 +139,6 @@ def test_wider_states_are_not_packed() -> None:
 # -- claims ------------------------------------------------------------------------------
 
 
-def random_claim(system: System, chance: random.Random) -> Property:
-    """A property of *system* with a random claim that packed states decide."""
-    event = chance.choice(list(system.events.values()))
-    part = chance.choice(list(system.parts.values()))
-
-    def condition() -> str:
-        of = chance.choice(list(system.parts.values()))
-        state, word = chance.choice(list(of.machine.states)), chance.choice(("every", "some", "no"))
-        replies = f"{event.family} replies {chance.choice(('ok', 'error', 'BUSY'))}" if event.kind == "call" else ""
-        output = chance.choice((*part.machine.outputs(), "nothing"))
-        atom = chance.choice(
-            (
-                f"{word} {of.name} is {state}",
-                f"{word} {of.name} was {state}",
-                replies or event.family,
-                event.family,
-                f"emits {output}",
-                f"emits only {output}" if output != "nothing" else "stays",
-            )
-        )
-        return f"not ({atom})" if chance.random() < 0.2 else atom
-
-    def sequence() -> str:
-        parts = [condition() for _ in range(chance.choice((1, 2, 2, 3)))]
-        if chance.random() < 0.4:
-            parts[-1] = f"({parts[-1]} {chance.choice(('and', 'or'))} {condition()})"
-        return " then ".join(parts)
-
-    match chance.choice(("idempotent", "always", "never", "never", "reachable")):
-        case "idempotent":
-            once = f'\nonce = "{condition()}"' if chance.random() < 0.4 else ""
-            text = f'idempotent = "{event.family}"{once}'
-        case "always":
-            text = f'always = "{condition()}"' + (f'\nwhen = "{condition()}"' if chance.random() < 0.7 else "")
-        case "never":
-            text = f'never = "{sequence()}"' + (f'\nuntil = "{condition()}"' if chance.random() < 0.5 else "")
-        case _:
-            text = f'reachable = "{sequence()}"'
-    try:
-        return stated_of(system, f'for = "{part.name}"\n{text}\n')
-    except InputError:
-        reject()
-
-
 @settings(max_examples=amount(100, night=5_000))
 @given(
     st.randoms(use_true_random=False).map(random_system),
@@ -193,7 +148,7 @@ def random_claim(system: System, chance: random.Random) -> Property:
 )
 def test_random_claims_come_out_the_same(system: System, chance: random.Random, most_kept: int, window: int) -> None:
     """The verdict, with the run if there is one, and the size of the search, whether steps are kept or made again."""
-    plain, quick = both(random_claim(small(system), chance), system, most_kept=most_kept, window=window)
+    plain, quick = both(random_claim_of(small(system), chance), system, most_kept=most_kept, window=window)
 
     assert plain == quick
 
@@ -202,7 +157,7 @@ def test_random_claims_come_out_the_same(system: System, chance: random.Random, 
 @given(st.randoms(use_true_random=False).map(random_system), st.randoms(use_true_random=False), st.integers(1, 60))
 def test_a_limit_stops_both(system: System, chance: random.Random, limit: int) -> None:
     """Beyond the same number of states."""
-    plain, quick = both(random_claim(small(system), chance), system, limit=limit)
+    plain, quick = both(random_claim_of(small(system), chance), system, limit=limit)
 
     assert plain == quick
 

@@ -230,7 +230,7 @@ def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tm
         (("node", "--against", "cri:unix:///x", "--nri", "unix:///y", "--profile", "x"), "profiles: mended"),
         (("plugin-pod", "--against", "cri:unix:///x"), "say --nri ADDRESS"),
         (("node", "--against", "model:node", "--parts", "pods=1"), "unknown part 'pods'"),
-        (("node", "--against", "model:node", "--parts", "pod=0"), "count from 1 to 9"),
+        (("node", "--against", "model:node", "--parts", "pod=0"), "count from 1 to 100"),
         (("node", "--against", "model:node", "--parts", "pod"), "is no PART=COUNT"),
         (("cri-pod", "--against", "model:cri-pod", "--parts", "pod=1"), "--parts is for systems"),
     ],

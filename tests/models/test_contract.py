@@ -16,7 +16,8 @@ import pytest
 
 from fsm.library import load, load_system
 from fsm.machine.table import tabulate
-from fsm.product import SystemTable, cone
+from fsm.product import SystemTable
+from fsm.product.influence import cone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hypothesis import reject
 from random_machines import random_machine
+from toy_systems import stated_of
 
+from fsm.errors import InputError
 from fsm.language.build.systems import build_system
 from fsm.language.read import parse
 from fsm.language.system_file import WrittenSystem
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
     from fsm.machine import Machine
     from fsm.product.system import System
+    from fsm.property.claims import Property
 
 
 def system_of(text: str, machines: dict[str, Machine]) -> System:
@@ -27,12 +31,12 @@ def system_of(text: str, machines: dict[str, Machine]) -> System:
     return build_system(parse(text.encode(), WrittenSystem, path="system.toml"), find)
 
 
-def random_system(chance: random.Random) -> System:
-    """A random system of up to three parts and six copies."""
-    return system_of(*random_text(chance))
+def random_system(chance: random.Random, copies: int = 2) -> System:
+    """A random system of up to three parts, and of so many *copies* of up to two of them."""
+    return system_of(*random_text(chance, copies))
 
 
-def random_text(chance: random.Random) -> tuple[str, dict[str, Machine]]:
+def random_text(chance: random.Random, copies: int = 2) -> tuple[str, dict[str, Machine]]:
     """The text of such a system, and the machines of its parts."""
     machines = {f"p{number}": random_machine(chance) for number in range(chance.randint(2, 3))}
     parts = list(machines)
@@ -43,7 +47,7 @@ def random_text(chance: random.Random) -> tuple[str, dict[str, Machine]]:
         if number == 1 and below:
             lines.append('per = "p0"')
         if number < 2 and chance.random() < 0.6:
-            lines.append("count = 2")
+            lines.append(f"count = {copies}")
         if number == 1 and chance.random() < 0.5:
             lines.append(f'heard = "some p0 is {_state(chance, machines["p0"])}"')
     for number in range(chance.randint(2, 4)):
@@ -91,3 +95,52 @@ def _step(chance: random.Random, machines: dict[str, Machine], of: str) -> str:
     more = ", goes-on = true" if chance.random() < 0.4 else ""
     more += f', when = "{_condition(chance, machines)}"' if chance.random() < 0.2 else ""
     return f'{{ do = "{do}"{more} }}'
+
+
+def random_claim_of(system: System, chance: random.Random) -> Property:
+    """A property of *system* with a random claim that any search decides."""
+    try:
+        return stated_of(system, random_claim_text(system, chance))
+    except InputError:
+        reject()
+
+
+def random_claim_text(system: System, chance: random.Random) -> str:
+    """The text of such a claim, which may make no sense."""
+    event = chance.choice(list(system.events.values()))
+    part = chance.choice(list(system.parts.values()))
+
+    def condition() -> str:
+        of = chance.choice(list(system.parts.values()))
+        state, word = chance.choice(list(of.machine.states)), chance.choice(("every", "some", "no"))
+        replies = f"{event.family} replies {chance.choice(('ok', 'error', 'BUSY'))}" if event.kind == "call" else ""
+        output = chance.choice((*part.machine.outputs(), "nothing"))
+        atom = chance.choice(
+            (
+                f"{word} {of.name} is {state}",
+                f"{word} {of.name} was {state}",
+                replies or event.family,
+                event.family,
+                f"emits {output}",
+                f"emits only {output}" if output != "nothing" else "stays",
+            )
+        )
+        return f"not ({atom})" if chance.random() < 0.2 else atom
+
+    def sequence() -> str:
+        parts = [condition() for _ in range(chance.choice((1, 2, 2, 3)))]
+        if chance.random() < 0.4:
+            parts[-1] = f"({parts[-1]} {chance.choice(('and', 'or'))} {condition()})"
+        return " then ".join(parts)
+
+    match chance.choice(("idempotent", "always", "never", "never", "reachable")):
+        case "idempotent":
+            once = f'\nonce = "{condition()}"' if chance.random() < 0.4 else ""
+            text = f'idempotent = "{event.family}"{once}'
+        case "always":
+            text = f'always = "{condition()}"' + (f'\nwhen = "{condition()}"' if chance.random() < 0.7 else "")
+        case "never":
+            text = f'never = "{sequence()}"' + (f'\nuntil = "{condition()}"' if chance.random() < 0.5 else "")
+        case _:
+            text = f'reachable = "{sequence()}"'
+    return f'for = "{part.name}"\n{text}\n'

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Width, Words, expand, written
+from fsm.checker.packed.representatives import represent
 from fsm.compiled import Number, Numbers, compiled, inner
 
 BATCH: Final = 512
@@ -34,12 +35,16 @@ def no_progress() -> Numbers:
 
 
 class Expansion(NamedTuple):
-    """What steps are made by, and where: the program, the chains of their labels, a memo of them, and a space to write them."""
+    """What steps are made by, and where: the program, the chains of their labels, a memo of them, and a space to write them.
+
+    They lead to representatives of ``orbits``.
+    """
 
     program: Numbers
     chains: Numbers
     memo: Numbers
     space: Words
+    orbits: Numbers
 
 
 class Visited(NamedTuple):
@@ -128,11 +133,23 @@ def count_level(progress: Numbers) -> None:
 
 
 @inner
+def made(expansion: Expansion, states: Words, state: Number, width: Width, step: Number) -> Number:
+    """Write every step from *state* after the first *step* ones, and give their number; or FULL."""
+    space = expansion.space
+    found = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, step)
+    if expansion.orbits[0]:
+        _, words, _ = written(space, width)
+        for each in range(step, found):
+            represent(expansion.orbits, space, words + each * len(width))
+    return found
+
+
+@inner
 def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, width: Width, free: Number) -> Number:
     """Write the steps of *state*, which were not kept, from *free* on among those that are, and give their number."""
     space = expansion.space
     _, words, labels = written(space, width)
-    found = expand(expansion.program, expansion.chains, expansion.memo, space, visited.states, state, width, 0)
+    found = made(expansion, visited.states, state, width, 0)
     for step in range(found):
         at = words + step * len(width)
         steps.to[free + step] = numbered(space, at, mixed(space, at, width), visited, 0, width)
@@ -159,7 +176,7 @@ def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
         state, count = progress[EXPANDED], progress[MET]
         found: Number = 0
         while state < progress[LEVEL] and state < end and found < BATCH:
-            following = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, found)
+            following = made(expansion, states, state, width, found)
             if following == FULL:
                 if found:
                     break
@@ -197,7 +214,7 @@ def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, wi
     space, states = expansion.space, visited.states
     _, words, _ = written(space, width)
     while True:
-        found = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, 0)
+        found = made(expansion, states, state, width, 0)
         for step in range(found):
             same = True
             for each in range(len(width)):

@@ -31,6 +31,7 @@ from fsm.checker.packed.exploration import (
     rehash,
 )
 from fsm.checker.packed.programs import StateVector, Writing
+from fsm.checker.packed.representatives import unfolded, written_orbits
 from fsm.compiled import Numbers
 from fsm.machine.traversal import Explored, LimitError
 from fsm.product import Locals, SystemTable
@@ -72,6 +73,7 @@ class PackedGraph:
         self.program = self._writing.program
         self._chains = no_chains(1 << 10)
         self._memo = no_memo(self._writing.memo - MEMO, window)
+        self._orbits = written_orbits(table.orbits, self.vector)
         self._space = room(1 << 11, self.vector.width)
         self._ahead = np.zeros((1 << 11) + 1, np.uint64)
         exact = self.vector.bits <= EXACT
@@ -85,6 +87,8 @@ class PackedGraph:
         self._kept = 0
         self._over = False
         self._passed: list[tuple[int, int]] = []
+        self._degrees: list[NDArray[np.uint32]] = []
+        """Where states are representatives, how many steps each has."""
 
     @property
     def met(self) -> int:
@@ -102,7 +106,9 @@ class PackedGraph:
 
     @property
     def _expansion(self) -> Expansion:
-        return Expansion(program=self._flat, chains=self._chains, memo=self._memo, space=self._space)
+        return Expansion(
+            program=self._flat, chains=self._chains, memo=self._memo, space=self._space, orbits=self._orbits
+        )
 
     @cached_property
     def _flat(self) -> Numbers:
@@ -118,7 +124,12 @@ class PackedGraph:
             pass
         if self.met > limit.states:
             raise LimitError(limit.states)
-        return Counts(states=self.met, transitions=int(self.progress[STEPS]), depth=int(self.progress[DEPTH]))
+        depth = int(self.progress[DEPTH])
+        if self.table.orbits:
+            words = self.states.reshape(self.met, self.vector.width)
+            states, transitions = unfolded(self.table.orbits, self.vector, words, np.concatenate(self._degrees))
+            return Counts(states=states, transitions=transitions, depth=depth, representatives=self.met)
+        return Counts(states=self.met, transitions=int(self.progress[STEPS]), depth=depth)
 
     def expand(self, watch: Callable[[], None] = lambda: None) -> bool:
         """Go on for a while, the longer the more there is; whether there may be more.  What *watch* raises ends it."""
@@ -135,6 +146,9 @@ class PackedGraph:
             answer = explore(self._expansion, self._visited, self.window, self.progress, self._ahead, self.vector.shape)
             if self.progress[EXPANDED] > before[EXPANDED]:
                 self._passed.append((int(before[MET]), int(before[EXPANDED])))
+                if self.table.orbits:
+                    count = int(self.progress[UNTIL] - self.progress[RECENT])
+                    self._degrees.append(np.diff(self.window.first[: count + 1]))
                 self._keep()
             if answer == exploration.NO_CHAINS:
                 self._more_room()

@@ -19,7 +19,7 @@ from fsm.language.system_file import WrittenJoint, WrittenSystem, WrittenVariant
 from fsm.machine import Machine
 from fsm.product.system import Copy, JointEvent, Part, System, Variant
 
-MOST_COPIES: Final = 60
+MOST_COPIES: Final = 400
 """Copies of parts in one system."""
 
 

@@ -1,0 +1,205 @@
+"""What holds however many copies there are of a part: of one, of two, and of what simulates any number of more.
+
+What simulates them is a system, too (:mod:`fsm.product.crowd`).  It may do what no number of copies does, so it refutes nothing.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from fsm.checker import decide
+from fsm.checker.breadth_first import LIMIT, Ending, Limit, StoppedError, on
+from fsm.checker.cones import Cones
+from fsm.checker.instants import SequenceNode, StepCache
+from fsm.checker.safety import DONE, SequenceAutomaton, breaches
+from fsm.machine.conditions import Sequence, WrittenCondition
+from fsm.machine.traversal import LimitError
+from fsm.product.crowd import Crowd, NoCrowdError
+from fsm.product.system import System
+from fsm.property.claims import Always, Claim, Never, Property, Reachable, Specification
+from fsm.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Run, RunStep, Vacuous
+from fsm.verdict import Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Deciding:
+    """What claims are decided on: one copy, two, and more of them; ``why`` there is no such thing."""
+
+    part: str
+    profile: str | None
+    limit: int
+    ending: Ending
+    one: Cones
+    two: Cones
+    crowd: Crowd | None
+    more: Cones | None
+    why: str
+
+    def conclusion(self, of_one: Property, of_two: Property, of_more: Property) -> Checked:
+        """On a claim as it is with so many copies."""
+        found = self._decide(of_two, self.two)
+        if isinstance(found.verdict, Refuted):
+            return found
+        if not isinstance(of_more.claim, Always | Never):
+            return _unknown(found, "what is not claimed by always or never is decided for a number of copies only")
+        alone = self._decide(of_one, self.one)
+        if not isinstance(alone.verdict, Proved | Vacuous):
+            return alone
+        if not isinstance(found.verdict, Proved):
+            return found
+        holds = f"it holds of one '{self.part}' and of two"
+        if self.crowd is None or self.more is None:
+            return _unknown(found, f"{holds}; {self.why}")
+        try:
+            claim = _claim(of_more.claim, self.crowd)
+        except NoCrowdError as error:
+            return _unknown(found, f"{holds}; {error.why}")
+        found = replace(self._decide(replace(of_more, claim=claim), self.more), of=of_two)
+        if isinstance(found.verdict, Proved | Vacuous):
+            return replace(found, verdict=Proved(any_number=self.part))
+        if isinstance(found.verdict, Refuted):
+            return _unknown(found, f"{holds}; what simulates more may break it, and need not do what they do")
+        return found
+
+    def _decide(self, of: Property, cones: Cones) -> Checked:
+        return decide(of, cones, profile=self.profile, limit=self.limit, ending=self.ending)
+
+
+def examine_any(
+    numbered: Callable[[int], Specification[System]],
+    part: str,
+    profile: str | None = None,
+    *,
+    only: Collection[str] | None = None,
+    limit: int = LIMIT,
+    ending: Ending = on,
+    advanced: Callable[[], None] = lambda: None,
+) -> Examined:
+    """The conclusions on what is stated of a system with any number of copies of *part*; *numbered* has it for a number.
+
+    The other arguments are those of :func:`fsm.checker.examine`.
+    """
+    stated = [numbered(count) for count in (1, 2, 3)]
+    one, two, three = (each.machine.under(profile) for each in stated)
+    crowd, why = None, ""
+    try:
+        crowd = Crowd(three, two, part)
+    except NoCrowdError as error:
+        why = error.why
+    deciding = _Deciding(
+        part=part,
+        profile=profile,
+        limit=limit,
+        ending=ending,
+        one=Cones(system=one),
+        two=Cones(system=two),
+        crowd=crowd,
+        more=Cones(system=crowd.system) if crowd else None,
+        why=why,
+    )
+    checked = []
+    for each in zip(*(found.properties for found in stated), strict=True):
+        if only is None or each[0].name in only:
+            checked.append(deciding.conclusion(*each))
+            advanced()
+    try:
+        counts = (deciding.more or deciding.two).counts(Limit(states=limit, ending=ending))
+    except (LimitError, StoppedError, MemoryError):
+        counts = None
+    return Examined(
+        machine=stated[1].machine,
+        profile=profile,
+        counts=counts,
+        expected=None,
+        checked=tuple(checked),
+        any_number=part,
+    )
+
+
+def examine_many(
+    numbered: Callable[[int], Specification[System]],
+    part: str,
+    count: int,
+    profile: str | None = None,
+    *,
+    only: Collection[str] | None = None,
+    limit: int = LIMIT,
+    ending: Ending = on,
+    advanced: Callable[[], None] = lambda: None,
+) -> Examined:
+    """The conclusions on *count* copies, more than can be searched: on any number, else by runs of two copies.
+
+    A run of two is looked for among those of so many, of which all but two do nothing of their own.
+    """
+    found = examine_any(numbered, part, profile, only=only, limit=limit, ending=ending, advanced=advanced)
+    many = numbered(count)
+    cones = Cones(system=many.machine.under(profile))
+    claims = {each.name: each for each in many.properties}
+    pair = Cones(system=numbered(2).machine.under(profile))
+    checked = []
+    for each in found.checked:
+        of = claims[each.of.name]
+        verdict = each.verdict
+        if not isinstance(verdict, Proved):
+            small = decide(each.of, pair, profile=profile, limit=limit, ending=ending).verdict
+            verdict = _as_of_two(of.claim, small, cones) or Unknown(
+                why=f"so many are not searched; of two, {_word(small)}"
+            )
+        checked.append(replace(each, of=of, verdict=verdict))
+    return replace(found, machine=many.machine, checked=tuple(checked))
+
+
+def _word(verdict: Conclusion) -> str:
+    if isinstance(verdict, Refuted):
+        return "it does not hold"
+    return "it holds" if isinstance(verdict, Proved) else "that is not known"
+
+
+def _as_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | None:
+    """What the runs that show *small* show of *claim*, too."""
+    if isinstance(claim, Reachable) and isinstance(small, Proved):
+        of = list(zip(small.witnesses, claim.sequences, strict=True))
+        runs = [_run_of(run, sequence, None, cones.stepping(claim)) for run, sequence in of]
+        witnesses = tuple(run for run in runs if run is not None)
+        return Proved(witnesses=witnesses) if len(witnesses) == len(runs) else None
+    if isinstance(claim, Always | Never) and isinstance(small, Refuted) and small.run is not None:
+        sequences, until = (breaches(claim), None) if isinstance(claim, Always) else (claim.sequences, claim.until)
+        for sequence in sequences:
+            if (run := _run_of(small.run, sequence, until, cones.stepping(claim))) is not None:
+                return Refuted(evidence=run)
+    return None
+
+
+def _run_of(run: Run, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> Run | None:
+    """A run through *sequence* by the events of *run*, which is of fewer copies."""
+    automaton, table = SequenceAutomaton(sequence, until, stepping), stepping.table
+    start = automaton.advance(0, [automaton.steps.beginning])
+    initial = table.states[table.initial]
+    if start == DONE:
+        return Run(initial=initial)
+    going: dict[SequenceNode, tuple[RunStep, ...]] = {(table.initial, start): ()}
+    for step in run.steps:
+        further: dict[SequenceNode, tuple[RunStep, ...]] = {}
+        for node, taken in going.items():
+            for edge in automaton.following(node):
+                if (edge.taken.event, edge.taken.outcome, edge.taken.reply) == (step.event, step.outcome, step.reply):
+                    if edge.found:
+                        return Run(initial=initial, steps=(*taken, edge.taken))
+                    further.setdefault(edge.to, (*taken, edge.taken))
+        going = further
+    return None
+
+
+def _unknown(found: Checked, why: str) -> Checked:
+    return found if isinstance(found.verdict, Unknown) else replace(found, verdict=Unknown(why=why))
+
+
+def _claim(claim: Always | Never, crowd: Crowd) -> Claim:
+    """*claim* of what simulates any number of copies; raises :class:`NoCrowdError`."""
+
+    def of(written: WrittenCondition) -> WrittenCondition:
+        return replace(written, means=crowd.condition(written.means))
+
+    if isinstance(claim, Always):
+        return Always(conditions=tuple(map(of, claim.conditions)), when=claim.when and of(claim.when))
+    sequences = tuple(tuple(map(of, each)) for each in claim.sequences)
+    return Never(sequences=sequences, until=claim.until and of(claim.until))

@@ -1,0 +1,94 @@
+"""Of packed states that differ only by copies that can be taken for one another, the one that stands for all.
+
+The compiled counterpart of :meth:`fsm.product.symmetry.Orbits.representative`.
+"""
+
+from itertools import islice, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm.checker.packed.expansion import Words
+from fsm.checker.packed.programs import StateVector
+from fsm.compiled import Number, Numbers, inner
+from fsm.product.symmetry import Orbits
+
+
+def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
+    """The number of groups, and of each how many members it has, of how many fields, and these: word, shift, mask."""
+    groups = orbits.groups if orbits else ()
+    found = [len(groups)]
+    for group in groups:
+        found += [len(group), len(group[0])]
+        for member in group:
+            for digit in member:
+                at = vector.fields[digit]
+                found += [at.word, at.shift, at.mask]
+    return np.array(found, np.int64)
+
+
+def unfolded(orbits: Orbits, vector: StateVector, words: Words, degrees: NDArray[np.uint32]) -> tuple[int, int]:
+    """How many states representatives of these *words* stand for, and how many steps those have; of each its *degree* is known."""
+
+    def locals_(digit: int) -> Words:
+        at = vector.fields[digit]
+        return words[:, at.word] >> np.uint64(at.shift) & np.uint64(at.mask)
+
+    def alike(one: tuple[int, ...], two: tuple[int, ...]) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = np.all([locals_(a) == locals_(b) for a, b in zip(one, two, strict=True)], axis=0)
+        return found
+
+    neighbours = np.stack([alike(*pair) for group in orbits.groups for pair in pairwise(group)], axis=1)
+    kinds, of, counts = np.unique(neighbours, axis=0, return_inverse=True, return_counts=True)
+    steps = np.bincount(of.ravel(), weights=degrees, minlength=len(kinds))
+    states, transitions = 0, 0
+    for kind, count, taken in zip(kinds.tolist(), counts.tolist(), steps.tolist(), strict=True):
+        each = iter(kind)
+        size = orbits.size([list(islice(each, len(group) - 1)) for group in orbits.groups])
+        states, transitions = states + size * count, transitions + size * int(taken)
+    return states, transitions
+
+
+@inner
+def represent(orbits: Numbers, words: Words, at: Number) -> None:
+    """Sort the members of each group in the state that begins *at* this place of *words*."""
+    place: Number = 1
+    for _ in range(orbits[0]):
+        size = 3 * orbits[place + 1]
+        first = place + 2
+        place = first + orbits[place] * size
+        for begin in range(first + size, place, size):
+            here = begin
+            while here > first and _before(orbits, words, at, here, here - size, size):
+                _exchange(orbits, words, at, here, here - size, size)
+                here -= size
+
+
+@inner
+def _local(orbits: Numbers, words: Words, at: Number, field: Number) -> np.uint64:
+    local: np.uint64 = (words[at + orbits[field]] >> np.uint64(orbits[field + 1])) & np.uint64(orbits[field + 2])
+    return local
+
+
+@inner
+def _before(orbits: Numbers, words: Words, at: Number, one: Number, two: Number, size: Number) -> bool:
+    """Whether member *one* comes before member *two*."""
+    for each in range(0, size, 3):
+        left, right = _local(orbits, words, at, one + each), _local(orbits, words, at, two + each)
+        if left != right:
+            return bool(left < right)
+    return False
+
+
+@inner
+def _exchange(orbits: Numbers, words: Words, at: Number, one: Number, two: Number, size: Number) -> None:
+    for each in range(0, size, 3):
+        left, right = _local(orbits, words, at, one + each), _local(orbits, words, at, two + each)
+        _put(orbits, words, at, one + each, right)
+        _put(orbits, words, at, two + each, left)
+
+
+@inner
+def _put(orbits: Numbers, words: Words, at: Number, field: Number, local: np.uint64) -> None:
+    shift = np.uint64(orbits[field + 1])
+    words[at + orbits[field]] = (words[at + orbits[field]] & ~(np.uint64(orbits[field + 2]) << shift)) | local << shift
