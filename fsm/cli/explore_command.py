@@ -41,7 +41,9 @@ NO_PROPERTIES = "FSM306"
 )
 @profile_option("Begin with this profile; the page of a model has them all. A recording is judged by it.")
 @click.option(
-    "--properties/--no-properties", default=True, help="Whether to decide what is claimed of the model, which takes most of the time."
+    "--properties/--no-properties",
+    default=True,
+    help="Whether to decide what is claimed of the model, which takes most of the time.",
 )
 def command(name: str, profile: str | None, output: Path | None, *, properties: bool) -> int:
     """Make a page to look at, for any browser: one file that loads nothing from anywhere.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -227,9 +228,7 @@ def command(
         click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
     else:
         # UTF-8 whatever the terminal takes: that is what files, and the other formats, are in.
-        with drawing():
-            written = _written(report, form, coverage=coverage)
-        put(written.encode("utf-8", "replace"), output)
+        put(_written(report, form, coverage=coverage).encode("utf-8", "replace"), output)
     if mistakes:
         click.echo(str(InputError(mistakes)), err=True)
     return report.code()
@@ -253,7 +252,8 @@ def _written(report: Report, form: str, *, coverage: bool) -> str:
     if form == "text":
         return text(report, layout(coloured=False), coverage=coverage)
     writer: Callable[[Report], str] = getattr(importlib.import_module(FORMATS[form]), form)
-    return writer(report)
+    with drawing() if form == "html" else nullcontext():
+        return writer(report)
 
 
 def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: bool) -> None:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 
 import click
 
-from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError
 from fsm.errors import stdin
 from fsm.recordings.line_reader import STDIN
 
@@ -20,6 +19,12 @@ from fsm.recordings.line_reader import STDIN
 @contextmanager
 def drawing() -> Iterator[None]:
     """Refuse what needs Graphviz where it is not there, as ``fsm draw`` does."""
+    from fsm.diagrams.draw.image import (  # noqa: PLC0415  (which takes its time, and most reports are no pages)
+        HOW_TO_GET_DOT,
+        DotFailedError,
+        NoDotError,
+    )
+
     try:
         yield
     except NoDotError as error:

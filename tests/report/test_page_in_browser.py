@@ -175,7 +175,7 @@ def wander(page: Page, machine: Machine, *, steps: int, seed: int) -> None:
 
 @pytest.mark.parametrize("profile", ["", "containerd-1.6"])
 def test_the_script_offers_what_the_table_allows(profile: str, browser: Browser, container: Path) -> None:
-    with shown(browser, container, at=f"profile={profile}") as found:
+    with shown(browser, container, at=f"profile={profile or 'none'}") as found:
         wander(found.page, load("container-status").under(profile or None), steps=40, seed=7)
 
 
@@ -213,7 +213,7 @@ def test_the_script_joins_the_steps_of_parts_as_the_product_does(name: str, brow
     system = load_system(name)
     path = made(folder, name, "--no-properties")
     for profile in ("", *system.profiles):
-        with shown(browser, path, at=f"profile={profile}") as found:
+        with shown(browser, path, at=f"profile={profile or 'none'}") as found:
             wander_jointly(found.page, system.under(profile or None), steps=15, seed=5)
             assert (found.requests, found.complaints) == ([], [])
 

@@ -19,15 +19,15 @@ _REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
 
 
 def machine_data(
-    machine: Machine, *, profile: str | None = None, only: Collection[str] | None = None
+    machine: Machine, *, profile: str | None = None, also: Collection[str] = (), only: Collection[str] | None = None
 ) -> dict[str, Json]:
-    """All of *machine* for the page, which begins with *profile*; with *only* these of its profiles.
+    """All of *machine* for the page, which begins with *profile*; with *only* these of its profiles, and *also* others.
 
     Raises :class:`~fsm.diagrams.draw.image.NoDotError` where there is no Graphviz.
     """
     own = within(profile, machine.profiles)
     own_names = [each for each in machine.profiles if only is None or each in only]
-    names = [*dict.fromkeys(("", *own_names, own or ""))]
+    names = [*dict.fromkeys(("", *own_names, own or "", *also))]
     pictures: dict[Picture, int] = {}
     variants = [_Variant(machine.under(name or None), pictures) for name in names]
     base = variants[0]

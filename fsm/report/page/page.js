@@ -44,6 +44,7 @@
   // -- where the reader is: kept in the link ---------------------------------------------------------------------------
 
   const views = [];
+  const NONE = "none";  // what a link calls that there is no profile
 
   function place() {
     return bare(Object.fromEntries(new URLSearchParams(location.hash.slice(1))));
@@ -159,13 +160,15 @@
       profile.all = profile.cells ?? base.cells.map((cell, index) => profile.others[index] ?? cell);
       profile.cell = (row, state) => profile.all[row * width + state];
     }
-    machine.profileOf = (now) => machine.profiles.find((each) => each.name === (now.profile ?? machine.profile)) ?? base;
+    const begins = (now) => recordingOf(now)?.judgements.find((each) => each.machine === machine.name)?.profile ?? machine.profile;
+    machine.profileOf = (now) => machine.profiles.find((each) => each.name === named(now.profile ?? begins(now))) ?? base;
     return machine;
   }
 
   /** What the headings of a machine are called by; of a system, 0. */
   const of = (machine) => (machine ? data.machines.indexOf(machine) + 1 : 0);
   const called = (row) => row.rpc || row.event;
+  const named = (profile) => (profile === NONE ? "" : profile);
   const profileName = (profile) => profile.name || "no profile";
 
   function wayText(machine, way, state, { several }) {
@@ -431,7 +434,7 @@
     const box = h("div", {});
     let shown = null;
     views.push((now) => {
-      const profile = machine ? machine.profileOf(now).name : (now.profile ?? "");
+      const profile = machine ? machine.profileOf(now).name : named(now.profile ?? data.profile);
       if (profile === shown) return;
       shown = profile;
       const rank = (each) => ORDER.indexOf(verdictOf(each, profile)?.status);
@@ -493,8 +496,11 @@
   function profileChoice() {
     const names = [...new Set(data.machines.flatMap((machine) => machine.profiles.map((each) => each.name)).concat(data.system ? data.system.profiles : []))];
     if (names.length < 2) return null;
-    const select = h("select", { id: "profile", change: () => go({ profile: select.value || "any" }) }, names.map((name) => h("option", { value: name }, name || "no profile: what every version may do")));
-    views.push((now) => { select.value = now.profile ?? data.profile ?? ""; });
+    const select = h("select", { id: "profile", change: () => go({ profile: select.value || NONE }) }, names.map((name) => h("option", { value: name }, name || "no profile: what every version may do")));
+    views.push((now) => {
+      const machine = data.machines.find((each) => each.name === now.machine) ?? data.machines[0];
+      select.value = data.system ? named(now.profile ?? data.profile) : machine.profileOf(now).name;
+    });
     return h("p", { class: "choice" }, h("label", { for: "profile" }, "As the profile has it: "), select);
   }
 
@@ -625,7 +631,7 @@
     }
 
     views.push((now) => {
-      const profile = now.profile ?? data.profile ?? "";
+      const profile = named(now.profile ?? data.profile);
       const { here, found, wrong } = walkedJointly(profile, taken(now));
       const last = found.at(-1);
       cards.forEach((each, copy) => each.set(here[copy], last ? last.way.done.filter((one) => one.copy === copy && one.from !== one.to) : []));
@@ -729,7 +735,7 @@
 
   function storySection() {
     const box = h("section", { id: "stories", "aria-labelledby": "stories-title" });
-    let shownRecording = null, shownStory = null, chart = null, list = null, slider = null, told = null, dots = [];
+    let shownRecording = null, shownStory = null, shownProfile = null, chart = null, list = null, slider = null, told = null, dots = [];
     const heading = h("h3", { id: "story", tabindex: "-1" });
     const chosen = (now, recording) => {
       const first = firstOf(recording);
@@ -802,8 +808,9 @@
       const story = recording.stories[index];
       const machine = data.machines.find((each) => each.name === story.machine);
       box.select.value = String(index);
-      if (story !== shownStory) {
+      if (story !== shownStory || machine.profileOf(now) !== shownProfile) {
         shownStory = story;
+        shownProfile = machine.profileOf(now);
         chart = diagram(machine, machine.profileOf(now), null);
         chart.host.setAttribute("tabindex", "0");
         fill(box.picture, h("p", { class: "key" }, h("span", { class: "cell possible" }, "possible after this observation"), h("span", { class: "cell brokenkey" }, "possible before what breaks the clause")), chart.host);
@@ -856,7 +863,7 @@
   const sections = data.machines.map(machinePage);
   const system = data.system ? [systemSection(data.system), data.properties.list.length ? propertySection(data.properties, null) : null, h("h2", {}, "Its parts")] : null;
   fill(page, h("header", {}, h("h1", {}, data.title), data.about ? h("p", {}, data.about) : null, data.source ? h("p", { class: "source" }, `Source: ${data.source}`) : null, data.recordings ? null : profileChoice()),
-    data.recordings?.length > 1 ? choice("recording", "The recording: ", data.recordings.map((each, index) => [String(index), `${each.name}: ${each.verdict}`]), (now) => now.recording ?? "0", (value) => go({ recording: value, entity: "", step: "" })) : null,
+    data.recordings?.length > 1 ? choice("recording", "The recording: ", data.recordings.map((each, index) => [String(index), `${each.name}: ${each.verdict}`]), (now) => now.recording ?? "0", (value) => go({ recording: value, entity: "", step: "", profile: "" })) : null,
     recordings,
     data.recordings ? h("h2", {}, "The specification that it was judged by") : null, data.recordings ? profileChoice() : null,
     system,

@@ -52,6 +52,7 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
     cells = judgement.covered.cells
     return {
         "machine": judgement.machine.name,
+        "profile": judgement.machine.profile,
         "entity": judgement.machine.entity,
         "verdict": report.answer(judgement).name.lower(),
         "why": visible(why(judgement)),

@@ -15,12 +15,12 @@ def html(report: Report) -> str:
 
     Raises :class:`~fsm.diagrams.draw.image.NoDotError` where there is no Graphviz.
     """
-    profile = next((each.profile for each in report.judged if each.profile), "")
     machines: dict[str, dict[str, Json]] = {}
     for _, judgement in report.each():
         machine = judgement.machine
         if machine.name not in machines:
-            machines[machine.name] = machine_data(_whole(machine), profile=profile or None)
+            also = [each.machine.profile for _, each in report.each() if each.machine.name == machine.name]
+            machines[machine.name] = machine_data(_whole(machine), also=also)
             machines[machine.name]["properties"] = watched_data(judgement.properties)
     names = ", ".join(words.file(each.name) for each in report.judged)
     return document(
@@ -29,7 +29,7 @@ def html(report: Report) -> str:
             "title": names,
             "about": "",
             "source": "",
-            "profile": profile,
+            "profile": "",
             "failOn": report.fail_on,
             "verdict": _verdict(report),
             "problems": [str(each) for each in report.problems],
