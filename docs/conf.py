@@ -22,7 +22,7 @@ NAVIGATION: Final = {
         "how-to/install",
         "how-to/starting",
         "how-to/checking",
-        "how-to/incidents",
+        "how-to/logs",
         "how-to/following",
         "how-to/fleet",
         "how-to/coverage",

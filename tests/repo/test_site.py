@@ -28,8 +28,8 @@ FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "sour
 
 def _made(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
     """The site of *docs*, as ``make docs`` makes it."""
-    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ndocs:")[2].splitlines()[1]
-    (options,) = re.findall(r"sphinx-build (.*) docs site$", recipe)
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ndocs:")[2]
+    (options,) = re.findall(r"bin/sphinx-build (.*) docs site$", recipe, re.MULTILINE)
     command = [sys.executable, "-m", "sphinx", *options.split(), str(docs), str(site)]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
