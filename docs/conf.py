@@ -37,6 +37,8 @@ NAVIGATION: Final = {
         "how-to/profiles",
         "how-to/sequence-charts",
         "how-to/importing",
+        "how-to/ci",
+        "how-to/editors",
         "how-to/linearizability",
         "how-to/serving",
     ],

@@ -153,6 +153,7 @@ def examine(
         checked=tuple(checked),
         copies=len(others),
         washed_out=() if isinstance(machine, System) else washed_out(machine),
+        path=specification.path,
     )
 
 

@@ -12,13 +12,14 @@ from fsm.cli import completion
 from fsm.cli.options import (
     ANY_NUMBER,
     asked,
-    format_option,
+    cases_format_option,
     layout,
     of_one,
     parts_option,
     profile_option,
     progress,
     property_option,
+    told,
 )
 from fsm.cli.search_progress import SearchProgress
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
@@ -29,6 +30,7 @@ from fsm.product.system import System
 from fsm.property.claims import Specification, is_of
 from fsm.property.evidence import Examined
 from fsm.report import check_report
+from fsm.report.cases import of_check
 
 PAIR: Final = 2
 FEW: Final = 9
@@ -56,7 +58,7 @@ WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"
 @click.option(
     "--each-copy", is_flag=True, help="Decide of each copy of a part what is claimed of it, not of the first alone."
 )
-@format_option
+@cases_format_option
 def command(
     names: tuple[str, ...],
     profiles: tuple[str, ...],
@@ -138,8 +140,12 @@ def command(
             )
         over = excess()
     examined = [each for each in examined if each.checked]
-    report = check_report.json(examined) if form == "json" else check_report.text(examined, layout(), runs=runs)
-    click.echo(report, nl=False)
+    told(
+        form,
+        text=lambda: check_report.text(examined, layout(), runs=runs),
+        json=lambda: check_report.json(examined),
+        cases=lambda: of_check(examined),
+    )
     if over:
         click.echo(over, err=True)
     return check_report.answer(examined).value

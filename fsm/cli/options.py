@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
 
     from fsm.property.claims import Specification
+    from fsm.report.cases import Cases
 
 WIDEST = 100
 _DIGITS = 10
@@ -38,6 +40,27 @@ _Model = TypeVar("_Model", Machine, System)
 format_option = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to write it."
 )
+
+CASE_FORMATS: Final = ("junit", "sarif", "github")
+"""Formats of other tools in which cases are written, each by the module of its name in :mod:`fsm.report`."""
+
+cases_format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", *CASE_FORMATS]),
+    default="text",
+    help="How to write it: for people, as JSON, JUnit XML, SARIF, or commands that annotate a pull request on GitHub.",
+)
+
+
+def told(form: str, *, text: Callable[[], str], json: Callable[[], str], cases: Callable[[], Cases]) -> None:
+    """Print a report in the format *form*, made by what is needed for that."""
+    if form in CASE_FORMATS:
+        writer: Callable[[Cases], str] = getattr(import_module(f"fsm.report.{form}"), f"{form}_cases")
+        click.echo(writer(cases()), nl=False)
+    else:
+        click.echo(json() if form == "json" else text(), nl=False)
+
 
 fail_on_option = click.option(
     "--fail-on",

@@ -16,7 +16,7 @@ from fsm.checker import as_known
 from fsm.cli import completion
 from fsm.cli.options import (
     asked,
-    format_option,
+    cases_format_option,
     layout,
     of_one,
     parts_option,
@@ -24,6 +24,7 @@ from fsm.cli.options import (
     progress,
     property_option,
     require,
+    told,
     under,
 )
 from fsm.cli.output import put
@@ -40,6 +41,7 @@ from fsm.product.flatten import flatten
 from fsm.property.claims import Property
 from fsm.recordings.pod_calls import POD
 from fsm.report import conformance_report, crictl, words
+from fsm.report.cases import of_property_tests, of_test
 from fsm.report.history_lines import written
 from fsm.report.property_report import PropertyTestReport
 from fsm.scratch import ScratchFolder
@@ -132,7 +134,7 @@ _DELAY: Final = 0.05
     default="observed",
     help="The weakest clause whose violation counts.",
 )
-@format_option
+@cases_format_option
 def command(
     model: str,
     sut: str,
@@ -211,7 +213,12 @@ def command(
         run = partial(run_property_test, factory=factory, profile=profile, examples=examples, steps=steps, chance=seed)
         results = _property_tests(model, only, profile, run)
         report = PropertyTestReport(results=results, machine=machine.name, sut=sut, profile=profile, least=least)
-        click.echo(report.json() if form == "json" else report.text(layout()), nl=False)
+        told(
+            form,
+            text=lambda: report.text(layout()),
+            json=report.json,
+            cases=lambda: of_property_tests(report, specification(model).path),
+        )
         return report.answer().value
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
     options = {"--answers": answers, "--nri": nri, "--image": image, "--parts": counts, "--profile": profile}
@@ -244,10 +251,12 @@ def command(
         tested = _written(tested, sut.removeprefix("cri:"), runtime, timeout=timeout, record=record, script=script)
     if real:
         tested = _raced(tested, factory, pace, model, record)
-    if form == "json":
-        click.echo(conformance_report.json(tested, again=command, least=least), nl=False)
-    else:
-        click.echo(conformance_report.text(tested, layout(), again=command, least=least), nl=False)
+    told(
+        form,
+        text=lambda: conformance_report.text(tested, layout(), again=command, least=least),
+        json=lambda: conformance_report.json(tested, again=command, least=least),
+        cases=lambda: of_test(tested, least),
+    )
     return conformance_report.answer(tested, least).value
 
 

@@ -65,17 +65,17 @@ def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
 
 def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False) -> str:
     """The report for people, ending in a newline; with *runs* also those that are as expected."""
-    lines: list[str] = []
+    found: list[str] = []
     for (name, title), those in groupby(examined, lambda each: (each.machine.name, each.machine.title)):
-        lines.append(layout.style(name, "bold") + f": {title}")
+        found.append(layout.style(name, "bold") + f": {title}")
         alike: dict[str, tuple[object, ...]] = {}
         for each in those:
-            lines += _examined(each, alike, layout, runs=runs)
-        lines.append("")
+            found += _examined(each, alike, layout, runs=runs)
+        found.append("")
     parts = tally([status(one).word for each in examined for one in each.checked])
     if resized := sum(each.resized for each in examined):
         parts.append(f"{plural(resized, 'machine')} of another size")
-    return "\n".join([*lines, f"{layout.verdict(answer(examined))}: {', '.join(parts)}"]) + "\n"
+    return "\n".join([*found, f"{layout.verdict(answer(examined))}: {', '.join(parts)}"]) + "\n"
 
 
 def _examined(
@@ -84,9 +84,9 @@ def _examined(
     """The properties under one profile: those with the same conclusion as above are left out."""
     name = each.profile or "without a profile"
     simulating = f", simulating any number of '{each.any_number}'" if each.any_number else ""
-    yield f"  {layout.style(name, 'bold')}: {_counts(each.counts)}{simulating}"
+    yield f"  {layout.style(name, 'bold')}: {sized(each.counts)}{simulating}"
     if each.expected is not None and each.resized:
-        yield from _item(layout, PropertyStatus.FAILS, f"expect has {_counts(each.expected)}")
+        yield from _item(layout, PropertyStatus.FAILS, f"expect has {sized(each.expected)}")
     for event, state, leads in each.washed_out:
         what = f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
         yield from _more(layout, what)
@@ -97,14 +97,15 @@ def _examined(
             left_out += 1
             continue
         alike.setdefault(checked.of.name, conclusion)
-        yield from _checked(checked, layout, runs=runs)
+        yield from lines(checked, layout, runs=runs)
     if left_out:
         yield f"    {plural(left_out, 'property')} as above"
     if each.copies:
         yield from layout.wrapped(f"{plural(each.copies, 'claim')} about other copies decided", "    ", "    ")
 
 
-def _checked(checked: evidence.Checked, layout: Layout, *, runs: bool) -> Iterator[str]:
+def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
+    """What is concluded of one property, and why; with *runs* also where that is as expected."""
     word = status(checked)
     stated = checked.of
     yield from _item(layout, word, f"{stated.name} ({stated.level}): {stated.says}")
@@ -160,7 +161,8 @@ def _more(layout: Layout, what: str) -> list[str]:
     return layout.wrapped(what, _INDENT, _INDENT)
 
 
-def _counts(counts: Counts | None) -> str:
+def sized(counts: Counts | None) -> str:
+    """*counts* in words."""
     if counts is None:
         return "more states than were searched"
     found = f"{plural(counts.states, 'state')}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"

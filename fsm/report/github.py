@@ -1,8 +1,15 @@
-"""The report as GitHub workflow commands: annotations on the lines of the recording."""
+"""Reports as GitHub workflow commands: annotations on the lines of recordings, models and property files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from fsm.errors import harmless
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import message
+
+if TYPE_CHECKING:
+    from fsm.report.cases import Cases
 
 
 def github(report: Report) -> str:
@@ -28,9 +35,22 @@ def github(report: Report) -> str:
         _command("error", wrong.path, max(wrong.line, 1), wrong.code, f"{wrong.what}\n{wrong.hint}")
         for wrong in report.problems
     ]
-    if not lines:
-        lines = [f"::notice title=fsm::{report.total().name.lower()}"]
-    return "\n".join(lines) + "\n"
+    return _commands(lines, report.total())
+
+
+def github_cases(cases: Cases) -> str:
+    """One command a case that is not passed, ending in a newline; a notice where there is none."""
+    kinds = {"failed": "error", "surprise": "warning", "known": "notice", "skipped": "notice"}
+    lines = [
+        _command(kinds[each.status], each.file, each.line, f"{each.name} {each.title}", each.detail or each.what)
+        for each in cases.found
+        if each.status in kinds
+    ]
+    return _commands(lines, cases.answer)
+
+
+def _commands(lines: list[str], answer: ExitCode) -> str:
+    return "\n".join(lines or [f"::notice title=fsm::{answer.name.lower()}"]) + "\n"
 
 
 def _command(kind: str, file: str, line: int, title: str, message: str) -> str:

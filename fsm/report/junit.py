@@ -1,8 +1,11 @@
-"""The report as JUnit XML: a suite a recording and machine, a case a clause."""
+"""Reports as JUnit XML: a suite a recording and machine, or what was checked or tested; a case a clause or property."""
+
+from __future__ import annotations
 
 import re
 from io import BytesIO
-from typing import Final
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
@@ -11,6 +14,9 @@ from fsm.machine import Clause
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import message
 from fsm.verdict import Finding, Judgement
+
+if TYPE_CHECKING:
+    from fsm.report.cases import Cases
 
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold, and a log can."""
@@ -48,6 +54,30 @@ def junit(report: Report) -> str:
         suite = TestSuite(clean(words.file(problem.path)))
         suite.add_testcase(case)
         document.add_testsuite(suite)
+    return _document(document)
+
+
+def junit_cases(cases: Cases) -> str:
+    """The *cases* as JUnit XML, ending in a newline: a suite for what was checked or tested; what is known stands in the output."""
+    document = JUnitXml(f"fsm {cases.command}")
+    for name, found in groupby(cases.found, lambda each: each.suite):
+        suite = TestSuite(clean(name))
+        for each in found:
+            case = TestCase(clean(each.title), classname=f"fsm.{clean(each.name)}")
+            if each.status == "failed":
+                failure = Failure(clean(each.what), each.clause.level)
+                failure.text = clean(f"{each.file}:{each.line}\n{each.detail}")
+                case.result = [failure]
+            elif each.status == "skipped":
+                case.result = [Skipped(clean(each.what))]
+            elif each.detail:
+                case.system_out = clean(f"{each.status}: {each.what}\n{each.detail}")
+            suite.add_testcase(case)
+        document.add_testsuite(suite)
+    return _document(document)
+
+
+def _document(document: JUnitXml) -> str:
     document.update_statistics()  # type: ignore[no-untyped-call]  # it has no annotations
     out = BytesIO()
     document.write(out, pretty=True)

@@ -33,7 +33,7 @@ class PropertyTestReport:
             return PropertyStatus.FAILS if counts(result.of.level, self.least) else PropertyStatus.SURPRISE
         if result.unwatchable:
             return PropertyStatus.UNWATCHABLE
-        return PropertyStatus.UNEXERCISED if _why(result) else PropertyStatus.HOLDS
+        return PropertyStatus.UNEXERCISED if why(result) else PropertyStatus.HOLDS
 
     def answer(self) -> ExitCode:
         """What all of it comes to; unknown if no property was put to the test."""
@@ -54,9 +54,9 @@ class PropertyTestReport:
 
     def _item(self, result: PropertyTestResult, layout: Layout) -> Iterator[str]:
         """*result* without evidence."""
-        status, of, why = self.status(result), result.of, _why(result)
+        status, of, reason = self.status(result), result.of, why(result)
         lead = f"  {status.word:<{_LABEL}}"
-        says = f": {of.says}" if result.failure is not None else f": {why}" if why else ""
+        says = f": {of.says}" if result.failure is not None else f": {reason}" if reason else ""
         what = f"{of.name} ({of.level}){says}"
         yield from layout.wrapped(what, lead, " " * len(lead), marked=status.word, how=status.colour)
         known = of.expected(self.profile)
@@ -81,13 +81,13 @@ class PropertyTestReport:
         return {
             **record(result.of.clause),
             "status": self.status(result).word.lower(),
-            "why": _why(result) or None,
+            "why": why(result) or None,
             "known": None if known is None else record(known, "length"),
             "test": None if result.failure is None else trace_data(result.failure),
         }
 
 
-def _why(result: PropertyTestResult) -> str:
+def why(result: PropertyTestResult) -> str:
     """Why nothing put the property to the test, if so."""
     unmet = f"no test has certainly gone through {words.either(result.unmet)}" if result.unmet else ""
     return result.untested or unmet

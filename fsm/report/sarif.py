@@ -1,9 +1,11 @@
-"""The report as SARIF 2.1.0: clauses are rules, violations are results, deviations are suppressed ones."""
+"""Reports as SARIF 2.1.0: clauses and properties are rules, violations are results, deviations are suppressed ones."""
+
+from __future__ import annotations
 
 import os
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from fsm.errors import DOCUMENTATION
@@ -12,6 +14,9 @@ from fsm.report import Report, why, words
 from fsm.report.json_report import Json, dumped
 from fsm.report.lanes import message
 from fsm.verdict import Deviated, Finding, Judgement, Violation
+
+if TYPE_CHECKING:
+    from fsm.report.cases import Cases
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -40,12 +45,49 @@ def sarif(report: Report) -> str:
         "exitCode": report.code(),
         "toolExecutionNotifications": notifications,
     }
+    described: list[Json] = [{"id": code, "helpUri": link} for code, link in codes.items()]
+    return _log(rules, results, invocation, described)
+
+
+def sarif_cases(cases: Cases) -> str:
+    """The *cases* as a SARIF log, ending in a newline: what is known is suppressed, what is not decided is a notification."""
+    rules: dict[str, Json] = {}
+    results: list[Json] = []
+    levels = {"failed": "error", "surprise": "warning", "known": "note"}
+    for each in cases.found:
+        if each.status in levels:
+            result: dict[str, Json] = {
+                "ruleId": _described(f"{each.name}/{each.clause.name}", each.clause, rules),
+                "level": levels[each.status],
+                "message": {"text": "\n".join(filter(None, (each.what, each.detail)))},
+                "locations": [_location(each.file, each.line)],
+                "properties": {"suite": each.suite, "clauseLevel": each.clause.level},
+            }
+            if each.status == "known":
+                result["suppressions"] = [
+                    {"kind": "external", "justification": "known, and stated where it is claimed"}
+                ]
+            results.append(result)
+    notifications: list[Json] = [
+        _notification("warning", each.file, f"{each.title}: {each.what}", each.line)
+        for each in cases.found
+        if each.status == "skipped"
+    ]
+    invocation: Json = {
+        "executionSuccessful": True,
+        "exitCode": cases.answer.value,
+        "toolExecutionNotifications": notifications,
+    }
+    return _log(rules, results, invocation, [])
+
+
+def _log(rules: dict[str, Json], results: list[Json], invocation: Json, described: list[Json]) -> str:
     driver: Json = {
         "name": "fsm",
         "version": version("container-fsm"),
         "informationUri": DOCUMENTATION,
         "rules": [*rules.values()],
-        "notifications": [{"id": code, "helpUri": link} for code, link in codes.items()],
+        "notifications": described,
     }
     run: Json = {
         "tool": {"driver": driver},
@@ -89,7 +131,11 @@ def _tolerated(each: Deviated, judgement: Judgement, rules: dict[str, Json]) -> 
 
 def _rule(clause: Clause, judgement: Judgement, rules: dict[str, Json]) -> str:
     kind = "properties/" if clause in [each.clause for each in judgement.properties] else ""
-    name = f"{judgement.machine.name}/{kind}{clause.name}"
+    return _described(f"{judgement.machine.name}/{kind}{clause.name}", clause, rules)
+
+
+def _described(name: str, clause: Clause, rules: dict[str, Json]) -> str:
+    """The *name* of a rule, which is among *rules* then."""
     rule: dict[str, Json] = {
         "id": name,
         "shortDescription": {"text": clause.says},

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft4Validator
-from real_parts import missing, package
+from real_parts import missing
+from report_readers import COMMAND, check_github, check_junit, check_sarif, sarif_validator
 from thorough import TIMES
 
 from fsm.errors import Problem, about_code
@@ -50,6 +50,8 @@ from fsm.verdict import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from jsonschema import Draft4Validator
 
     from fsm.machine import Level
     from fsm.verdict import Legality
@@ -201,9 +203,8 @@ def ran(*command: str) -> str:
 
 @pytest.fixture(scope="session")
 def sarif_schema() -> Draft4Validator:
-    """A validator of the official schema, from the package that its authors publish."""
-    schema = package("jest-sarif") / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
-    return Draft4Validator(json.loads(schema.read_text(encoding="utf-8")))
+    """A validator of the official schema."""
+    return sarif_validator()
 
 
 # -- well formed, whatever comes ------------------------------------------------
@@ -220,40 +221,6 @@ def check_json(written: str) -> None:
     document = json.loads(written.encode())
     answers = {"error"} if document["problems"] else {answer.name.lower() for answer in ExitCode}
     assert document["verdict"] in answers
-
-
-COMMAND = re.compile(r"::(error|warning|notice) ((?:file=[^:,\n]+,line=\d+,)?title=[^:,\n]+)::([^\r\n]+)")
-
-
-def check_github(written: str) -> None:
-    """One workflow command a line, and nothing else."""
-    assert [] == [line for line in written.removesuffix("\n").split("\n") if not COMMAND.fullmatch(line)]
-
-
-def check_junit(written: str) -> None:
-    """XML whose counts are those of its elements, with one result a case."""
-    root = ET.fromstring(written.encode())  # noqa: S314  (we wrote it ourselves)
-    assert len(root.findall("./testsuite/testcase")) == int(root.attrib["tests"])
-    assert len(root.findall("./testsuite/testcase/failure")) == int(root.attrib["failures"])
-    assert len(root.findall("./testsuite/testcase/skipped")) == int(root.attrib["skipped"])
-    assert [] == [case for case in root.iter("testcase") if len(case.findall("failure") + case.findall("skipped")) > 1]
-
-
-def check_sarif(written: str) -> None:
-    """JSON with URI references that hold only what URIs may."""
-    uris = _uris(json.loads(written.encode()))
-    assert [] == [uri for uri in uris if not re.fullmatch(r"(file://)?([A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)]
-
-
-def _uris(node: object) -> list[str]:
-    match node:
-        case {"artifactLocation": {"uri": str(uri)}}:
-            return [uri]
-        case dict():
-            return [each for value in node.values() for each in _uris(value)]
-        case list():
-            return [each for value in node for each in _uris(value)]
-    return []
 
 
 FORMATS: dict[str, tuple[Callable[[Report], str], Callable[[str], None]]] = {

@@ -31,6 +31,7 @@ PROGRAMS: Final = {
 
 PACKAGES: Final = {
     "axe-core": "axe-core@4",
+    "cli": "@taplo/cli@0.7.0",
     "mermaid": "mermaid@11",
     "jest-sarif": "@microsoft/jest-sarif@1.0.0-beta.0",
 }
