@@ -213,12 +213,8 @@ def command(
         run = partial(run_property_test, factory=factory, profile=profile, examples=examples, steps=steps, chance=seed)
         results = _property_tests(model, only, profile, run)
         report = PropertyTestReport(results=results, machine=machine.name, sut=sut, profile=profile, least=least)
-        told(
-            form,
-            text=lambda: report.text(layout()),
-            json=report.json,
-            cases=lambda: of_property_tests(report, specification(model).path),
-        )
+        tests = partial(of_property_tests, report, specification(model).path)
+        told(form, text=lambda: report.text(layout()), json=report.json, cases=tests)
         return report.answer().value
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
     options = {"--answers": answers, "--nri": nri, "--image": image, "--parts": counts, "--profile": profile}
