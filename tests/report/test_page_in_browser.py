@@ -346,6 +346,17 @@ def test_a_slider_goes_through_what_was_observed(browser: Browser, failing: Path
         assert "NOT_FOUND" in page.locator(".told").inner_text()
 
 
+def test_paper_is_white(browser: Browser, failing: Path) -> None:
+    """Also where the screen is dark; and what only a screen needs is not printed."""
+    with shown(browser, failing, scheme="dark") as found:
+        color = "getComputedStyle(document.body).backgroundColor"
+        assert found.page.evaluate(color) != "rgb(255, 255, 255)"
+        assert found.page.locator("#profile").is_visible()
+        found.page.emulate_media(media="print", color_scheme="dark")
+        assert found.page.evaluate(color) == "rgb(255, 255, 255)"
+        assert not found.page.locator("#profile").is_visible()
+
+
 def test_what_was_met_is_shaded(browser: Browser, failing: Path) -> None:
     with shown(browser, failing) as found:
         assert "heat" in str(found.page.locator('[data-cell="create/absent"]').get_attribute("class"))

@@ -82,7 +82,7 @@
     .node.broken :is(path, polygon, ellipse) { stroke: #b3121d; stroke-width: 4.5 }
     .edge.taken path { stroke: #0a58ca; stroke-width: 3 } .edge.taken polygon { stroke: #0a58ca; fill: #0a58ca }
     .step.now { fill: #0a58ca; text-decoration: underline }
-    @media (prefers-color-scheme: dark) {
+    @media screen and (prefers-color-scheme: dark) {
       .node.possible :is(path, polygon, ellipse) { fill: #4b2a86; stroke: #c9a6ff }
       .node:focus-visible :is(path, polygon, ellipse), .node.current :is(path, polygon, ellipse) { stroke: #79b8ff }
       .node.broken :is(path, polygon, ellipse) { stroke: #ff7b72 }
@@ -349,8 +349,8 @@
     if (cell.is === "silent") return "?";
     if (cell.is === "ignores") return machine.rows[row].kind === "call" ? "ok" : "·";
     if (cell.is === "refuses") return `✗ ${either((cell.ways[0].reply ?? []).map((each) => (each === "error" ? "error" : each)))}`;
-    const targets = [...new Set(cell.ways.map((way) => way.to))].map((to) => (to === state ? "stays" : `→ ${machine.states[to].name}`));
-    return targets.join(", ");
+    const stays = (way) => (way.reply ? way.reply.map((each) => (each === "ok" ? "ok" : `✗ ${each}`)).join(" or ") : "stays");
+    return [...new Set(cell.ways.map((way) => (way.to === state ? stays(way) : `→ ${machine.states[way.to].name}`)))].join(", ");
   }
 
   function tableSection(machine) {
