@@ -21,7 +21,7 @@ class Leading(Protocol[N_co]):
 E = TypeVar("E", bound=Leading[object])
 
 
-OFTEN: Final = 1_024
+OFTEN: Final = 128
 """Nodes after which a search tells how far it has come."""
 
 

@@ -1,0 +1,75 @@
+"""Interchangeable copies: all states beside representatives, and any number of copies beside both.
+
+    python tests/bench/copies.py [--system nri-plugin-contract] [--part container] [--most 5]
+
+All that is claimed by always and never is decided, without a profile, of 3 copies, of 4, and so on.  Seconds are of one core,
+in turns in one process; what is compiled for the first time is in none of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+from fsm.checker import examine, packing
+from fsm.checker.any_number import examine_any
+from fsm.library import claims, composed
+from fsm.product.system import System
+from fsm.property.claims import Always, Never, is_of
+from fsm.property.evidence import Proved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fsm.property.evidence import Examined
+
+
+def taken(asked: Callable[[], Examined]) -> tuple[Examined, float]:
+    """What was found, and how many seconds of the processor that took."""
+    begin = time.process_time()
+    found = asked()
+    return found, time.process_time() - begin
+
+
+def tell(line: str) -> None:
+    """Print *line*."""
+    sys.stdout.write(f"{line}\n")
+
+
+def main() -> None:
+    """Print a line for each number of copies, and one for any number."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--system", default="nri-plugin-contract")
+    parser.add_argument("--part", default="container")
+    parser.add_argument("--most", type=int, default=5)
+    asked = parser.parse_args()
+    stated = claims(asked.system)
+    if not is_of(stated, System):
+        parser.error(f"{asked.system} is no system")
+    names = [each.name for each in stated.properties if isinstance(each.claim, Always | Never)]
+    tell(f"{asked.system}, {len(names)} claims   all states          seconds   representatives   seconds   ratio")
+    for count in range(2, asked.most + 1):
+        of = composed(stated, {asked.part: count})
+        found = []
+        for most in (10**18, 0):
+            with patch.object(packing, "FEW", most):
+                found.append(taken(partial(examine, of, only=names)))
+        (whole, slow), (folded, quick) = found
+        if count > 2 and whole.counts and folded.counts:  # two compile what is compiled
+            tell(
+                f"{count:>3} of {asked.part:<24}{whole.counts.states:>16,}{slow:>15.2f}"
+                f"{folded.counts.representatives or 0:>18,}{quick:>10.2f}{slow / quick:>8.1f}"
+            )
+    examined, seconds = taken(
+        partial(examine_any, lambda count: composed(stated, {asked.part: count}), asked.part, only=names)
+    )
+    held = sum(isinstance(each.verdict, Proved) for each in examined.checked)
+    tell(f"any of {asked.part:<24}{held} of {len(names)} hold of any number, in {seconds:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
