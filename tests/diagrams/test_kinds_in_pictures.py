@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
+from drawn import drawing_of
 from machines import DOOR, edited, machine_of
 from real_parts import program
 
+from fsm.diagrams.compare import Where, compare
 from fsm.diagrams.draw import dot as graphviz
 from fsm.diagrams.draw import kinds
 from fsm.diagrams.draw.dot import dot
@@ -232,6 +234,46 @@ def test_the_words_of_an_event_are_its_own() -> None:
         *("remove-container", "/", "StopContainer,", "RemoveContainer")
     ]
     assert cells["nri-container:cell:*:running:1"].strip() == "sync-running"
+
+
+LAMP = """\
+[machine]
+name    = "lamp"
+title   = "A lamp"
+about   = "It stands on a shelf."
+source  = "a shelf"
+initial = "on"
+[states]
+on     = { about = "It shines." }
+broken = { about = "It lies on the floor." }
+lost   = { about = "It is under the floor." }
+[event.quake]
+about      = "The shelf shakes."
+interrupts = true
+moves      = { on = [{ name = "falls", to = "broken" }, { name = "sinks", to = "lost" }] }
+ignores    = ["broken", "lost"]
+[event.flood]
+about      = "The water rises."
+interrupts = true
+moves      = { on = "lost" }
+ignores    = ["broken", "lost"]
+"""
+
+
+def test_events_that_are_not_drawn_stand_in_one_line() -> None:
+    """So no two words begin alike and go on otherwise; each event in them can be found, too."""
+    machine = machine_of(LAMP)
+    written = svg(picture(machine))
+    cells = {each.attrib["id"]: each for each in ET.fromstring(written).iter(f"{SVG}g") if each.get("class") == "cell"}  # noqa: S314
+
+    assert {name: "".join(each.itertext()).strip() for name, each in cells.items()} == {
+        "lamp:cell:…:broken:0": "quake",
+        "lamp:cell:…:lost:0": "quake\n,",
+        "lamp:cell:…:lost:1": "flood",
+    }
+    for form in (dot, mermaid, plantuml):
+        found = compare(machine, drawing_of(form(picture(machine))))
+        assert [move for move in found.moves if move.where is Where.SECOND] == []
 
 
 def test_an_edge_without_a_cell_is_not_found() -> None:

@@ -64,7 +64,7 @@ def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iter
     """
     told: set[str] = set()
     for edge in picture.edges:
-        words = separator.join(
+        words = (", " if edge.source == ELSEWHERE else separator).join(
             line(" ".join(filter(None, (caption(label), count))))
             for label, count in zip(edge.labels, times(edge), strict=True)
         )

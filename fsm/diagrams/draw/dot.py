@@ -141,7 +141,7 @@ def _edge(graph: graphviz.Digraph, picture: Picture, edge: PictureEdge, target: 
     source = origin(edge, picture)
     if edge.source in {ANY, ELSEWHERE} and source not in words:
         words.add(source)
-        word = f"<{_font('any state', DIM)}>" if edge.source == ANY else table
+        word = f"<{_font('any state', DIM)}>" if edge.source == ANY else f"<{_word(edge)}>"
         graph.node(
             source,
             id=identity(picture, "word", source),
@@ -155,6 +155,13 @@ def _edge(graph: graphviz.Digraph, picture: Picture, edge: PictureEdge, target: 
         )
     named = identity(picture, "edge", edge.source, edge.target)
     graph.edge(source, target, id=named, label=None if edge.source == ELSEWHERE else table, **style)
+
+
+def _word(edge: PictureEdge) -> str:
+    """The labels of *edge* on one line, so that no other word begins as it does."""
+    texts = [" ".join(rows) for rows in labelled(edge)]
+    cells = (f"<td>{text}{',' if number < len(texts) else ''}</td>" for number, text in enumerate(texts, 1))
+    return f'<table border="0" cellborder="0" cellspacing="0" cellpadding="2"><tr>{"".join(cells)}</tr></table>'
 
 
 def labelled(edge: PictureEdge) -> list[list[str]]:

@@ -103,21 +103,29 @@ def _cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None:
     """Put the texts of each label in *group* into a group of their own."""
     words = list(group.iter(f"{{{_SVG}}}text"))
     (parent,) = {each for each in group.iter() if set(words) & set(each)}
-    lines = {
-        line: [text for text in words if text.get("y") == line]
-        for line in dict.fromkeys(each.get("y") for each in words)
-    }
-    rows = iter(lines.values())
-    for number, (label, taken) in enumerate(zip(edge.labels, dot.labelled(edge), strict=True)):
+    for number, (label, texts) in enumerate(zip(edge.labels, _by_label(words, edge), strict=True)):
         about = {"data-event": label.event, "data-state": edge.source, "data-to": edge.target}
         about |= {"data-ends": "true"} if label.ends else {}
-        about |= {"data-outcome": label.outcome} if label.outcome else {}
+        about |= {"data-outcome": label.outcome} if label.outcome not in {"", ELSEWHERE} else {}
         about |= {"data-deviates": "true"} if label.deviates else {}
         identity = dot.identity(picture, "cell", edge.source, edge.target, str(number))
         cell = ET.SubElement(parent, f"{{{_SVG}}}g", {"id": identity, "class": "cell", **about})
-        for text in (text for _ in taken for text in next(rows)):
+        for text in texts:
             parent.remove(text)
             cell.append(text)
+
+
+def _by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Element]]:
+    """The texts of each label: those of its rows; in a word, which has one row, those up to the next comma."""
+    if edge.source == ELSEWHERE:
+        found: list[list[ET.Element]] = [[]]
+        for text in words:
+            found[-1].append(text)
+            found += [[]] if (text.text or "").endswith(",") else []
+        return found
+    lines = {line: [text for text in words if text.get("y") == line] for line in (each.get("y") for each in words)}
+    rows = iter(lines.values())
+    return [[text for _ in taken for text in next(rows)] for taken in dot.labelled(edge)]
 
 
 def png(picture: Picture) -> bytes:
