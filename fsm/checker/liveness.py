@@ -6,8 +6,11 @@ component, or be disabled somewhere in it.  What is strongly fair must be taken,
 otherwise the states in which it is enabled are removed and the rest is searched again.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from importlib import import_module
 from typing import NamedTuple
 
 from fsm.checker.breadth_first import Limit
@@ -36,6 +39,8 @@ class _Link(NamedTuple):
 def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether each source is followed by a target, in every fair run."""
     waiting = LeadsToGraph(claim, stepping)
+    if (quick := _packed(claim, waiting, stepping, limit)) is not None:
+        return quick
     waiting.explore(limit)
     depth = waiting.search.depth
     counts = Counts(states=len(depth), transitions=waiting.transitions, depth=max(depth.values()))
@@ -43,6 +48,20 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
     if (lasso := waiting.stops(due) or waiting.circles(due)) is not None:
         return Refuted(evidence=lasso), counts
     return (Proved() if waiting.source_met else Vacuous(unmet=claim.source.text)), counts
+
+
+def _packed(
+    claim: LeadsTo, waiting: LeadsToGraph, stepping: StepCache, limit: Limit
+) -> tuple[Conclusion, Counts] | None:
+    """The same by packed states, where that is possible and worth it; where the claim fails, the run is left to find."""
+    if stepping.packed is None:
+        return None
+    engine = import_module("fsm.checker.packed.leading")
+    found = engine.leads_to(stepping.packed, waiting.steps, claim, limit, due=waiting.begins)
+    if found is None or found[0]:
+        return None
+    _, source_met, counts = found
+    return (Proved() if source_met or waiting.source_met else Vacuous(unmet=claim.source.text)), counts
 
 
 class LeadsToGraph:
@@ -58,12 +77,14 @@ class LeadsToGraph:
         self.links: dict[DueNode, list[_Link]] = {}
         self.transitions = 0
         self.source_met = False
+        self.begins = self.due(due=False, instants=[self.steps.beginning])
         self.search: BreadthFirst[DueNode, _Link] = BreadthFirst((), self._following)
 
     def explore(self, limit: Limit) -> None:
         """Explore everything reachable, breadth first."""
-        start = DueNode(self.table.initial, self.due(due=False, instants=[self.steps.beginning]))
-        self.search = BreadthFirst([start], self._following, limit=limit.states, watch=limit.watch)
+        self.search = BreadthFirst(
+            [DueNode(self.table.initial, self.begins)], self._following, limit=limit.states, watch=limit.watch
+        )
         self.transitions = sum(1 for _ in self.search)
 
     def _following(self, node: DueNode) -> Iterator[_Link]:

@@ -25,6 +25,7 @@ from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache, system_table
 from fsm.checker.packed.expansion import ACCEPTED, REJECTED, SPREAD
 from fsm.checker.packed.exploration import KEPT, Visited, mixed, numbered
+from fsm.checker.packed.leading import Waiting
 from fsm.checker.packed.packed_graph import MOST_KEPT, WINDOW, PackedGraph
 from fsm.checker.packed.programs import StateVector, TooWideError
 from fsm.checker.packing import packed
@@ -33,6 +34,7 @@ from fsm.machine.graph import steps
 from fsm.machine.traversal import BreadthFirst, LimitError
 from fsm.product import SystemTable
 from fsm.product.influence import cone
+from fsm.property.evidence import Proved, Refuted
 
 if TYPE_CHECKING:
     import random
@@ -151,6 +153,34 @@ def test_random_claims_come_out_the_same(system: System, chance: random.Random, 
     plain, quick = both(random_claim_of(small(system), chance), system, most_kept=most_kept, window=window)
 
     assert plain == quick
+
+
+@settings(max_examples=amount(80, night=5_000))
+@given(
+    st.randoms(use_true_random=False).map(random_system),
+    st.randoms(use_true_random=False),
+    st.sampled_from([0, MOST_KEPT]),
+    st.sampled_from([1, 60, WINDOW]),
+)
+def test_leads_to_comes_out_the_same(system: System, chance: random.Random, most_kept: int, window: int) -> None:
+    """Under weak and strong fairness: the verdict, with the run, and the size of the search."""
+    plain, quick = both(
+        random_claim_of(small(system), chance, ("leads-to",)), system, most_kept=most_kept, window=window
+    )
+
+    assert plain == quick
+
+
+def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twin: as if no cycle were fair, what fails is told to hold."""
+    system = load_system("plugin-sync")
+    [stated] = [each for each in claims("plugin-sync").properties if each.name == "calls-go-on"]
+    right, _ = both(stated, system)
+    monkeypatch.setattr(Waiting, "stays_due", lambda *_: False)
+    _, wrong = both(stated, system)
+
+    assert isinstance(right.verdict, Refuted)
+    assert isinstance(wrong.verdict, Proved)
 
 
 @settings(max_examples=amount(40, night=1_000))

@@ -97,15 +97,18 @@ def _step(chance: random.Random, machines: dict[str, Machine], of: str) -> str:
     return f'{{ do = "{do}"{more} }}'
 
 
-def random_claim_of(system: System, chance: random.Random) -> Property:
-    """A property of *system* with a random claim that any search decides."""
+KINDS = ("idempotent", "always", "never", "never", "reachable")
+
+
+def random_claim_of(system: System, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> Property:
+    """A property of *system* with a random claim of one of *kinds*."""
     try:
-        return stated_of(system, random_claim_text(system, chance))
+        return stated_of(system, random_claim_text(system, chance, kinds))
     except InputError:
         reject()
 
 
-def random_claim_text(system: System, chance: random.Random) -> str:
+def random_claim_text(system: System, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> str:
     """The text of such a claim, which may make no sense."""
     event = chance.choice(list(system.events.values()))
     part = chance.choice(list(system.parts.values()))
@@ -133,7 +136,7 @@ def random_claim_text(system: System, chance: random.Random) -> str:
             parts[-1] = f"({parts[-1]} {chance.choice(('and', 'or'))} {condition()})"
         return " then ".join(parts)
 
-    match chance.choice(("idempotent", "always", "never", "never", "reachable")):
+    match chance.choice(kinds):
         case "idempotent":
             once = f'\nonce = "{condition()}"' if chance.random() < 0.4 else ""
             text = f'idempotent = "{event.family}"{once}'
@@ -141,6 +144,11 @@ def random_claim_text(system: System, chance: random.Random) -> str:
             text = f'always = "{condition()}"' + (f'\nwhen = "{condition()}"' if chance.random() < 0.7 else "")
         case "never":
             text = f'never = "{sequence()}"' + (f'\nuntil = "{condition()}"' if chance.random() < 0.5 else "")
+        case "leads-to":
+            text = f'from = "{condition()}"\nleads-to = "{condition()}"'
+            for word in ("fair", "strongly-fair"):
+                names = chance.sample(sorted({each.family for each in system.events.values()}), chance.randint(0, 2))
+                text += f"\n{word} = {names}" if names else ""
         case _:
             text = f'reachable = "{sequence()}"'
     return f'for = "{part.name}"\n{text}\n'

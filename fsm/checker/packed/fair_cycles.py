@@ -1,0 +1,247 @@
+"""The product of a packed graph with one bit, whether a target is due, and whether a fair run of it stays due for ever.
+
+The compiled counterpart of :mod:`fsm.checker.liveness`, which finds the run where there is one.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm.checker.packed.expansion import Width
+from fsm.checker.packed.exploration import (
+    DONE,
+    EXPANDED,
+    MET,
+    MORE,
+    STEPS,
+    Expansion,
+    Steps,
+    Visited,
+    count_level,
+)
+from fsm.checker.packed.walk import UNKNOWN, Facts, Nodes, meet, steps_of, true
+from fsm.compiled import Number, Numbers, compiled, inner
+
+DUE: Final = 1
+TARGET_MET: Final = 2
+SOURCE_MET: Final = 4
+"""Bits of what comes of the instants of a step: whether the target is due, and what has held at one of them."""
+
+
+class Claimed(NamedTuple):
+    """``tests`` of bits, and the first ones of the ``source`` and of the ``target``."""
+
+    tests: Numbers
+    source: Number
+    target: Number
+
+
+class Links(NamedTuple):
+    """From ``first`` of each due node on, where the steps lead ``to`` by which it stays due, and what is fair that they ``take``.
+
+    What is fair are bits; of each node those that are ``enabled``.
+    """
+
+    first: Numbers
+    to: NDArray[np.uint32]
+    take: NDArray[np.uint64]
+    enabled: NDArray[np.uint64]
+
+
+@inner
+def _after(facts: Facts, claimed: Claimed, due: Number, base: np.uint64, at: Number, count: Number) -> Number:
+    """What comes of *count* instants, where the target was *due* before."""
+    found: Number = 0
+    for each in range(at, at + count):
+        here = base | facts.instants[each]
+        source, target = true(claimed.tests, claimed.source, here), true(claimed.tests, claimed.target, here)
+        if source:
+            found |= SOURCE_MET
+        if target:
+            found |= TARGET_MET
+        due = 1 if (due or source) and not target else 0
+    return found | due
+
+
+@inner
+def _base(facts: Facts, state: Number, to: Number) -> np.uint64:
+    """What holds at all instants of a step from *state* to another."""
+    before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
+    base = np.uint64(before | facts.after[to])
+    return base | facts.moved if to != state else base
+
+
+@compiled
+def wait(
+    expansion: Expansion,
+    visited: Visited,
+    steps: Steps,
+    window: Steps,
+    explored: Numbers,
+    facts: Facts,
+    claimed: Claimed,
+    nodes: Nodes,
+    progress: Numbers,
+    held: Numbers,
+    width: Width,
+    most: Number,
+    limit: Number,
+) -> Number:
+    """Go on for *most* edges, as far as the graph was *explored*; a node is twice a state, plus one where the target is due.
+
+    All that has held is noted in *held*.
+    """
+    end = progress[STEPS] + most
+    while progress[EXPANDED] < progress[MET]:
+        if progress[STEPS] >= end:
+            return MORE
+        count_level(progress)
+        node = progress[EXPANDED]
+        state, due = divmod(np.int64(nodes.nodes[node]), 2)
+        if state >= explored[EXPANDED]:
+            return UNKNOWN
+        all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
+        for step in range(begin, stop):
+            label, to = all_labels[step], np.int64(all_to[step])
+            base = _base(facts, state, to)
+            at, count = facts.first[label], facts.outputs[label]
+            for _ in range(facts.replies[label]):
+                found = _after(facts, claimed, due, base, at, count)
+                held[0] |= found
+                answer = meet(nodes, progress, node, 2 * to + (found & DUE), limit)
+                if answer != MORE:
+                    return answer
+                at += count
+        progress[EXPANDED] += 1
+    return DONE
+
+
+@compiled
+def link(
+    expansion: Expansion,
+    visited: Visited,
+    steps: Steps,
+    window: Steps,
+    explored: Numbers,
+    facts: Facts,
+    claimed: Claimed,
+    fair: NDArray[np.uint64],
+    waiting: Numbers,
+    number: NDArray[np.uint32],
+    begin: Number,
+    end: Number,
+    links: Links,
+    width: Width,
+) -> Number:
+    """Write the links of the states *waiting*, from the one numbered *begin* to *end*, as far as there is room.
+
+    *fair* has for each label what is fair that it takes, *number* that of each state that waits.  The number of the first one
+    for which there was no room.
+    """
+    free = links.first[begin]
+    for place in range(begin, end):
+        state = waiting[place]
+        all_to, all_labels, first, stop = steps_of(expansion, visited, steps, window, explored, state, width)
+        enabled = np.uint64(0)
+        for step in range(first, stop):
+            label, to = all_labels[step], np.int64(all_to[step])
+            enabled |= fair[label]
+            base = _base(facts, state, to)
+            at, count = facts.first[label], facts.outputs[label]
+            for _ in range(facts.replies[label]):
+                if _after(facts, claimed, 1, base, at, count) & (DUE | TARGET_MET) == DUE:
+                    if free == links.to.shape[0]:
+                        return place
+                    links.to[free] = number[to]
+                    links.take[free] = fair[label]
+                    free += 1
+                at += count
+        links.enabled[place] = enabled
+        links.first[place + 1] = free
+    return end
+
+
+@inner
+def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
+    links: Links, alive: NDArray[np.bool_], of: Numbers
+) -> Number:
+    """Number the strongly connected components of what is *alive*, by which each node is *of* one (Tarjan, 1972)."""
+    size = links.first.shape[0] - 1
+    order, low = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+    going, at, open_ = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
+    met, found, opened = 0, 0, 0
+    of[:] = -1
+    for root in range(size):
+        if not alive[root] or order[root] >= 0:
+            continue
+        depth = 0
+        going[0] = root
+        while depth >= 0:
+            node = going[depth]
+            if order[node] < 0:
+                order[node] = low[node] = met
+                met += 1
+                at[node] = links.first[node]
+                open_[opened] = node
+                opened += 1
+            further: Number = -1
+            while at[node] < links.first[node + 1]:
+                to = np.int64(links.to[at[node]])
+                if alive[to]:
+                    if order[to] < 0:
+                        further = to
+                        break
+                    if of[to] < 0:
+                        low[node] = min(low[node], low[to])
+                at[node] += 1
+            if further >= 0:
+                depth += 1
+                going[depth] = further
+                continue
+            if low[node] == order[node]:
+                while True:
+                    opened -= 1
+                    member = open_[opened]
+                    of[member] = found
+                    if member == node:
+                        break
+                found += 1
+            depth -= 1
+            if depth >= 0:
+                low[going[depth]] = min(low[going[depth]], low[node])
+    return found
+
+
+@compiled
+def circles(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # noqa: C901  (one loop: a compiled function is called slowly)
+    """Whether there is a component in which each of these is taken, or disabled somewhere, or everywhere."""
+    size = links.first.shape[0] - 1
+    alive, of = np.ones(size, np.bool_), np.zeros(size, np.int64)
+    left = size
+    while left:
+        count = _components(links, alive, of)
+        taken, always = np.zeros(count, np.uint64), np.full(count, ~np.uint64(0), np.uint64)
+        closed, starved = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        for node in range(size):
+            if alive[node]:
+                always[of[node]] &= links.enabled[node]
+                for each in range(links.first[node], links.first[node + 1]):
+                    if of[links.to[each]] == of[node]:
+                        closed[of[node]] = True
+                        taken[of[node]] |= links.take[each]
+        left = 0
+        for node in range(size):
+            if alive[node]:
+                those = of[node]
+                if not closed[those] or always[those] & weakly & ~taken[those]:
+                    alive[node] = False
+                elif links.enabled[node] & strongly & ~taken[those]:
+                    alive[node] = False
+                    starved[those] = True
+        for node in range(size):
+            if alive[node]:
+                if not starved[of[node]]:
+                    return True
+                left += 1
+    return False
