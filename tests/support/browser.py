@@ -19,7 +19,7 @@ WIDE, NARROW = 1400, 360
 
 SERIOUS = frozenset({"serious", "critical"})
 
-_AXE = "async () => (await axe.run(document, { resultTypes: ['violations'] })).violations"
+_AXE = "async of => (await axe.run(of, { resultTypes: ['violations'], preload: false })).violations"
 
 
 @contextmanager
@@ -44,10 +44,10 @@ class Shown:
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
-    def serious(self) -> list[str]:
-        """What axe-core finds in it that keeps people from using it."""
+    def serious(self, of: str = "html") -> list[str]:
+        """What axe-core finds in it that keeps people from using it; or in those elements *of* it."""
         self.page.evaluate((package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
-        found: list[dict[str, Any]] = self.page.evaluate(_AXE)
+        found: list[dict[str, Any]] = self.page.evaluate(_AXE, of)
         return [
             f"{each['id']}: {each['help']}: {[node['html'][:200] for node in each['nodes'][:3]]}"
             for each in found
