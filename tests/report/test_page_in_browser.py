@@ -114,6 +114,29 @@ def test_a_state_is_chosen_by_mouse_and_by_key(browser: Browser, container: Path
         assert state(page) == "running"
 
 
+def test_all_is_reached_by_keyboard_and_it_is_seen_where_one_is(browser: Browser, container: Path) -> None:
+    """The profile, the sections, the states in the chart, what happens next, the table."""
+    focused = """() => {
+      let each = document.activeElement;
+      while (each.shadowRoot?.activeElement) each = each.shadowRoot.activeElement;
+      return [each.id || each.getAttribute("class") || each.tagName, getComputedStyle(each).outlineStyle !== "none"];
+    }"""
+    with shown(browser, container) as found:
+        page, reached, unseen = found.page, dict[str, int](), list[str]()
+        for _ in range(80):
+            page.keyboard.press("Tab")
+            name, seen = page.evaluate(focused)
+            reached[name.partition(" ")[0]] = reached.get(name.partition(" ")[0], 0) + 1
+            unseen += [] if seen else [name]
+            if name.startswith("cell"):
+                break
+        drawn = page.locator("g.node[tabindex]").count()
+
+    assert unseen == []
+    assert {"profile", "linked", "node", "way", "wide", "cell"} <= reached.keys()
+    assert reached["node"] == drawn > 8
+
+
 def test_a_cell_shows_its_clause_and_what_profiles_change(browser: Browser, container: Path) -> None:
     """StopContainer in *absent*: it must succeed, by the CRI, and 1.6 did not."""
     with shown(browser, container) as found:

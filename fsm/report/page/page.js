@@ -75,8 +75,7 @@
     .graph text { font-family: "DejaVu Sans", Verdana, sans-serif }
     .node[tabindex], .cell { cursor: pointer } .cell:hover text { text-decoration: underline }
     .node[tabindex]:hover :is(path, polygon, ellipse) { stroke-width: 2.5 }
-    .node:focus { outline: none }
-    .node:focus-visible :is(path, polygon, ellipse) { stroke: #0969da; stroke-width: 4; stroke-dasharray: none }
+    .node:focus { outline: none } .node:focus-visible { outline: 3px solid #0a58ca; outline-offset: 3px }
     .node.possible :is(path, polygon, ellipse) { fill: #dcc8ff; stroke: #5a2ca0; stroke-width: 2.5 }
     .node.current :is(path, polygon, ellipse) { stroke: #0a58ca; stroke-width: 4.5 }
     .node.broken :is(path, polygon, ellipse) { stroke: #b3121d; stroke-width: 4.5 }
@@ -84,7 +83,7 @@
     .step.now { fill: #0a58ca; text-decoration: underline }
     @media screen and (prefers-color-scheme: dark) {
       .node.possible :is(path, polygon, ellipse) { fill: #4b2a86; stroke: #c9a6ff }
-      .node:focus-visible :is(path, polygon, ellipse), .node.current :is(path, polygon, ellipse) { stroke: #79b8ff }
+      .node:focus-visible { outline-color: #79b8ff } .node.current :is(path, polygon, ellipse) { stroke: #79b8ff }
       .node.broken :is(path, polygon, ellipse) { stroke: #ff7b72 }
       .edge.taken path { stroke: #79b8ff } .edge.taken polygon { stroke: #79b8ff; fill: #79b8ff }
       .step.now { fill: #79b8ff }
@@ -859,10 +858,24 @@
     return h("p", { class: "choice" }, h("label", { for: id }, label), select);
   }
 
+  /** Where one can go in the page: to the heading of each section that is shown. */
+  function jumps() {
+    const list = h("ul", {});
+    let shown = "";
+    views.push(() => {
+      const titles = [...page.querySelectorAll("section h2")].filter((each) => !each.closest("[hidden]"));
+      const names = titles.map((each) => each.textContent).join();
+      if (names === shown) return;
+      shown = names;
+      fill(list, titles.map((each) => h("li", {}, h("button", { type: "button", class: "linked", click: () => { each.setAttribute("tabindex", "-1"); each.scrollIntoView(); each.focus(); } }, each.textContent))));
+    });
+    return h("nav", { class: "jumps", "aria-label": "In this page" }, list);
+  }
+
   const recordings = data.recordings ? recordingPage() : null;
   const sections = data.machines.map(machinePage);
   const system = data.system ? [systemSection(data.system), data.properties.list.length ? propertySection(data.properties, null) : null, h("h2", {}, "Its parts")] : null;
-  fill(page, h("header", {}, h("h1", {}, data.title), data.about ? h("p", {}, data.about) : null, data.source ? h("p", { class: "source" }, `Source: ${data.source}`) : null, data.recordings ? null : profileChoice()),
+  fill(page, h("header", {}, h("h1", {}, data.title), data.about ? h("p", {}, data.about) : null, data.source ? h("p", { class: "source" }, `Source: ${data.source}`) : null, data.recordings ? null : profileChoice(), jumps()),
     data.recordings?.length > 1 ? choice("recording", "The recording: ", data.recordings.map((each, index) => [String(index), `${each.name}: ${each.verdict}`]), (now) => now.recording ?? "0", (value) => go({ recording: value, entity: "", step: "", profile: "" })) : null,
     recordings,
     data.recordings ? h("h2", {}, "The specification that it was judged by") : null, data.recordings ? profileChoice() : null,
