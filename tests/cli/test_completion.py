@@ -108,7 +108,7 @@ def test_the_script_of_each_shell(where: str) -> None:
 
 
 class Bash:
-    """A bash on a terminal, with the completion that README says how to load."""
+    """A bash on a terminal, with the completion that the guide says how to load."""
 
     def __init__(self, folder: Path) -> None:
         self._ours, theirs = pty.openpty()
@@ -123,8 +123,10 @@ class Bash:
             cwd=folder,
         )
         os.close(theirs)
-        readme = (Path(__file__).resolve().parent.parent.parent / "README.md").read_text(encoding="utf-8")
-        (load,) = re.findall(r'^(eval "\$\(_FSM_COMPLETE=bash_source fsm\)")$', readme, re.MULTILINE)
+        guide = (Path(__file__).resolve().parent.parent.parent / "docs" / "how-to" / "install.md").read_text(
+            encoding="utf-8"
+        )
+        (load,) = re.findall(r'^(eval "\$\(_FSM_COMPLETE=bash_source fsm\)")$', guide, re.MULTILINE)
         self.type(f"stty cols 300; {load}; echo rea''dy\n", until="ready")
 
     def type(self, keys: str, *, until: str, patience: float = 30) -> str:
