@@ -53,7 +53,14 @@ CANNOT_WRITE: Final = 74
 
 SECONDS: Final = 300
 """Seconds of computing after which a command gives up."""
-LONG: Final[Mapping[str, int]] = {"judge": 86_400, "convert": 86_400, "cover": 86_400, "test": 3_600, "mutate": 3_600}
+LONG: Final[Mapping[str, int]] = {
+    "judge": 86_400,
+    "convert": 86_400,
+    "cover": 86_400,
+    "explore": 86_400,
+    "test": 3_600,
+    "mutate": 3_600,
+}
 """The same of commands that may take long."""
 ENDLESS: Final = ("proxy", "record", "serve")
 """Commands that go on until they are interrupted, however much they compute."""
