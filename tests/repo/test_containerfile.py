@@ -1,7 +1,4 @@
-"""The image of fsm: what its recipe names is there, and its steps, executed here, give a command that works.
-
-``.ci/image`` builds the image.
-"""
+"""The image of fsm: what its recipe names is there, and its steps, executed here, give a command that works."""
 
 from __future__ import annotations
 
