@@ -7,7 +7,7 @@ from fsm.product import JointPath, JointRow, Locals, SystemTable, read
 from fsm.product.system import System
 
 
-class Waiting(NamedTuple):
+class WaitsFor(NamedTuple):
     """*copy* waits for *others*: if one of them were in another state, or all were, the joint *event* would move it."""
 
     copy: str
@@ -15,7 +15,7 @@ class Waiting(NamedTuple):
     others: tuple[str, ...]
 
 
-def waiting(system: System, states: Mapping[str, str], events: Collection[str] = ()) -> Iterator[Waiting]:
+def waiting(system: System, states: Mapping[str, str], events: Collection[str] = ()) -> Iterator[WaitsFor]:
     """Of each copy that none of the joint *events* can move, or none at all, what it waits for.
 
     Copies, by name, are in *states*, others in their initial ones.  Whatever is in its initial state, or has done its work,
@@ -37,7 +37,7 @@ def waiting(system: System, states: Mapping[str, str], events: Collection[str] =
         if begun and copy.digit not in able:
             for row in rows:
                 if others := _preventing(table, row, here, copy.digit):
-                    yield Waiting(copy.name, row.joint.name, tuple(system.copies[each].name for each in others))
+                    yield WaitsFor(copy.name, row.joint.name, tuple(system.copies[each].name for each in others))
 
 
 def _preventing(table: SystemTable, row: JointRow, here: Locals, digit: int) -> list[int]:

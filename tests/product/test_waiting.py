@@ -8,7 +8,7 @@ import pytest
 
 from fsm.library import load_system
 from fsm.product import SystemTable
-from fsm.product.waiting import Waiting, waiting
+from fsm.product.waiting import WaitsFor, waiting
 
 DEADLOCKS = [
     (
@@ -27,7 +27,7 @@ DEADLOCKS = [
 @pytest.mark.parametrize(("name", "states", "expected"), DEADLOCKS, ids=[each[0] for each in DEADLOCKS])
 def test_a_deadlock(name: str, states: dict[str, str], expected: list[tuple[str, str, tuple[str, ...]]]) -> None:
     """Each waits for the other, and nobody else for anybody."""
-    assert list(waiting(load_system(name), states)) == [Waiting(*each) for each in expected]
+    assert list(waiting(load_system(name), states)) == [WaitsFor(*each) for each in expected]
 
 
 @pytest.mark.parametrize(("name", "states"), [each[:2] for each in DEADLOCKS], ids=[each[0] for each in DEADLOCKS])
@@ -45,8 +45,8 @@ def test_only_what_has_to_happen_counts() -> None:
 
     assert list(waiting(system, states)) == []
     assert list(waiting(system, states, ["answers", "update-is-made", "plugin-reads"])) == [
-        Waiting("asked", "answers", ("update",)),
-        Waiting("update", "update-is-made", ("asked",)),
+        WaitsFor("asked", "answers", ("update",)),
+        WaitsFor("update", "update-is-made", ("asked",)),
     ]
 
 
