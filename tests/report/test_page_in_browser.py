@@ -385,6 +385,21 @@ def test_paper_is_white(browser: Browser, failing: Path) -> None:
         assert not found.page.locator("#profile").is_visible()
 
 
+def test_on_a_narrow_screen_the_state_is_in_view(browser: Browser, container: Path) -> None:
+    """Though the drawing is wider than the screen; where one scrolls it away, the next step brings the state back."""
+    inside = """() => {
+      const host = [...document.querySelectorAll(".walk .drawing")][0], box = host.getBoundingClientRect();
+      const at = host.shadowRoot.querySelector(".node.current").getBoundingClientRect();
+      return host.scrollWidth > host.clientWidth && at.left >= box.left - 1 && at.right <= box.right + 1;
+    }"""
+    with shown(browser, container, width=NARROW, at="walk=create/created+remove/begins") as found:
+        found.page.wait_for_function(inside)
+        found.page.evaluate("document.querySelector('.walk .drawing').scrollLeft = 0")
+        assert not found.page.evaluate(inside)
+        click(found.page, "…remove/failed")
+        found.page.wait_for_function(inside)
+
+
 def test_what_was_met_is_shaded(browser: Browser, failing: Path) -> None:
     with shown(browser, failing) as found:
         assert "heat" in str(found.page.locator('[data-cell="create/absent"]').get_attribute("class"))

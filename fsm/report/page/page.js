@@ -139,6 +139,11 @@
       }
       for (const list of Object.values(nodes)) for (const node of list) if (choose) node.removeAttribute("aria-current");
       if (choose) for (const state of current) for (const node of nodes[state] ?? []) node.setAttribute("aria-current", "step");
+      const first = nodes[current[0] ?? broken[0] ?? possible[0]]?.[0];
+      if (first) requestAnimationFrame(() => {  // where the drawing is wider than the screen
+        const [box, at] = [host.getBoundingClientRect(), first.getBoundingClientRect()];
+        host.scrollLeft += at.left + at.width / 2 - box.left - box.width / 2;
+      });
       for (const edge of taken ? edges : []) {
         const drawn = (state) => nodes[state]?.[0]?.dataset.states.split(" ")[0];
         if ([drawn(taken[0]), "*"].includes(edge.dataset.from) && edge.dataset.to === drawn(taken[1])) edge.classList.add("taken");
