@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fsm.checker import decide
 from fsm.checker.breadth_first import LIMIT, Ending, Limit, StoppedError, on
 from fsm.checker.cones import Cones
-from fsm.checker.instants import SequenceNode, StepCache
+from fsm.checker.instants import SequenceNode, StepCache, system_table
 from fsm.checker.safety import DONE, SequenceAutomaton, breaches
 from fsm.machine.conditions import Sequence, WrittenCondition
 from fsm.machine.traversal import LimitError
@@ -30,6 +30,7 @@ class _Deciding:
     ending: Ending
     one: Cones
     two: Cones
+    three: Cones
     crowd: Crowd | None
     more: Cones | None
     why: str
@@ -44,7 +45,7 @@ class _Deciding:
         alone = self._decide(of_one, self.one)
         if not isinstance(alone.verdict, Proved | Vacuous):
             return alone
-        if not isinstance(found.verdict, Proved):
+        if not isinstance(found.verdict, Proved | Vacuous):
             return found
         holds = f"it holds of one '{self.part}' and of two"
         if self.crowd is None or self.more is None:
@@ -53,14 +54,24 @@ class _Deciding:
             claim = _claim(of_more.claim, self.crowd)
         except NoCrowdError as error:
             return _unknown(found, f"{holds}; {error.why}")
-        found = replace(self._decide(replace(of_more, claim=claim), self.more), of=of_two)
-        if isinstance(found.verdict, Proved | Vacuous):
+        stepping = self._simulating(of_more.claim, claim, self.crowd, self.more)
+        more = self._decide(replace(of_more, claim=claim), stepping).verdict
+        if isinstance(found.verdict, Vacuous) and not isinstance(more, Vacuous):
+            what = f"nothing puts it to the test of two '{self.part}', where {found.verdict.unmet} is never the case"
+            return _unknown(found, what)
+        if isinstance(found.verdict, Proved) and isinstance(more, Proved | Vacuous):
             return replace(found, verdict=Proved(any_number=self.part))
-        if isinstance(found.verdict, Refuted):
+        if isinstance(more, Refuted):
             return _unknown(found, f"{holds}; what simulates more may break it, and need not do what they do")
-        return found
+        return replace(found, verdict=more)
 
-    def _decide(self, of: Property, cones: Cones) -> Checked:
+    def _simulating(self, of_three: Claim, claim: Claim, crowd: Crowd, more: Cones) -> StepCache:
+        """The steps of the *crowd* for a *claim*: every step of the cone of the same *of_three* is one of these."""
+        table = system_table(self.three.stepping(of_three).table)
+        events = frozenset(table.row) & frozenset(crowd.system.events)
+        return more.stepping(claim, crowd.image(table.cone), events)
+
+    def _decide(self, of: Property, cones: Cones | StepCache) -> Checked:
         return decide(of, cones, profile=self.profile, limit=self.limit, ending=self.ending)
 
 
@@ -92,6 +103,7 @@ def examine_any(
         ending=ending,
         one=Cones(system=one),
         two=Cones(system=two),
+        three=Cones(system=three),
         crowd=crowd,
         more=Cones(system=crowd.system) if crowd else None,
         why=why,
@@ -101,8 +113,9 @@ def examine_any(
         if only is None or each[0].name in only:
             checked.append(deciding.conclusion(*each))
             advanced()
+    simulating = deciding.more if deciding.more is not None and deciding.more.decided else None
     try:
-        counts = (deciding.more or deciding.two).counts(Limit(states=limit, ending=ending))
+        counts = (simulating or deciding.two).counts(Limit(states=limit, ending=ending))
     except (LimitError, StoppedError, MemoryError):
         counts = None
     return Examined(
@@ -111,7 +124,7 @@ def examine_any(
         counts=counts,
         expected=None,
         checked=tuple(checked),
-        any_number=part,
+        any_number=part if simulating else "",
     )
 
 
@@ -134,13 +147,15 @@ def examine_many(
     many = numbered(count)
     cones = Cones(system=many.machine.under(profile))
     claims = {each.name: each for each in many.properties}
-    pair = Cones(system=numbered(2).machine.under(profile))
+    two = numbered(2)
+    pair = Cones(system=two.machine.under(profile))
+    of_two = {each.name: each for each in two.properties}
     checked = []
     for each in found.checked:
         of = claims[each.of.name]
         verdict = each.verdict
         if not isinstance(verdict, Proved):
-            small = decide(each.of, pair, profile=profile, limit=limit, ending=ending).verdict
+            small = decide(of_two[of.name], pair, profile=profile, limit=limit, ending=ending).verdict
             verdict = _as_of_two(of.claim, small, cones) or Unknown(
                 why=f"so many are not searched; of two, {_word(small)}"
             )
@@ -190,7 +205,8 @@ def _run_of(run: Run, sequence: Sequence, until: WrittenCondition | None, steppi
 
 
 def _unknown(found: Checked, why: str) -> Checked:
-    return found if isinstance(found.verdict, Unknown) else replace(found, verdict=Unknown(why=why))
+    told = isinstance(found.verdict, Unknown) and not isinstance(found.verdict, Vacuous)
+    return found if told else replace(found, verdict=Unknown(why=why))
 
 
 def _claim(claim: Always | Never, crowd: Crowd) -> Claim:

@@ -1,6 +1,6 @@
 """The part of a system on which a claim is decided: its cone of influence (:mod:`fsm.product`)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fsm.checker.breadth_first import Limit
@@ -30,9 +30,10 @@ class Cones:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_influence", Influence(self.system, self.tables))
 
-    def stepping(self, claim: Claim) -> StepCache:
-        """The steps of the cone of *claim*."""
-        found, untouched = self._cone(claim)
+    def stepping(self, claim: Claim, besides: Collection[int] = (), events: Collection[str] = ()) -> StepCache:
+        """The steps of the cone of *claim*, and of the copies *besides*, and of *events*, whether they touch these or not."""
+        found, untouched = self._cone(claim, besides)
+        untouched = untouched.union(events)
         if (found, untouched) not in self._known:
             tables = self._influence.tables
             self._known[found, untouched] = StepCache(
@@ -45,11 +46,11 @@ class Cones:
         every = frozenset(range(len(self.system.copies)))
         return max((self._cone(claim)[0] for claim in claims), key=len, default=every)
 
-    def _cone(self, claim: Claim) -> tuple[frozenset[int], frozenset[str]]:
-        """The copies that affect *claim*, and the events that it mentions though they touch none of them."""
+    def _cone(self, claim: Claim, besides: Collection[int] = ()) -> tuple[frozenset[int], frozenset[str]]:
+        """The copies that affect *claim* or those *besides*, and the events that it mentions though they touch none of them."""
         conditions = [each.means for each in conditions_of(claim)]
         mentioned = {each for condition in conditions for each in _events(condition)}
-        digits = {digit for condition in conditions for digit in read(condition)}
+        digits = {*besides, *(digit for condition in conditions for digit in read(condition))}
         outputs = {digit for condition in conditions for digit in self._emitters(condition)}
         if isinstance(claim, Idempotent):
             mentioned.add(claim.event)
@@ -65,6 +66,11 @@ class Cones:
 
     def _copies(self, event: str) -> set[int]:
         return {step.copy.digit for way in self.system.events[event].ways for step in way.steps}
+
+    @property
+    def decided(self) -> bool:
+        """Whether any claim was decided on one of them."""
+        return bool(self._known)
 
     def counts(self, limit: Limit) -> Counts:
         """The size of the largest cone on which a claim was decided, within the *limit*."""

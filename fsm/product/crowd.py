@@ -13,14 +13,14 @@ the third copy what it does to the second, which has to come to the same in eith
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Final
 
 from fsm.machine import Cannot, Clause, Event, Machine, Moves, Outcome, State
 from fsm.machine.conditions import All, At, Condition, Happens, Not, Replies, Some
-from fsm.product import SystemTable, read
+from fsm.product import SystemTable
 from fsm.product.symmetry import Symmetry, commute, same
 from fsm.product.system import Copy, JointEvent, JointWay, Part, PartStep, System
 
@@ -47,11 +47,15 @@ class NoCrowdError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Course:
-    """A course that a joint event may take with a copy of the crowd: its ``steps``, which lead it to ``local``; an ``error`` ended it."""
+    """A course that a joint event may take with a copy of the crowd: its ``steps``, which lead it to ``local``; an ``error`` ended it.
+
+    Whether ``others`` are there is known where it has come there in this event.
+    """
 
     steps: tuple[PartStep, ...] = ()
     holding: tuple[Condition, ...] = ()
     local: int
+    others: bool | None = None
     error: tuple[str, ...] = ()
 
 
@@ -76,7 +80,7 @@ class Crowd:
         self._parts: dict[str, Part] = {}
         self._bits = [self._counter(f"some {part} is {name}", name == self._part.initial) for name in self._names]
         self._next = [self._counter(f"some {part} will be {name}", begins=False) for name in self._names]
-        self._never = self._helper("impossible", {FAILS: None})
+        self._never = self._helper("what is impossible", {FAILS: None})
         said = {
             done.emits: f"says {', '.join(done.emits)}"
             for row in self._table.joint
@@ -99,6 +103,12 @@ class Crowd:
         if not same(condition, condition, self._exchange):
             raise NoCrowdError(f"it tells copies of '{self._part.name}' apart, beside the first")
         return self._of(condition, None)
+
+    def image(self, cone: Collection[int]) -> frozenset[int]:
+        """What there is here of the copies in *cone*: of one of the crowd, all that stands for it."""
+        crowd = {self._one.digit, self._other.digit}.intersection(cone)
+        added = {copy.digit for part in self._parts.values() for copy in part.copies}
+        return frozenset({self._digits[digit] for digit in cone if digit in self._digits} | (added if crowd else set()))
 
     # -- that one copy more is like the others ----------------------------------------
 
@@ -177,32 +187,49 @@ class Crowd:
                 self._some(self._bits[local]),
                 *(self._of(each, local) for each in conditions if each is not None),
             ]
-            for course in self._courses(path.moves, local):
-                moved = [self._step(self._bits[course.local], FILL)] if course.local != local else []
-                left = [[], [self._step(self._bits[local], DRAIN)]] if moved else [[]]
-                for each in left:
-                    yield JointWay(
-                        name=path.way.name,
-                        when=All(of=tuple(before)),
-                        steps=(*course.steps, *moved, *each),
-                        reply=course.error or path.way.reply,
-                    )
+            for course in self._courses(path.moves, local, counted=True):
+                yield JointWay(
+                    name=path.way.name,
+                    when=All(of=tuple(before)),
+                    steps=course.steps,
+                    reply=course.error or path.way.reply,
+                )
 
-    def _courses(self, moves: Sequence[JointMove], local: int) -> Iterator[_Course]:
-        """The courses of *moves* with one of the crowd, which is in the state *local*."""
+    def _courses(self, moves: Sequence[JointMove], local: int, *, counted: bool = False) -> Iterator[_Course]:
+        """The courses of *moves* with one of the crowd, which is in the state *local*; *counted* after each of its moves."""
         going = [_Course(local=local)]
-        for move in moves:
-            if move.at != self._one.digit:
-                crowded = move.step.when is not None and {self._one.digit, self._other.digit} <= read(move.step.when)
-                if crowded:
-                    raise NoCrowdError(f"a step depends on every '{self._part.name}' while one of them moves")
-                going = [
-                    each if each.error else replace(each, steps=(*each.steps, self._shared(move.step, each.local)))
-                    for each in going
-                ]
-                continue
-            going = [further for each in going for further in ([each] if each.error else self._moved(move, each))]
+        for place, move in enumerate(moves):
+            last = all(later.at != self._one.digit for later in moves[place + 1 :])
+            further: list[_Course] = []
+            for each in going:
+                if each.error:
+                    further.append(each)
+                elif move.at != self._one.digit:
+                    further.append(replace(each, steps=(*each.steps, self._shared(move.step, each.local))))
+                else:
+                    for moved in self._moved(move, each):
+                        further += self._counted(each, moved, last=last) if counted else [moved]
+            going = further
         yield from going
+
+    def _counted(self, before: _Course, course: _Course, *, last: bool) -> Iterator[_Course]:
+        """*course*, which has moved on from *before*, with others where it was, or none; and where it is, unless it stays there.
+
+        What follows in the event may read where some are, or end it.
+        """
+        if course.local == before.local:
+            yield course
+            return
+        here = self._bits[course.local]
+        left = (*course.steps, self._step(self._bits[before.local], DRAIN))
+        for stay in (True, False) if before.others is None else (before.others,):
+            moved = course if stay else replace(course, steps=left)
+            for others in (None,) if last else (True, False):
+                further = replace(moved, others=others)
+                if others is not None:
+                    there = self._some(here)
+                    further = self._while(further, there if others else Not(of=there))
+                yield replace(further, steps=(*further.steps, self._step(here, FILL)))
 
     def _moved(self, move: JointMove, course: _Course) -> Iterator[_Course]:
         """What becomes of *course* by a *move* of the copy."""

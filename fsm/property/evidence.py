@@ -181,7 +181,8 @@ class Examined:
     ``counts`` is the size of its reachable part, if that is within the limit, and ``expected`` the one stated for
     it.  So many claims about other ``copies`` were decided, too: those that came out otherwise than of the first are among
     the ``checked``.  ``washed_out`` are silent cells of a machine that may be met after hidden events alone: event, state, and
-    what leads there.  It was asked of ``any_number`` of copies of a part.  The properties are in the file at ``path``.
+    what leads there.  ``counts`` are those of what simulates ``any_number`` of copies of a part.  The properties are in the
+    file at ``path``.
     """
 
     machine: Machine | System

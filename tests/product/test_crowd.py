@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import random
 from typing import TYPE_CHECKING
 
 import pytest
-from commands import fsm
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from machines import counter, door, job
@@ -16,7 +14,7 @@ from thorough import amount
 from toy_systems import OFFICE, specification_of
 
 from fsm.checker import examine
-from fsm.checker.any_number import examine_any
+from fsm.checker.any_number import examine_any, examine_many
 from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.errors import InputError
 from fsm.library import claims, composed, load_system
@@ -26,7 +24,7 @@ from fsm.product import SystemTable
 from fsm.product.crowd import SOME, Crowd, NoCrowdError
 from fsm.product.system import System
 from fsm.property.claims import Specification, is_of
-from fsm.property.evidence import Proved, Refuted
+from fsm.property.evidence import Proved, Refuted, Vacuous
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
@@ -135,6 +133,35 @@ def test_a_step_that_is_not_simulated_is_noticed(monkeypatch: pytest.MonkeyPatch
     three, two = (load_system("plugin-sync", {"call": count}) for count in (3, 2))
 
     assert not_simulated(three, Crowd(three, two, "call"), "call") != ""
+
+
+def worked(do: str, *, heard: str = "", named: str = "door") -> Callable[[int], System]:
+    """A door, called *named*, that is *heard*, and jobs that *do* something."""
+    work = f'[event.work]\nkind = "call"\nof = "job"\nabout = "W"\nsteps = [{do}]\n'
+    text = OFFICE.replace("count   = 2", "count = 2").replace('heard   = "door is open"', "") + work
+    text = text.replace('machine = "door"', f'machine = "door"\n{heard}').replace("part.door", f"part.{named}")
+    return numbers(text.replace("door.push", f"{named}.push"), JOBS)
+
+
+@pytest.mark.parametrize(
+    ("do", "heard"),
+    [
+        ('"job.make", "door.push/stuck"', ""),
+        ('"job.make", "door.push"', 'heard = "some job is waiting"'),
+    ],
+)
+def test_what_follows_a_move_is_simulated(do: str, heard: str) -> None:
+    """An error that ends the event after one of the crowd has moved, and outputs that are heard where it has come to."""
+    numbered = worked(do, heard=heard)
+    crowd = Crowd(numbered(3), numbered(2), "job")
+
+    assert [not_simulated(numbered(count), crowd, "job") for count in (2, 3)] == ["", ""]
+
+
+def test_a_part_may_be_called_impossible() -> None:
+    numbered = worked('"job.make", "impossible.push"', named="impossible")
+
+    assert not not_simulated(numbered(3), Crowd(numbered(3), numbered(2), "job"), "job")
 
 
 # -- which systems have one --------------------------------------------------------------
@@ -248,55 +275,87 @@ def test_it_would_be_if_others_went_with_each_that_goes(monkeypatch: pytest.Monk
     assert of_three() == Proved(any_number="it")
 
 
-# -- the command -------------------------------------------------------------------------
-
-SYNC = ("check", "plugin-sync", "-p", "none", "--parts")
-
-
-def test_any_number_is_asked_for() -> None:
-    found = fsm(*SYNC, "call=any", "--format", "json")
-    [examined] = json.loads(found.stdout)["machines"]
-    told = {each["name"]: (each["status"], each["any_number"]) for each in examined["properties"]}
-
-    assert (found.returncode, examined["any_number"]) == (3, "call")
-    assert told["waiters-get-the-lock"] == ("holds", "call")
-    assert told["calls-wait-for-no-other-call"] == ("known", None)
-    assert told["calls-share"] == ("unknown", None)
-
-
-def test_a_hundred_are_decided_by_any_number_and_by_runs_of_two() -> None:
-    """What two reach, a hundred reach, and where two break a claim, a hundred do; that all of them are inside takes more."""
-    found = fsm(*SYNC, "call=100", "--runs", "--format", "json")
-    [examined] = json.loads(found.stdout)["machines"]
-    properties = {each["name"]: each for each in examined["properties"]}
-
-    assert properties["waiters-get-the-lock"]["any_number"] == "call"
-    assert properties["calls-nest"]["status"] == "holds"
-    assert len(properties["calls-nest"]["witnesses"]) == 2
-    assert properties["calls-wait-for-no-other-call"]["status"] == "known"
-    assert len(properties["calls-wait-for-no-other-call"]["counterexample"]["steps"]) == 3
-    assert properties["calls-share"]["why"] == "so many are not searched; of two, it holds"
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("call=any,plugin=any",), "more than one part"),
-        (("call=any,call=2",), "counted twice"),
-        (("cal=any",), "unknown part 'cal'"),
-        (("call=101",), "count from 1 to 100"),
-        (("call=any", "--each-copy"), "--each-copy goes with a few copies only"),
-    ],
-)
-def test_what_is_no_number(options: tuple[str, ...], said: str) -> None:
-    found = fsm(*SYNC, *options)
-
-    assert found.returncode == 2
-    assert said in found.stderr
+STEP = """\
+[system]
+name = "step"
+title = "S"
+about = "S"
+source = "none"
+[part.door]
+machine = "door"
+[part.full]
+machine = "door"
+[part.it]
+machine = "counter"
+count = 2
+[event.add]
+kind = "call"
+of = "it"
+about = "A"
+when = "door is shut"
+steps = ["it.add"]
+[event.open]
+kind = "signal"
+about = "There is one at the beginning."
+when = "some it is n0 and full is shut"
+steps = ["door.warp"]
+[event.fill]
+kind = "signal"
+about = "One is at each of three."
+when = "door is shut and some it is n0 and some it is n1 and some it is n2"
+steps = ["full.warp"]
+[event.open-again]
+kind = "signal"
+about = "It opens for three."
+when = "full is ajar"
+steps = ["door.warp"]
+[event.pass]
+kind = "signal"
+of = "it"
+about = "One does something that leads nowhere."
+when = "full is ajar and door is ajar"
+steps = ["it.add/refused"]
+"""
 
 
-def test_a_test_has_a_number() -> None:
-    found = fsm("test", "plugin-sync", "--against", "model:plugin-sync", "--parts", "call=any")
+def test_a_step_that_leads_nowhere_is_an_instant() -> None:
+    """Of three, one passes while the door is ajar and the first is at the beginning; of two, none can."""
+    numbered = numbers(STEP, {"door": door(), "counter": counter(to=2)})
+    twice = 'for = "it"\nnever = "(door is ajar and it is n0) then (door is ajar and it is n0)"'
+    stated = {count: specification_of(numbered(count), twice) for count in (1, 2, 3)}
+    [found] = examine_any(stated.__getitem__, "it").checked
 
-    assert found.returncode == 2
-    assert "'call=any' is no PART=COUNT" in found.stderr
+    assert [type(examine(each).checked[0].verdict) for each in stated.values()] == [Proved, Proved, Refuted]
+    assert isinstance(found.verdict, Unknown)
+
+
+def test_what_only_three_put_to_the_test_is_unknown() -> None:
+    numbered = numbers(THREE, {"door": door(), "counter": counter(to=3)})
+    found = examine_any(lambda count: specification_of(numbered(count), 'never = "meet then some it is n1"'), "it")
+    [checked] = found.checked
+
+    assert isinstance(checked.verdict, Unknown)
+    assert not isinstance(checked.verdict, Vacuous)
+    assert "of two 'it', where meet is never the case" in checked.verdict.why
+
+
+def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:
+    """The door lets one in, so all are in only where there is one."""
+    text = THREE.replace('steps = ["it.add"]', 'steps = ["door.warp", "it.add"]')
+    numbered = numbers(text, {"door": door(), "counter": counter(to=3)})
+
+    def stated(count: int) -> Specification[System]:
+        return specification_of(numbered(count), 'never = "every it is n1 or (add and every it is n1)"')
+
+    [alone], [many] = examine_any(stated, "it").checked, examine_many(stated, "it", 12).checked
+
+    assert isinstance(alone.verdict, Refuted)
+    assert many.verdict == Unknown(why="so many are not searched; of two, it holds")
+
+
+def test_counts_are_of_two_where_nothing_simulates_more() -> None:
+    numbered = numbers(OFFICE.replace("count   = 2", "count = 2") + event('"every job.make"'), JOBS)
+    found = examine_any(lambda count: specification_of(numbered(count), 'never = "door is gone"'), "job")
+
+    assert found.counts == examine(specification_of(numbered(2), 'never = "door is gone"')).counts
+    assert found.any_number == ""

@@ -1,0 +1,59 @@
+"""``fsm check --parts PART=any``, and with more copies than are searched."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from commands import fsm
+
+SYNC = ("check", "plugin-sync", "-p", "none", "--parts")
+
+
+def test_any_number_is_asked_for() -> None:
+    found = fsm(*SYNC, "call=any", "--format", "json")
+    [examined] = json.loads(found.stdout)["machines"]
+    told = {each["name"]: (each["status"], each["any_number"]) for each in examined["properties"]}
+
+    assert (found.returncode, examined["any_number"]) == (3, "call")
+    assert told["waiters-get-the-lock"] == ("holds", "call")
+    assert told["calls-wait-for-no-other-call"] == ("known", None)
+    assert told["calls-share"] == ("unknown", None)
+
+
+def test_a_hundred_are_decided_by_any_number_and_by_runs_of_two() -> None:
+    """What two reach, a hundred reach, and where two break a claim, a hundred do; that all of them are inside takes more."""
+    found = fsm(*SYNC, "call=100", "--runs", "--format", "json")
+    [examined] = json.loads(found.stdout)["machines"]
+    properties = {each["name"]: each for each in examined["properties"]}
+
+    assert properties["waiters-get-the-lock"]["any_number"] == "call"
+    assert properties["calls-nest"]["status"] == "holds"
+    assert len(properties["calls-nest"]["witnesses"]) == 2
+    assert properties["calls-wait-for-no-other-call"]["status"] == "known"
+    assert len(properties["calls-wait-for-no-other-call"]["counterexample"]["steps"]) == 3
+    assert properties["calls-share"]["why"] == "so many are not searched; of two, it holds"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("call=any,plugin=any",), "more than one part"),
+        (("call=any,call=2",), "counted twice"),
+        (("cal=any",), "unknown part 'cal'"),
+        (("call=101",), "count from 1 to 100"),
+        (("call=any", "--each-copy"), "--each-copy goes with a few copies only"),
+    ],
+)
+def test_what_is_no_number(options: tuple[str, ...], said: str) -> None:
+    found = fsm(*SYNC, *options)
+
+    assert found.returncode == 2
+    assert said in found.stderr
+
+
+def test_a_test_has_a_number() -> None:
+    found = fsm("test", "plugin-sync", "--against", "model:plugin-sync", "--parts", "call=any")
+
+    assert found.returncode == 2
+    assert "'call=any' is no PART=COUNT" in found.stderr
