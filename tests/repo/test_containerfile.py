@@ -1,4 +1,7 @@
-"""The image of fsm: what its recipe names is there, and its steps, executed here, give a command that works."""
+"""The image of fsm: what its recipe names is there, and its steps, executed here, give a command that works.
+
+``.ci/image`` builds the image, at night.
+"""
 
 from __future__ import annotations
 
