@@ -31,10 +31,12 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 
@@ -42,7 +44,7 @@ from machines import counter
 from random_systems import system_of
 from toy_systems import stated_of
 
-from fsm.checker import decide
+from fsm.checker import decide, packing
 from fsm.checker.breadth_first import Limit, SearchEdge, search
 from fsm.checker.cones import Cones
 from fsm.checker.instants import Successors
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 
     from fsm.checker.packed.packed_graph import PackedGraph
     from fsm.product.system import System
+    from fsm.property.claims import Property
 
 DIGITS = 9
 """What a counter counts to."""
@@ -186,10 +189,22 @@ def product_packed(system: System) -> tuple[int, int]:
 
 
 def claimed(system: System) -> tuple[int, int]:
-    """The same when a claim on all copies is searched."""
-    claim = stated_of(system, 'always = "no c is n0 or some c is n0"')
-    counts = decide(claim, Cones(system=system), limit=MANY).searched
+    """The same when a claim on all copies is searched, each of which is told from the others."""
+    with patch.object(packing, "FEW", MANY):
+        counts = decide(_claim(system), Cones(system=system), limit=MANY).searched
     return counts.states, counts.transitions
+
+
+def folded(system: System) -> tuple[int, int]:
+    """The same when copies are taken for one another; the states are counted of which representatives were searched."""
+    cones = Cones(system=system)
+    decide(_claim(system), cones, limit=MANY)
+    counts = cones.counts(Limit(states=MANY))
+    return counts.states, counts.transitions
+
+
+def _claim(system: System) -> Property:
+    return stated_of(system, 'always = "no c is n0 or some c is n0"')
 
 
 def bytes_a_state(run: Callable[[], tuple[int, int]]) -> float:
@@ -307,7 +322,11 @@ def main() -> None:
             claimed(counters(3))
             print(f"loading what packed states are searched with: {spent() - start:.1f} s")  # noqa: T201
             system = counters(count)
-            more = {"fsm, packed": lambda: product_packed(system), "fsm, packed, a claim": lambda: claimed(system)}
+            more = {
+                "fsm, packed": lambda: product_packed(system),
+                "fsm, packed, a claim": lambda: claimed(system),
+                "fsm, representatives": lambda: folded(system),
+            }
         text = product_promela(count)
         compare(f"{count} counters", lambda: product(count), text, folder, most=size, rounds=asked.rounds, more=more)
         for each, run in more.items():
@@ -315,11 +334,11 @@ def main() -> None:
         if more:
             nested = pod(asked.containers)
             text, size = pod_promela(asked.containers), STATES**asked.containers + 1
-            searches = {"fsm": lambda: product_packed(nested), "fsm, a claim": lambda: claimed(nested)}
-            ours, claim = searches.values()
+            ours, claim = partial(product_packed, nested), partial(claimed, nested)
             title = f"a pod with {asked.containers} containers"
-            compare(title, ours, text, folder, most=size, rounds=asked.rounds, more={"fsm, a claim": claim})
-            for which, run in searches.items():
+            searches = {"fsm, a claim": claim, "fsm, representatives": partial(folded, nested)}
+            compare(title, ours, text, folder, most=size, rounds=asked.rounds, more=searches)
+            for which, run in {"fsm": ours, "fsm, a claim": claim}.items():
                 print(f"  {which}: {bytes_a_state(run):.0f} bytes a state at most")  # noqa: T201
         successors = random_successors(asked.states)
         text = random_promela(successors, folder)

@@ -81,7 +81,7 @@ def test_other_numbers_of_copies() -> None:
     [
         (["container-status", "--parts", "pod=1"], "'container-status' is a machine, which has no parts"),
         (["node", "--parts", "pid=1"], "unknown part 'pid'"),
-        (["node", "--parts", "pod=10"], "10 copies of 'pod'"),
+        (["node", "--parts", "pod=101"], "101 copies of 'pod'"),
     ],
 )
 def test_wrong_parts(arguments: list[str], said: str) -> None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.compiled import Number, Numbers, compiled, inner
+from fsm.compiled import Number, Numbers, lean, lean_inner
 
 Words: TypeAlias = NDArray[np.uint64]
 Width: TypeAlias = tuple[int, ...]
@@ -97,7 +97,7 @@ def room(size: int, width: int) -> Words:
     return np.zeros(size * (4 * width + 7), np.uint64)
 
 
-@inner
+@lean_inner
 def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
     """How many steps there is room for in *space*, where the words of their states begin, and where their labels."""
     part = space.shape[0] // (4 * len(width) + 7)
@@ -105,7 +105,7 @@ def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
     return part, words, words + part * len(width)
 
 
-@inner
+@lean_inner
 def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
     """Whether the state that begins *at* this place of *words* passes the *test*."""
     tests, members = program[0], program[1]
@@ -116,7 +116,7 @@ def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
     return test == ACCEPTED
 
 
-@inner
+@lean_inner
 def chained(chains: Numbers, before: Number, last: Number) -> Number:
     """The number of the chain that goes on with *last* after *before*; FULL if there is no room."""
     size = chains[1]
@@ -138,14 +138,14 @@ def chained(chains: Numbers, before: Number, last: Number) -> Number:
     return found
 
 
-@compiled
+@lean
 def chained_again(old: Numbers, new: Numbers) -> None:
     """Enter the *old* chains in *new*, which has none, by the same numbers."""
     for each in range(old[0]):
         chained(new, old[CHAINS + 2 * each], old[CHAINS + 2 * each + 1])
 
 
-@inner
+@lean_inner
 def _follow(  # noqa: C901, PLR0912  (one loop: a compiled function is called slowly)
     program: Numbers, chains: Numbers, space: Words, part: Number, row: Number, width: Width
 ) -> tuple[Number, Number, Number]:
@@ -201,7 +201,7 @@ def _follow(  # noqa: C901, PLR0912  (one loop: a compiled function is called sl
     return count, over, going
 
 
-@inner
+@lean_inner
 def _alike(space: Words, words: Number, labels: Number, first: Number, step: Number, width: Width) -> bool:
     """Whether one of the steps since the *first* is as this *step*."""
     for other in range(first, step):
@@ -214,7 +214,7 @@ def _alike(space: Words, words: Number, labels: Number, first: Number, step: Num
     return False
 
 
-@inner
+@lean_inner
 def _key(program: Numbers, row: Number, words: Words, here: Number) -> Number:
     """The number of the states of the copies that the event in this *row* depends on."""
     key: Number = 0
@@ -224,7 +224,7 @@ def _key(program: Numbers, row: Number, words: Words, here: Number) -> Number:
     return key
 
 
-@inner
+@lean_inner
 def _remember(
     memo: Numbers,
     place: Number,
@@ -253,7 +253,7 @@ def _remember(
     memo[0] = free + needs
 
 
-@inner
+@lean_inner
 def expand(  # noqa: C901  (one loop: a compiled function is called slowly)
     program: Numbers,
     chains: Numbers,
@@ -309,7 +309,7 @@ def expand(  # noqa: C901  (one loop: a compiled function is called slowly)
     return step
 
 
-@inner
+@lean_inner
 def _taken(
     program: Numbers,
     chains: Numbers,

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Width, Words, expand, written
 from fsm.checker.packed.representatives import represent
-from fsm.compiled import Number, Numbers, compiled, inner
+from fsm.compiled import Number, Numbers, lean, lean_inner
 
 BATCH: Final = 512
 """Steps that are looked up together, so that the memory is asked for all of them at once."""
@@ -66,7 +66,7 @@ class Steps(NamedTuple):
     labels: NDArray[np.uint32]
 
 
-@inner
+@lean_inner
 def mixed(words: Words, at: Number, width: Width) -> np.uint64:
     """The hash of the state in *words*."""
     found = np.uint64(0)
@@ -76,19 +76,19 @@ def mixed(words: Words, at: Number, width: Width) -> np.uint64:
     return found * SPREAD
 
 
-@inner
+@lean_inner
 def slot_of(hashed: np.uint64, slots: Words) -> np.uint64:
     """Where a state with this hash is looked for first."""
     return hashed >> np.uint64(20) & np.uint64(slots.shape[0] - 1)
 
 
-@inner
+@lean_inner
 def tag_of(hashed: np.uint64, words: Words, at: Number, visited: Visited) -> np.uint64:
     """The tag of the state in *words*, which has this hash."""
     return words[at] if visited.exact else hashed >> TAG
 
 
-@compiled
+@lean
 def rehash(visited: Visited, count: Number, width: Width) -> None:
     """Enter the first *count* states in the slots, which are empty."""
     states, slots, _ = visited
@@ -101,7 +101,7 @@ def rehash(visited: Visited, count: Number, width: Width) -> None:
         slots[slot] = tag_of(hashed, states, state * len(width), visited) << TAG | np.uint64(state + 1)
 
 
-@inner
+@lean_inner
 def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, count: Number, width: Width) -> Number:
     """The number of the state that begins *at* this place of *words*; *count* if it is new, and then it is entered."""
     states, slots, exact = visited
@@ -124,7 +124,7 @@ def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, coun
     return count
 
 
-@inner
+@lean_inner
 def count_level(progress: Numbers) -> None:
     """Where the next state is the first that is farther away, what was met until now is as near as it."""
     if progress[EXPANDED] == progress[LEVEL]:
@@ -132,7 +132,7 @@ def count_level(progress: Numbers) -> None:
         progress[DEPTH] += 1
 
 
-@inner
+@lean_inner
 def made(expansion: Expansion, states: Words, state: Number, width: Width, step: Number) -> Number:
     """Write every step from *state* after the first *step* ones, and give their number; or FULL."""
     space = expansion.space
@@ -144,7 +144,7 @@ def made(expansion: Expansion, states: Words, state: Number, width: Width, step:
     return found
 
 
-@inner
+@lean_inner
 def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, width: Width, free: Number) -> Number:
     """Write the steps of *state*, which were not kept, from *free* on among those that are, and give their number."""
     space = expansion.space
@@ -157,7 +157,7 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
     return found
 
 
-@compiled
+@lean
 def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
     expansion: Expansion, visited: Visited, window: Steps, progress: Numbers, ahead: Words, width: Width
 ) -> Number:
@@ -208,7 +208,7 @@ def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
     return DONE
 
 
-@compiled
+@lean
 def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, width: Width) -> Number:
     """The first state from this *state* on that has a step *to* another."""
     space, states = expansion.space, visited.states

@@ -21,7 +21,7 @@ from fsm.checker.packed.exploration import (
     count_level,
 )
 from fsm.checker.packed.walk import UNKNOWN, Facts, Nodes, meet, steps_of, true
-from fsm.compiled import Number, Numbers, compiled, inner
+from fsm.compiled import Number, Numbers, compiled, inner, lean, lean_inner
 
 DUE: Final = 1
 TARGET_MET: Final = 2
@@ -49,7 +49,7 @@ class Links(NamedTuple):
     enabled: NDArray[np.uint64]
 
 
-@inner
+@lean_inner
 def _after(facts: Facts, claimed: Claimed, due: Number, base: np.uint64, at: Number, count: Number) -> Number:
     """What comes of *count* instants, where the target was *due* before."""
     found: Number = 0
@@ -64,7 +64,7 @@ def _after(facts: Facts, claimed: Claimed, due: Number, base: np.uint64, at: Num
     return found | due
 
 
-@inner
+@lean_inner
 def _base(facts: Facts, state: Number, to: Number) -> np.uint64:
     """What holds at all instants of a step from *state* to another."""
     before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
@@ -72,7 +72,7 @@ def _base(facts: Facts, state: Number, to: Number) -> np.uint64:
     return base | facts.moved if to != state else base
 
 
-@compiled
+@lean
 def wait(
     expansion: Expansion,
     visited: Visited,
@@ -117,7 +117,7 @@ def wait(
     return DONE
 
 
-@compiled
+@lean
 def link(
     expansion: Expansion,
     visited: Visited,

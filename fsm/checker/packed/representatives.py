@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fsm.checker.packed.expansion import Words
 from fsm.checker.packed.programs import StateVector
-from fsm.compiled import Number, Numbers, inner
+from fsm.compiled import Number, Numbers, lean_inner
 from fsm.product.symmetry import Orbits
 
 
@@ -49,7 +49,7 @@ def unfolded(orbits: Orbits, vector: StateVector, words: Words, degrees: NDArray
     return states, transitions
 
 
-@inner
+@lean_inner
 def represent(orbits: Numbers, words: Words, at: Number) -> None:
     """Sort the members of each group in the state that begins *at* this place of *words*."""
     place: Number = 1
@@ -64,13 +64,13 @@ def represent(orbits: Numbers, words: Words, at: Number) -> None:
                 here -= size
 
 
-@inner
+@lean_inner
 def _local(orbits: Numbers, words: Words, at: Number, field: Number) -> np.uint64:
     local: np.uint64 = (words[at + orbits[field]] >> np.uint64(orbits[field + 1])) & np.uint64(orbits[field + 2])
     return local
 
 
-@inner
+@lean_inner
 def _before(orbits: Numbers, words: Words, at: Number, one: Number, two: Number, size: Number) -> bool:
     """Whether member *one* comes before member *two*."""
     for each in range(0, size, 3):
@@ -80,7 +80,7 @@ def _before(orbits: Numbers, words: Words, at: Number, one: Number, two: Number,
     return False
 
 
-@inner
+@lean_inner
 def _exchange(orbits: Numbers, words: Words, at: Number, one: Number, two: Number, size: Number) -> None:
     for each in range(0, size, 3):
         left, right = _local(orbits, words, at, one + each), _local(orbits, words, at, two + each)
@@ -88,7 +88,7 @@ def _exchange(orbits: Numbers, words: Words, at: Number, one: Number, two: Numbe
         _put(orbits, words, at, two + each, left)
 
 
-@inner
+@lean_inner
 def _put(orbits: Numbers, words: Words, at: Number, field: Number, local: np.uint64) -> None:
     shift = np.uint64(orbits[field + 1])
     words[at + orbits[field]] = (words[at + orbits[field]] & ~(np.uint64(orbits[field + 2]) << shift)) | local << shift

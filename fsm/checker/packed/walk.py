@@ -21,7 +21,7 @@ from fsm.checker.packed.exploration import (
     again,
     count_level,
 )
-from fsm.compiled import Number, Numbers, compiled, inner
+from fsm.compiled import Number, Numbers, lean, lean_inner
 
 FOUND: Final = 4
 TOO_MANY: Final = 5
@@ -67,7 +67,7 @@ class Nodes(NamedTuple):
     seen: NDArray[np.bool_]
 
 
-@compiled
+@lean
 def mark(
     program: Numbers,
     states: Words,
@@ -86,7 +86,7 @@ def mark(
         facts[state] = found
 
 
-@inner
+@lean_inner
 def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
     """Whether *facts* pass the *test*."""
     while test >= 0:
@@ -94,7 +94,7 @@ def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
     return test == ACCEPTED
 
 
-@inner
+@lean_inner
 def advanced(automaton: Automaton, held: Number, base: np.uint64, facts: Facts, at: Number, count: Number) -> Number:
     """How many conditions have held after *count* instants, too; their own bits begin *at* this place, *base* are those of all."""
     conditions = automaton.conditions
@@ -110,7 +110,7 @@ def advanced(automaton: Automaton, held: Number, base: np.uint64, facts: Facts, 
     return held
 
 
-@inner
+@lean_inner
 def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit: Number) -> Number:
     """Enter the node *following*, to which an edge leads from *node*."""
     progress[STEPS] += 1
@@ -124,7 +124,7 @@ def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit
     return TOO_MANY if found >= limit else MORE
 
 
-@inner
+@lean_inner
 def called_twice(
     facts: Facts,
     automaton: Automaton,
@@ -155,7 +155,7 @@ def called_twice(
     return answer
 
 
-@inner
+@lean_inner
 def steps_of(
     expansion: Expansion, visited: Visited, steps: Steps, window: Steps, explored: Numbers, state: Number, width: Width
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Number, Number]:
@@ -169,7 +169,7 @@ def steps_of(
     return steps.to, steps.labels, free, free + again(expansion, visited, steps, state, width, free)
 
 
-@compiled
+@lean
 def scan(
     expansion: Expansion,
     visited: Visited,
@@ -213,7 +213,7 @@ def scan(
     return DONE
 
 
-@compiled
+@lean
 def walk(
     expansion: Expansion,
     visited: Visited,
