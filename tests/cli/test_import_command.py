@@ -197,7 +197,8 @@ def test_each_mistake_is_reported(data: str | bytes, code: str, line: int, messa
 
 
 def test_every_rule_is_tried() -> None:
-    assert {code for code in RULES if "FSM5" < code < "FSM6"} == {case[1] for case in WRONG} | {"FSM501"}
+    """From FSM517 on they are of ``fsm init``, which has tests of its own."""
+    assert {code for code in RULES if "FSM5" < code < "FSM517"} == {case[1] for case in WRONG} | {"FSM501"}
 
 
 @pytest.mark.parametrize("text", [LAMP, DEFINITION, CHART, EXPORTED])
