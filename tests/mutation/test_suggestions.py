@@ -68,7 +68,9 @@ def checked(machine: Machine) -> Suggested:
     return found
 
 
-@pytest.mark.parametrize("machine", [door(), job(), load("nri-pod")], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "machine", [door(), job(), pytest.param(load("nri-pod"), marks=pytest.mark.slow)], ids=lambda each: each.name
+)
 def test_all_survivors_are_killed(machine: Machine) -> None:
     """Of machines with outputs, calls that take time, and cells of which nothing is said."""
     assert checked(machine).left == ()
@@ -83,6 +85,7 @@ def test_suggestions_for_random_machines_are_true(machine: Machine) -> None:
     assert len(found.left) <= len(survivors(machine)) / 2
 
 
+@pytest.mark.slow
 def test_one_that_does_not_hold_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """If all candidates were taken for proved, there would be some that are not true."""
     machine = load("cri-pod")
@@ -107,6 +110,7 @@ def without_properties(folder: Path, name: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nri-pod", pytest.param("cri-pod", marks=pytest.mark.slow)])
 def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -> None:
     """What is suggested is a file with which every profile is as stated, and no mutant survives; then nothing is missing."""
@@ -124,6 +128,7 @@ def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -
     assert not [line for line in again.stdout.splitlines() if line and not line.startswith("#")]
 
 
+@pytest.mark.slow
 def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
     """With names that are not taken; cells are listed with what is killed in them."""
     path = without_properties(tmp_path, "nri-pod")
@@ -187,6 +192,7 @@ def test_output_is_of_suggestions() -> None:
     assert (2, True) == (ran.returncode, "--output is for what --suggest writes" in ran.stderr)
 
 
+@pytest.mark.slow
 def test_every_shipped_machine_has_candidates_that_hold() -> None:
     """Whatever its events and states are called."""
     for name in names():

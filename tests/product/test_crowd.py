@@ -212,7 +212,7 @@ def test_what_holds_of_any_number() -> None:
     assert isinstance(verdicts["calls-share"], Unknown)
 
 
-@settings(max_examples=amount(60, night=5_000))
+@settings(max_examples=amount(15, night=5_000))
 @given(st.integers(0, 1 << 32).map(random.Random))
 def test_what_holds_of_any_number_holds_of_four(chance: random.Random) -> None:
     """What is proved of any number is not refuted of more."""

@@ -79,7 +79,7 @@ def differing(system: System, exchange: Exchange) -> str:
     return ""
 
 
-@settings(max_examples=amount(25, night=3_000))
+@settings(max_examples=amount(12, night=3_000))
 @given(systems_of_three)
 def test_exchanges_turn_steps_into_steps(system: System) -> None:
     """Those that were found by how steps are written, asked of the steps themselves."""
@@ -215,7 +215,7 @@ def is_run(table: SystemTable, run: Run) -> bool:
     return True
 
 
-@settings(max_examples=amount(25, night=5_000))
+@settings(max_examples=amount(12, night=5_000))
 @given(systems_of_three, st.randoms(use_true_random=False), st.booleans())
 def test_claims_come_out_the_same(system: System, chance: random.Random, quick: bool) -> None:  # noqa: FBT001
     """The verdict and the lengths of runs, which are runs of the system."""
@@ -243,7 +243,7 @@ def test_no_run_is_found_again_if_copies_are_confused(monkeypatch: pytest.Monkey
         _ = [concluded(found.machine, each, folded=True, quick=False) for each in found.properties]
 
 
-@settings(max_examples=amount(25, night=3_000))
+@settings(max_examples=amount(12, night=3_000))
 @given(systems_of_three, st.booleans())
 def test_sizes_are_those_of_all_states(system: System, quick: bool) -> None:  # noqa: FBT001
     """Counted by orbits, which are fewer."""

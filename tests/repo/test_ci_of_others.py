@@ -103,6 +103,7 @@ def test_the_action_is_valid() -> None:
         assert f"| `{name}` | {default} |".replace("  ", " ") in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_step_passes_and_fails(name: str, project: Path) -> None:
     """On a project that is right, and on one with a mistake."""
@@ -118,6 +119,7 @@ def test_a_step_passes_and_fails(name: str, project: Path) -> None:
         assert '"version": "2.1.0"' in (project / "found.sarif").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_every_drawing_is_compared(project: Path) -> None:
     """Also those behind one that differs; one that cannot be read is no difference."""
     wrong = "models/job.toml no-such.md\nmodels/job.toml job.md\n"

@@ -62,6 +62,7 @@ def test_what_is_shipped_is_valid() -> None:
     assert (0, []) == lint(ROOT)
 
 
+@pytest.mark.slow
 def test_a_starter_is_valid(project: Path) -> None:
     assert (0, []) == lint(project)
 
@@ -75,6 +76,7 @@ MISTAKES: Final = (
 )
 
 
+@pytest.mark.slow
 def test_mistakes_are_found_where_they_are(project: Path) -> None:
     """Each at its line, or, where a word does not exist, at its table; each in a file of its own."""
     wanted = {}
@@ -92,6 +94,7 @@ def test_mistakes_are_found_where_they_are(project: Path) -> None:
     assert {*wanted} == {file for file, _ in found}
 
 
+@pytest.mark.slow
 def test_without_a_schema_nothing_would_be_found(project: Path) -> None:
     """So it is the setting that finds it."""
     path = project / "models" / "job.toml"
