@@ -6,10 +6,11 @@ Files are read each time, so that a change is seen; what the same bytes of the s
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from importlib.resources import files
 from os import PathLike, fspath
-from os.path import lexists
+from os.path import isdir, lexists
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
@@ -91,12 +92,27 @@ def load(name: str | PathLike[str]) -> Machine:
 
 def _located(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
     """The path *name*, or that of the shipped file in *folder*, if *name* is one of those *known*."""
+    if name in known:
+        return str(home() / folder / f"{name}.toml")
+    if _is_folder(name):
+        inside = min((str(path) for path in Path(name).glob("*.toml")), default="")
+        hint = f"give a file in it, such as {inside}" if inside else f"give the path of a {what} file"
+        raise refused(name, "FSM001", "cannot be opened: is a directory", hint)
     if is_path(name):
         return name
-    if name not in known:
-        hint = f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"
-        raise refused(name, "FSM001", f"is not the name of a {what}", hint)
-    return str(home() / folder / f"{name}.toml")
+    raise refused(name, "FSM001", f"is not the name of a {what}", _meant(name, folder, known, what))
+
+
+def _is_folder(name: str) -> bool:
+    return isdir(name)  # noqa: PTH112 - pathlib raises for a name that is too long
+
+
+def _meant(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
+    """The hint for a *name* that is not *known*: the nearest name, or file here or in *folder* here; or else all names."""
+    files = {path.stem: str(path) for place in (Path(), Path(folder)) for path in place.glob("*.toml")}
+    for near in get_close_matches(name, [*files, *known], n=1):
+        return f"did you mean {files[near]}?" if near in files else f"did you mean '{near}'? 'fsm list' has all names"
+    return f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"
 
 
 def systems() -> tuple[str, ...]:
@@ -223,7 +239,7 @@ def claims(name: str) -> Specification[Machine | System]:
     >>> claims("node").machine.name
     'node'
     """
-    if is_path(name) and _form_of(content(name), path=name) is Stated:
+    if is_path(name) and not _is_folder(name) and _form_of(content(name), path=name) is Stated:
         return _specified(Path(name), None)
     described = load_system(name) if is_system(name) else load(name)
     return _specified(_properties_beside(Path(described.path).absolute()), described)

@@ -100,3 +100,42 @@ def test_what_a_file_names_is_a_file(tmp_path: Path) -> None:
 
         with pytest.raises(InputError, match="machine '/dev/null' is no file"):
             read(str(tmp_path / "naming.toml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("door", "door: is not the name of a model [FSM001]\n    did you mean models/door.toml?"),
+        ("doors", "did you mean models/door.toml?"),
+        ("gate", "did you mean gate.toml?"),
+        ("cri-pods", "did you mean 'cri-pod'? 'fsm list' has all names"),
+        ("zebra", "models: container-events, "),
+        (
+            "models",
+            "models: cannot be opened: is a directory [FSM001]\n    give a file in it, such as models/door.toml",
+        ),
+        ("./models/", "give a file in it, such as models/door.toml"),
+        ("empty", "empty: cannot be opened: is a directory [FSM001]\n    give the path of a model file"),
+    ],
+)
+def test_what_is_likely_meant_is_told(
+    name: str, says: str, door: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is there before a name, and all names only where nothing is near."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "gate.toml").write_bytes(door.read_bytes())
+    monkeypatch.chdir(tmp_path)
+
+    for read in (load, claims):
+        with pytest.raises(InputError) as caught:
+            read(name)
+        assert says in str(caught.value)
+        assert ("container-status" in str(caught.value)) == (name == "zebra")
+
+
+def test_a_shipped_name_is_that_also_where_a_folder_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin is a folder of another name, above."""
+    (tmp_path / "cri-pod").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    assert "cri-pod" == load("cri-pod").name

@@ -205,7 +205,7 @@ def _missing(without: Collection[str], forms: Sequence[str]) -> int:
         return 0
     what = f"Graphviz's program 'dot' is not there, so there is no {' and no '.join(without)}: {HOW_TO_GET_DOT}"
     others = [form for form in forms if form not in without]
-    rest = f"written: {', '.join(others)}" if others else "dot, mermaid, plantuml and markdown can do without"
+    rest = f"written: {', '.join(others)}" if others else "ascii, dot, mermaid, plantuml and markdown can do without"
     click.echo(f"{what}; {rest}", err=True)
     return WRONG_INPUT
 

@@ -11,6 +11,7 @@ from fsm.conformance.crash import crashed, crashed_edge
 from fsm.conformance.oracle import Oracle, point
 from fsm.conformance.other_judges import SelfJudging
 from fsm.conformance.plan import IDLE, Edge, Point
+from fsm.conformance.raised import raised
 from fsm.conformance.record_laws import RecordSnapshot
 from fsm.machine import Clause
 from fsm.machine.calls.configuration import Configurations
@@ -54,12 +55,14 @@ class Failure:
     """A test that failed at its last step, and why; if not always, ``repeated`` is how often, and of how many times.
 
     Where what is ``broken`` is a promise of the SUT, ``clause`` is that of the cell in which it was to be kept.
+    ``hint`` is what may mend the adapter, if that is likely to be at fault.
     """
 
     trace: tuple[Taken, ...]
     violation: Violation | None = None
     breaks: Violated | None = None
     broken: str = ""
+    hint: str = ""
     clause: Clause | None = None
     repeated: tuple[int, int] | None = None
 
@@ -186,7 +189,7 @@ class Execution:
                 row = plan.table.row[step.event]
                 self.cover.cells[plan.table.end[row] if step.stage == "end" else row, self.point.state] += 1
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
-            raise self._failed(violation=violation)
+            raise self._failed(violation=violation, hint=self.oracle.forgotten(step, seen))
         if wrong := self.oracle.wrong_fields(step, seen, fields, number=len(self.trace)):
             raise self._failed(violation=wrong[0])
 
@@ -204,11 +207,14 @@ class Execution:
         violation: Violation | None = None,
         breaks: Violated | None = None,
         broken: str = "",
+        hint: str = "",
         clause: Clause | None = None,
     ) -> FailedError:
         """The test has failed at the step taken last."""
         trace = tuple(self.trace)
-        return FailedError(Failure(trace=trace, violation=violation, breaks=breaks, broken=broken, clause=clause))
+        return FailedError(
+            Failure(trace=trace, violation=violation, breaks=breaks, broken=broken, hint=hint, clause=clause)
+        )
 
     def _leave_out(self, step: Stimulus, error: UnsupportedError) -> None:
         """Do not try *step* here again."""
@@ -389,4 +395,4 @@ def _listed(shows: str, oracle: Oracle) -> str:
 def _described(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         raise error  # of this process, which ``fsm --memory`` bounds: no answer of the SUT
-    return str(error) if isinstance(error, BrokenError) else f"it raised {type(error).__name__}: {error}"
+    return str(error) if isinstance(error, BrokenError) else f"it {raised(error)}"

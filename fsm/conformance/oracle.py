@@ -101,6 +101,12 @@ class Oracle:
         explained = explain(scene)
         return explained.violation(table.machine, observation, (edit for edit, _ in explained.edits), Line("", number))
 
+    def forgotten(self, step: Stimulus, seen: Response) -> str:
+        """What mends an adapter that has returned no reply at *step* to a call that takes no time in any state."""
+        if seen.reply is not None or step.stage != "do" or self.plan.table.row[step.event] in self.plan.table.end:
+            return ""
+        return f"do({step.event!r}) returned None; return its reply, such as 'ok'"
+
     def wrong_fields(
         self, step: Stimulus, seen: Response, fields: Mapping[str, int | str] | None, *, number: int
     ) -> tuple[Violation, ...]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, repeat
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
+from fsm.conformance.raised import raised
 from fsm.conformance.turns import Turns
 from fsm.linearizability import Linearizability, Linearizable, linearize
 from fsm.linearizability.history import History, Operation
@@ -290,7 +291,7 @@ class _Run:
             try:
                 part()
             except (Exception, SystemExit) as error:  # noqa: BLE001 - an error of the SUT is a finding
-                self.broken.append(f"it raised {type(error).__name__}: {error}")
+                self.broken.append(f"it {raised(error)}")
             if self.broken:
                 return
 
@@ -368,7 +369,7 @@ class _Run:
             del self._operations[number]
             return True
         except (Exception, SystemExit) as error:  # noqa: BLE001 - an error of the SUT is a finding
-            self.broken.append(f"{where} raised {type(error).__name__}: {error}")
+            self.broken.append(f"{where} {raised(error)}")
             return False
         returned = time.monotonic_ns()
         known = self.runs.machine.events.get(event)

@@ -37,6 +37,7 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
         yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_seen(taken)}".rstrip()
     if violation:
         yield from layout.reasons(violation, edits=False)
+    yield from layout.row("hint", failure.hint)
     if failure.clause:
         yield from layout.clause(failure.clause)
     if breaks:

@@ -254,7 +254,8 @@ def test_a_sut_that_raises_is_told_with_its_thread() -> None:
 
     assert found.verdict is None
     assert found.broken.startswith("reset in thread ")
-    assert found.broken.endswith("raised RuntimeError: out of paper")
+    assert "raised RuntimeError: out of paper at tests/conformance/test_concurrency.py:" in found.broken
+    assert found.broken.endswith(" in do")
     assert found.programme == Programme(threads=(("reset",),)), "it needs nobody else"
 
 
@@ -309,7 +310,9 @@ def test_a_reset_that_raises_is_told() -> None:
         def reset(self) -> None:
             raise OSError("no such device")
 
-    assert race(counter(), Dead()).broken == "it raised OSError: no such device"
+    line = Dead.reset.__code__.co_firstlineno + 1
+    where = f"tests/conformance/test_concurrency.py:{line} in reset"
+    assert race(counter(), Dead()).broken == f"it raised OSError: no such device at {where}"
 
 
 # -- what is done ----------------------------------------------------------------

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +20,7 @@ from thorough import TIMES
 from fsm import sut
 from fsm.conformance.lookup import METHODS
 from fsm.conformance.plan import Plan, Point, steps
+from fsm.conformance.raised import raised
 from fsm.conformance.shrinking import REPEATS
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import LeftOut, conform, replay
@@ -459,12 +462,20 @@ class Gone(Simulated):
         raise BrokenError(message)
 
 
+def place(method: Callable[..., object], after: int) -> str:
+    """Where the line is that comes so many lines *after* that of the *method*'s name."""
+    code = method.__code__
+    file = Path(code.co_filename)
+    near = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
+    return f"{near}:{code.co_firstlineno + after} in {code.co_name}"
+
+
 @pytest.mark.parametrize(
     ("sut", "says"),
     [
-        (Raising, "it raised KeyError: 'remove'"),
+        (Raising, f"it raised KeyError: 'remove' at {place(Raising.do, 2)}"),
         (Speechless, "no reply to push: a call replies ok or an error code"),
-        (Leaving, "it raised SystemExit: 0"),
+        (Leaving, f"it raised SystemExit: 0 at {place(Leaving.do, 1)}"),
         (Number, "it replied 4 to push: a reply is text"),
         (Odd, "after a reset it shows WIDE, where the initial state shows CLOSED"),
         (Stale, "after a reset it shows OPEN, where the initial state shows CLOSED"),
@@ -477,6 +488,74 @@ def test_a_sut_that_breaks_is_told_of(sut: type[Simulated], says: str) -> None:
     found = outcome(machine, lambda: sut(machine))
 
     assert says in [each.broken for each in found.failures]
+
+
+class Deep(Simulated):
+    """Raises in the standard library, which it calls; and another time from other lines."""
+
+    times = 0
+
+    def do(self, event: str) -> str:
+        if event != "remove":
+            return super().do(event)
+        Deep.times += 1
+        return self.first() if Deep.times % 2 else self.second()
+
+    def first(self) -> str:
+        return str(json.loads("{"))
+
+    def second(self) -> str:
+        return str(json.loads("["))
+
+
+def test_an_exception_is_told_with_the_line_of_the_users_code_and_is_one_failure_from_any_line() -> None:
+    machine = door()
+    Deep.times = 0
+
+    (failure,) = outcome(machine, lambda: Deep(machine)).failures
+
+    assert failure.broken.endswith((f"at {place(Deep.first, 1)}", f"at {place(Deep.second, 1)}"))
+    assert ["remove"] == [step.event for step in failure.steps]
+
+
+def test_without_a_line_of_the_users_code_it_is_the_innermost() -> None:
+    """The twin has one; neither is of a frame that only calls."""
+    with pytest.raises(json.JSONDecodeError) as error:
+        json.loads("{")
+    found = error.value
+    assert " at tests/conformance/test_kit.py:" in raised(found)
+    assert raised(found).endswith(place(test_without_a_line_of_the_users_code_it_is_the_innermost, 3))
+
+    assert found.__traceback__ is not None
+    found = found.with_traceback(found.__traceback__.tb_next)
+    assert raised(found).endswith(" in raw_decode")
+    assert f"{Path('json', 'decoder.py')}:" in raised(found)
+    assert "raised KeyError" == raised(KeyError())
+
+
+class Mute(Simulated):
+    """Forgets what it replies to one event."""
+
+    event = "push"
+
+    def do(self, event: str) -> str:
+        replied = super().do(event)
+        return None if event == self.event else replied  # type: ignore[return-value]  # as a SUT without types may
+
+
+def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
+    """The twin forgets that of a call that takes time, which may still be in progress."""
+    machine = door()
+    found = outcome(machine, lambda: Mute(machine))
+    assert "hint       do('push') returned None; return its reply, such as 'ok'" in describe(found)
+    assert all(each.hint for each in found.failures)
+
+    class Late(Mute):
+        event = "start"
+
+    twin = outcome(job(), lambda: Late(job()))
+    assert twin.failures
+    assert not any(each.hint for each in twin.failures)
 
 
 class Moody(Simulated):

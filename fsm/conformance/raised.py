@@ -1,0 +1,48 @@
+"""An exception out of a system under test, in words."""
+
+import os
+import sysconfig
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from traceback import walk_tb
+from typing import Final
+
+_INSTALLED: Final = ("site-packages", "dist-packages")
+
+
+def raised(error: BaseException) -> str:
+    """What was raised, and where: in the innermost frame of the user's code, or else in the innermost of all.
+
+    >>> try:
+    ...     {}["boom"]
+    ... except KeyError as error:
+    ...     raised(error).rpartition(":")[0].startswith("raised KeyError: 'boom' at ")
+    True
+    """
+    text = str(error)
+    what = f"raised {type(error).__name__}" + (f": {text}" if text else "")
+    places = [(frame.f_code, line) for frame, line in walk_tb(error.__traceback__)]
+    own = [(code, line) for code, line in places if not _foreign(code.co_filename)]
+    for code, line in (own or places)[-1:]:
+        function = "" if code.co_name == "<module>" else f" in {code.co_name}"
+        what += f" at {_near(code.co_filename)}:{line}{function}"
+    return what
+
+
+@cache
+def _foreign(file: str) -> bool:
+    """Whether *file* is of this package, of the standard library or of what is installed, or is no file at all."""
+    if file.startswith("<"):
+        return True
+    path = Path(os.path.abspath(file))  # noqa: PTH100 - of names, which need not be there
+    libraries = [Path(sysconfig.get_path(each)) for each in ("stdlib", "platstdlib")]
+    ours = Path(__file__).parents[1]
+    return any(path.is_relative_to(each) for each in (ours, *libraries)) or not {*path.parts}.isdisjoint(_INSTALLED)
+
+
+def _near(file: str) -> str:
+    """The path of *file*, from the working folder if it is in it."""
+    with suppress(OSError, ValueError):  # there may be no working folder any more
+        return str(Path(file).relative_to(Path.cwd()))
+    return file
