@@ -209,7 +209,7 @@ def _python(name: str, rest: str) -> Callable[[], SUT]:
         found: Any = import_module(module)
     except (Exception, SystemExit) as error:
         what = f"cannot be imported: {type(error).__name__}: {error}"
-        raise _wrong(name, what, "modules are looked for here and where Python is installed") from error
+        raise _wrong(name, what, f"modules are looked for in {here} and where Python is installed") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             hint = nearest(part, [each for each in vars(found) if not each.startswith("_")], of="names")

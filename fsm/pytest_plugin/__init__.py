@@ -18,6 +18,9 @@ ALL: Final = "*"
 AGAINST: Final = pytest.StashKey["dict[str, str] | None"]()
 """The system under test of each model, by the name of the model or :data:`ALL`; ``None`` where nothing asks for fsm."""
 
+BY_OPTION: Final = pytest.StashKey[set[str]]()
+"""The models of them that an option names."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of ``fsm``."""
@@ -32,7 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="[MODEL=]SUT",
-        help="What to test against the models: reference, python:MODULE:FACTORY, exec:COMMAND, cri:ADDRESS or model:MODEL; for one model, or for all.",
+        help="What to test against the models: reference, python:MODULE:FACTORY, exec:COMMAND, cri:ADDRESS or model:MODEL; for one model, or for all. "
+        "Modules and paths are looked for from the rootdir.",
     )
 
 
@@ -76,8 +80,10 @@ def _against(config: pytest.Config) -> dict[str, str] | None:
         message = f"[tool.fsm] against = {stated!r}: it is a text SUT, or a table with MODEL = SUT, '{ALL}' for all other models"
         raise pytest.UsageError(message)
     found = dict(found)
+    config.stash[BY_OPTION] = set()
     for given in config.getoption("fsm_against"):
         model, equals, sut = given.partition("=")
         of_one = equals and ":" not in model
         found[model if of_one else ALL] = sut if of_one else given
+        config.stash[BY_OPTION].add(model if of_one else ALL)
     return found

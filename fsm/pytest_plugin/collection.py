@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shlex
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,7 +25,9 @@ from fsm.property.claims import NO_PROFILE, Requires
 from fsm.property.evidence import Examined
 from fsm.property_monitor import untestable
 from fsm.pytest_plugin import AGAINST, ALL
+from fsm.pytest_plugin.named_models import refuse_unknown
 from fsm.report import ExitCode, check_report, conformance_report, failures
+from fsm.report.layout import LABEL
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
@@ -33,6 +38,15 @@ def _sut(config: pytest.Config, model: str) -> str:
     """What is to be tested against *model*; empty if nothing is."""
     named = config.stash[AGAINST] or {}
     return named.get(model, named.get(ALL, ""))
+
+
+def _command(config: pytest.Config, model: str, sut: str) -> str:
+    """The command that tests *sut* by the *model* of that path, for the folder in which pytest was called."""
+    given = Path(model)
+    path = str(given.relative_to(config.rootpath)) if given.is_relative_to(config.rootpath) else model
+    there = os.path.relpath(config.rootpath, config.invocation_params.dir)
+    move = "" if there == "." else f"cd {shlex.quote(there)} && "
+    return move + shlex.join(["fsm", "test", path, "--against", sut])
 
 
 class SpecificationItem(pytest.Item):
@@ -68,6 +82,7 @@ class ModelFile(pytest.File):
         return load(str(self.path))
 
     def collect(self) -> Iterator[pytest.Item]:
+        refuse_unknown(self)
         yield SpecificationItem.from_parent(self, name="well-formed", answer=partial(_read, load, self.path))
         sut = _sut(self.config, self.path.stem)
         if sut:
@@ -75,9 +90,11 @@ class ModelFile(pytest.File):
 
     def _conforms(self, sut: str) -> str:
         """All that is not legal in *sut*."""
-        tested = conform(self.machine, find(sut, self.machine), name=sut)
+        with contextlib.chdir(self.config.rootpath):  # from which SUTs are named
+            tested = conform(self.machine, find(sut, self.machine), name=sut)
         holds = conformance_report.answer(tested, "observed") is ExitCode.HOLDS
-        return "" if holds else conformance_report.text(tested)
+        again = _command(self.config, str(self.path), sut)
+        return "" if holds else conformance_report.text(tested, again=again)
 
 
 class PropertyFile(pytest.File):
@@ -91,6 +108,7 @@ class PropertyFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """The questions about this file; one that fails where it is not well formed."""
+        refuse_unknown(self)
         try:
             stated = self.specification
         except InputError:
@@ -133,5 +151,9 @@ class PropertyFile(pytest.File):
     def _tested(self, stated: Property, sut: str) -> str:
         """How tests show that *sut* does not have the property."""
         machine = self.specification.machine
-        failure = run_property_test(machine, stated, find(sut, machine)).failure
-        return "" if failure is None else failures.text(failure)
+        with contextlib.chdir(self.config.rootpath):
+            failure = run_property_test(machine, stated, find(sut, machine)).failure
+        if failure is None:
+            return ""
+        again = f"{_command(self.config, machine.path, sut)} --property {stated.name}"
+        return f"{failures.text(failure)}\n    {'again':<{LABEL}}{again}"

@@ -219,7 +219,7 @@ WRONG = [
     ("nowhere", "does not name what to test", "python:MODULE:FACTORY"),
     ("reference", "there is no reference implementation of door", "python:MODULE:FACTORY"),
     ("python:carpenter", "does not name a factory", "python:MODULE:FACTORY"),
-    ("python:nowhere:make", "cannot be imported: ModuleNotFoundError", "looked for here"),
+    ("python:nowhere:make", "cannot be imported: ModuleNotFoundError", "modules are looked for in "),
     ("python:carpenter:Dor", "has no Dor", "did you mean 'Door'"),
     ("python:carpenter:number", "is not a function or a class", "when it is called"),
     ("python:carpenter:broken", "raised RuntimeError: no door today", "takes no arguments"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from commands import left_as_it_was
+from commands import fsm, left_as_it_was
 from door_project import IMPLEMENTATION
 from machines import DOOR
 
@@ -48,10 +50,10 @@ def ran(at: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
 
 
-def called(at: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The same without the time that a process takes to start."""
+def called(at: Path, *arguments: str, inside: str = "") -> subprocess.CompletedProcess[str]:
+    """The same without the time that a process takes to start; *inside* a folder of the repository."""
     with (
-        contextlib.chdir(at),
+        contextlib.chdir(at / inside),
         contextlib.redirect_stdout(io.StringIO()) as out,
         contextlib.redirect_stderr(io.StringIO()) as err,
         left_as_it_was(at),
@@ -140,7 +142,7 @@ def test_a_sut_is_tested(repository: Path, sut: str, *, fails: bool) -> None:
 def test_a_sut_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
     """One that does not conform, so that a way in which it was not found would pass."""
     sut = "python:carpenter:Silent"
-    asks(repository, f'[tool.fsm.against]\ndoor = "{sut}"\ngate = "reference"\n')
+    asks(repository, f'[tool.fsm.against]\ndoor = "{sut}"\ncri-pod = "reference"\n')
     by_name = called(repository, "models")
     asks(repository)
     by_option = called(repository, "models", "--fsm-against", f"door={sut}")
@@ -167,3 +169,85 @@ def test_a_wrong_table_is_refused(repository: Path, text: str, says: str) -> Non
     assert found.returncode != 0
     assert says in found.stdout + found.stderr
     assert "Traceback" not in found.stdout + found.stderr
+
+
+MISSPELT = '[tool.fsm.against]\ndoro = "python:carpenter:Silent"\n'
+
+
+@pytest.mark.parametrize("asked", [("models", "properties"), ("models/door.toml",), ("properties/door.toml",)])
+def test_a_model_that_is_nowhere_is_refused(repository: Path, asked: tuple[str, ...]) -> None:
+    """A misspelt name: else nothing would be tested, and all would pass."""
+    asks(repository, MISSPELT)
+
+    found = called(repository, *asked)
+
+    assert found.returncode == pytest.ExitCode.INTERRUPTED, found.stdout
+    assert f"{repository / 'pyproject.toml'}: [tool.fsm.against]: 'doro' is not the name of a model" in found.stdout
+    assert "did you mean 'door'?" in found.stdout
+    assert "1 error in" in found.stdout
+    assert "Traceback" not in found.stdout
+
+
+def test_an_option_for_a_model_that_is_nowhere_is_refused(repository: Path) -> None:
+    """The message names it."""
+    found = called(repository, "models", "--fsm-against", "doro=reference")
+
+    assert found.returncode == pytest.ExitCode.INTERRUPTED, found.stdout
+    assert "--fsm-against: 'doro' is not the name of a model" in found.stdout
+
+
+@pytest.mark.parametrize("where", ["models/gate.toml", "parts/yard/models/gate.toml", "lifecycles/gate.toml", "name"])
+@pytest.mark.parametrize("asked", ["models/door.toml", "properties/door.toml"])
+def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, where: str) -> None:
+    """Anywhere in the repository, below a link too, and by the name that the file says: no false alarm for a part of it."""
+    file = repository / ("models/other.toml" if where == "name" else where)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(DOOR.replace('name    = "door"', 'name    = "gate"'), encoding="utf-8")
+    if where.startswith("lifecycles"):
+        (repository / "parts").mkdir()
+        (repository / "parts" / "models").symlink_to(file.parent)
+        (repository / "parts" / "models" / "round").symlink_to(repository)
+    asks(repository, '[tool.fsm.against]\ngate = "reference"\n"*" = "python:carpenter:Door"\n')
+
+    found = called(repository, asked, "--collect-only", "-q")
+
+    assert found.returncode == 0, found.stdout
+    assert "[python:carpenter:Door]" in found.stdout
+
+
+def test_in_the_folder_of_the_models(repository: Path) -> None:
+    """As editors call it: modules of SUTs are where pyproject.toml is, and the error says so."""
+    asks(repository, '[tool.fsm]\nagainst = "python:carpenter:Silent"\n')
+    assert "violation: " in called(repository, inside="models").stdout
+
+    asks(repository, '[tool.fsm]\nagainst = "python:carpentry:Door"\n')
+    found = called(repository, inside="models")
+
+    conforms(found, fails=True)
+    assert f"modules are looked for in {repository} and where Python is installed" in found.stdout
+
+
+GHOST = """
+
+class Ghost(Door):
+    def do(self, event):
+        self.at = "shut" if event == "push" else self.at
+        return super().do(event)
+"""
+
+
+@pytest.mark.parametrize("inside", ["", "models"])
+def test_the_command_that_repeats_a_failure_is_told(repository: Path, inside: str) -> None:
+    """Of a model and of a property, for the folder in which pytest was called; it fails as the test did."""
+    asks(repository, '[tool.fsm]\nagainst = "python:carpenter:Ghost"\n')
+    with (repository / "carpenter.py").open("a", encoding="utf-8") as file:
+        file.write(GHOST)
+    found = called(repository, f"{repository}/models", f"{repository}/properties", inside=inside)
+    commands = re.findall(r"^    again      (.*)$", found.stdout, re.MULTILINE)
+
+    assert {"--replay", "--property"} == {*re.findall("--replay|--property", "".join(commands))}
+    for each in commands:
+        move, _, command = each.rpartition("cd .. && ")
+        assert (move, "cd .. && " in each) == ("", bool(inside))
+        again = fsm(*shlex.split(command)[1:], cwd=repository)
+        assert (again.returncode, again.stderr) == (1, ""), again.stdout

@@ -1,0 +1,75 @@
+"""That the models for which a SUT is named are there: of one that is misspelt nothing would be tested, and all would pass."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from fsm.errors import nearest, printable
+from fsm.library import names
+from fsm.pytest_plugin import AGAINST, ALL, BY_OPTION
+
+_REFUSED = pytest.StashKey[bool]()
+"""Whether the names were looked at, which is done once."""
+
+
+def refuse_unknown(collected: pytest.File) -> None:
+    """Fail to collect this file if a SUT is named for a model that is nowhere.
+
+    A model is known if it is shipped, lies beside the file *collected*, or anywhere in the repository or in what pytest was
+    asked for, so that it does not matter how much of that is collected.
+    """
+    config = collected.config
+    if config.stash.get(_REFUSED, False):
+        return
+    config.stash[_REFUSED] = True
+    shipped = names()
+    missing = dict.fromkeys(each for each in config.stash[AGAINST] or () if each != ALL and each not in shipped)
+    own: dict[str, None] = {}
+    for path in _model_files(config, collected.path):
+        if not missing:
+            return
+        for name in _called(path):
+            own[name] = None
+            missing.pop(name, None)
+    if missing:
+        raise pytest.Collector.CollectError(
+            "\n".join(_unknown(config, each, [*sorted(own), *shipped]) for each in missing)
+        )
+
+
+def _unknown(config: pytest.Config, name: str, known: list[str]) -> str:
+    by_option = name in config.stash[BY_OPTION]
+    place = "--fsm-against" if by_option else f"{config.rootpath / 'pyproject.toml'}: [tool.fsm.against]"
+    return f"{place}: '{printable(name)}' is not the name of a model\n    {nearest(name, known, of='models')}"
+
+
+def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
+    """Model files, the nearest first; some may come twice."""
+    yield from (collected.parent.parent / "models").glob("*.toml")
+    pruned = config.getini("norecursedirs")
+    asked = (config.invocation_params.dir / each.partition("::")[0] for each in config.args)
+    seen: set[str] = set()
+    for top in (config.rootpath, *(each if each.is_dir() else each.parent for each in asked)):
+        for folder, inner, files in os.walk(top, followlinks=True):  # as pytest does
+            if "models" in Path(folder).parts:
+                yield from (Path(folder, each) for each in files if each.endswith(".toml"))
+            real = os.path.realpath(folder)
+            left = [] if real in seen else inner
+            inner[:] = [each for each in left if not any(fnmatch(each, pattern) for pattern in pruned)]
+            seen.add(real)
+
+
+def _called(path: Path) -> set[str]:
+    """What the model in the file at *path* may be called: as the file and, if that can be read, as it says itself."""
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8")).get("machine")
+    except (OSError, ValueError):
+        said = None
+    name = said.get("name") if isinstance(said, dict) else None
+    return {path.stem, name} if isinstance(name, str) else {path.stem}
