@@ -78,7 +78,7 @@ def command(name: str, code: str | None, drawing: str | None, folder: Path) -> i
         click.echo(folder / path)
     sizes = plural(len(made.machine.states), "state"), plural(len(made.machine.events), "event")
     model = folder / next(iter(made.files))
-    click.echo(f"\n{' and '.join(sizes)}. Next:\n  fsm check {model}\n  pytest {folder / 'tests'}")
+    click.echo(f"\n{' and '.join(sizes)}. Next:\n  fsm check {model}\n  python -m pytest {folder / 'tests'}")
     return 0
 
 

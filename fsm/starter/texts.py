@@ -81,17 +81,22 @@ $imports
 
 MODEL = fsm.load(Path(__file__).parents[1] / "models" / "$name.toml")
 
+AGAIN = "fsm test models/$name.toml --against python:tests.test_$module:Adapter"
+"""What repeats a failure in the folder above this one, and says how to take its steps alone."""
+
 $adapter
 def test_the_model_has_its_properties() -> None:
     """Each property in properties/$name.toml is proved."""
     checked = fsm.check(MODEL)
-    assert all(isinstance(each.verdict, fsm.Holds) for each in checked.checked), fsm.describe(checked)
+    if not all(isinstance(each.verdict, fsm.Holds) for each in checked.checked):
+        raise AssertionError(fsm.describe(checked))
 
 
 def test_the_implementation_does_what_the_model_says() -> None:
     """Every step of the model first, then random ones; a failure is shrunk to the shortest test."""
     tested = fsm.conform(MODEL, Adapter)
-    assert isinstance(tested.verdict, fsm.Holds), fsm.describe(tested)
+    if not isinstance(tested.verdict, fsm.Holds):
+        raise AssertionError(f"{fsm.describe(tested)}\\n\\nagain: {AGAIN}")
 ''')
 
 STAND_IN: Final = Template('''\
@@ -179,7 +184,10 @@ def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | 
             *_found(driven, folder),
         ]
     test = TEST.substitute(
-        name=name, imports="\n".join(imports), adapter=_driven(driven, machine) if driven else _stand_in(machine)
+        name=name,
+        module=module,
+        imports="\n".join(imports),
+        adapter=_driven(driven, machine) if driven else _stand_in(machine),
     )
     return Starter(
         machine=machine,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -182,8 +183,12 @@ def test_the_test_finds_a_mistake(kind: str, file: str, mistake: str, instead: s
     assert text.count(mistake) == 1
     (tmp_path / file).write_text(text.replace(mistake, instead), encoding="utf-8")
 
-    with pytest.raises(AssertionError, match="violation"):
+    with pytest.raises(AssertionError, match="violation") as raised:
         run_tests(tmp_path)
+    assert "Nonconforming(" not in str(raised.value)
+    again = shlex.split(str(raised.value).rpartition("\nagain: ")[2])
+    ran = fsm(*again[1:], cwd=tmp_path)
+    assert (ran.returncode, " --replay " in ran.stdout) == (1, True), ran.stderr
 
 
 @pytest.mark.slow
