@@ -255,6 +255,15 @@ def test_a_trace_with_a_line_that_cannot_be_judged_does_not_hold(line: str, why:
     assert Unknown(why=why) == judgement.verdict
     assert 2 in judgement.notes.values()
 
+    # Also where something else is wrong; but not where nothing was left out.
+    wrong = '{"entity": "c2", "event": "start", "reply": "ok"}'
+    for lines, told in (([line, wrong], True), ([wrong], False)):
+        trace.write_text("\n".join([head, first, *lines, *rest]), encoding="utf-8")
+        judged = judge(str(trace))
+        assert isinstance(judged.judgements[0].verdict, Illegal)
+        said = " ".join(as_text(Report(judged=(judged,))).split())
+        assert (f"not judged in full: {why}" in said) == told
+
 
 def test_every_violation_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
     """Otherwise the first three of each cause are, and the others are counted."""

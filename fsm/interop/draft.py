@@ -185,7 +185,8 @@ def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]
 def _sentence(name: str, notes: Iterable[str]) -> str:
     """The description of a state or an event: its name, and *notes*."""
     words = re.sub(r"[\s_-]+", " ", name).strip() or name
-    return " ".join((f"{words[:1].upper()}{words[1:]}.", *notes))
+    stop = "" if words.endswith((".", "!", "?")) else "."
+    return " ".join((f"{words[:1].upper()}{words[1:]}{stop}", *notes))
 
 
 def outcome_events(machine: Machine) -> Iterator[DraftTransition]:

@@ -103,7 +103,7 @@ class Judging:
         if notes[BROKEN_OFF]:
             found = tuple(map(_broken_off, found))
         if self.chosen.part.timed and not self.chosen.inside:
-            found = tuple(map(_empty, found))
+            found = tuple(_empty(each, self.chosen) for each in found)
         return Judged(
             name=recording.name,
             kind=recording.kind,
@@ -275,9 +275,9 @@ def _broken_off(judgement: Judgement) -> Judgement:
             return judgement
 
 
-def _empty(judgement: Judgement) -> Judgement:
+def _empty(judgement: Judgement, chosen: Chosen) -> Judgement:
     """*judgement* of a time in which nothing was observed: it is unknown."""
-    why = "nothing was observed in the time asked for"
+    why = f"nothing was observed in the time asked for{chosen.times()}"
     return replace(judgement, verdict=Unknown(why=why)) if judgement.observations else judgement
 
 

@@ -7,6 +7,7 @@ a violation, or be tolerated.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import islice
 from math import inf
 from typing import Final, NamedTuple
@@ -81,6 +82,9 @@ class Chosen:
     telling: Callable[[str], bool] | None = None
     inside: int = 0
     """Observations of the time that is asked for, and those without a time."""
+    first: int | None = None
+    last: int | None = None
+    """The times of the first and of the last observation of the whole recording, where a time is asked for."""
 
     def read(self, batch: Batch) -> Batch:
         """*batch* without what is later than the part."""
@@ -90,6 +94,9 @@ class Chosen:
         kept = []
         for seen, line in zip(batch.observations, batch.lines, strict=True):
             at = seen_at(seen)
+            if at is not None:
+                self.first = at if self.first is None else min(self.first, at)
+                self.last = at if self.last is None else max(self.last, at)
             if at is not None and at > (inf if until is None else until):
                 self.notes["observations after the time asked for"] += 1
                 continue
@@ -99,6 +106,18 @@ class Chosen:
             if early:
                 self.notes["observations before the time asked for"] += 1
         return Batch([seen for seen, _ in kept], [line for _, line in kept])
+
+    def times(self) -> str:
+        """When the first and the last observation were, where that is known."""
+        if self.first is None or self.last is None:
+            return ""
+        try:
+            first, last = (
+                f"{datetime.fromtimestamp(at // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (self.first, self.last)
+            )
+        except (OverflowError, ValueError, OSError):  # no such year
+            return ""
+        return f": the first observation is of {first}, the last of {last}"
 
     def wanted(self, seen: Observation) -> bool:
         """Whether *seen* can be a violation; what has no time is part of any."""

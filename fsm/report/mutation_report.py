@@ -12,7 +12,7 @@ from fsm.product.system import System
 from fsm.property.claims import Specification
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped
-from fsm.report.layout import Layout
+from fsm.report.layout import COLOURS, Layout
 from fsm.report.words import plural
 
 
@@ -73,11 +73,14 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
         yield from _survivors(mutated, layout)
     word_for = "system" if joint else "machine"
     dead = sum(bool(each.killers) for each in mutated.outcomes)
-    yield (
-        f"{layout.verdict(answer((mutated,)))}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, "
+    total = answer((mutated,))
+    word = total.name.lower()
+    what = (
+        f"{word}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, "
         f"{len(mutated.equivalent):,} equivalent to the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
         + (f", score {mutated.score:.1%}" if mutated.survivors else "")
     )
+    yield from layout.wrapped(what, "", "  ", marked=word, how=COLOURS[total])
 
 
 def _survivors(mutated: Mutated, layout: Layout) -> Iterator[str]:

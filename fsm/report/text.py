@@ -135,6 +135,10 @@ class _Writer:
         yield from self.layout.row("", deviation.link)
 
     def _summary(self, judged: Judged) -> Iterator[str]:
+        if judged.kind is RecordingKind.NOTHING and not any(judged.notes.values()):
+            yield "  it is empty: there is nothing to judge"
+            yield f"  verdict: {self.layout.verdict(self.report.of(judged))}"
+            return
         for judgement in judged.judgements:
             yield from self._judgement(judgement)
         notes = [words.counted(count, names) for names, count in judged.notes.items() if names != "lines"]
@@ -154,6 +158,8 @@ class _Writer:
         yield from self.layout.wrapped(f"{judgement.machine.name} {word}{reason}", marked=word, how=COLOURS[answer])
         if not judgement.entities:
             return
+        if answer is not ExitCode.UNKNOWN and why(judgement):
+            yield from self.layout.wrapped(f"not judged in full: {why(judgement)}", "    ")
         found = self.report.findings(judgement)
         counts = [
             words.plural(number, word)

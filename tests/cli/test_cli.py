@@ -266,7 +266,7 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("form", "data"),
     [
-        *((form, b"") for form in FORMATS),
+        *((form, b"") for form in FORMATS if form != "text"),
         *(("text", data) for data in (b"\n\n", bytes(range(256)) * 40, b"\x1f\x8b" + b"x" * 100, b'{"op": 7}\n')),
     ],
 )
@@ -276,6 +276,17 @@ def test_nothing_to_judge(form: str, data: bytes) -> None:
 
     assert (3, "") == (ran.returncode, ran.stderr)
     assert "nothing in the trace concerns this machine" in ran.stdout
+
+
+def test_an_empty_recording_is_told_in_a_line() -> None:
+    """The twin has a line, which is nothing known."""
+    ran, twin = fsm("judge", "-", stdin=b""), fsm("judge", "-", stdin=b"\n")
+
+    assert (3, "") == (ran.returncode, ran.stderr)
+    assert ran.stdout.endswith("\n\n  it is empty: there is nothing to judge\n  verdict: unknown\n")
+    assert "concerns" not in ran.stdout
+    assert "it is empty" not in twin.stdout
+    assert "no line fits a form that is known" in twin.stdout
 
 
 def test_a_trace_without_a_machine() -> None:

@@ -77,6 +77,15 @@ def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
     assert re.search(r" survivors, score \d+\.\d%$", ran.stdout)
 
 
+def test_the_summary_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
+    """The twin is a terminal that has room for it in one line."""
+    claims = door(tmp_path, CLAIM)
+    narrow, wide = (fsm("mutate", claims, env={"COLUMNS": width}).stdout.splitlines() for width in ("60", "120"))
+
+    assert all(len(line) <= 60 for line in narrow[-2:])
+    assert wide[-1] == " ".join(line.strip() for line in narrow[-2:])
+
+
 def test_tells_what_is_asked_for(tmp_path: Path) -> None:
     """Every mutant with what became of it, or those that are equivalent to the machine."""
     path = door(tmp_path, CLAIM)

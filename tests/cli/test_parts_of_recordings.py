@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,16 @@ def test_a_time(trace: str, options: list[str], lines: list[int], verdict: str) 
     recording = _judged("--all", *options, trace)
 
     assert (lines, verdict) == (_lines(recording), recording["verdict"])
+
+
+def test_where_nothing_was_observed_the_times_of_the_recording_are_told(trace: str) -> None:
+    """The twin asks for a time in which there was something."""
+    old, twin = (" ".join(fsm("judge", "--since", since, trace).stdout.split()) for since in ("1h", "2026-11-20"))
+
+    said = "nothing was observed in the time asked for: the first observation is of 2026-11-20T10:"
+    assert said in old
+    assert re.search(r"the last of 2026-11-20T10:\d\d:\d\dZ", old)
+    assert "the first observation" not in twin
 
 
 def test_the_state_before_the_time_is_known(tmp_path: Path) -> None:

@@ -437,6 +437,8 @@ def test_without_dot(tmp_path: Path) -> None:
 
     assert (alone.returncode, alone.stdout) == (2, "")
     assert "so there is no svg: apt-get install graphviz" in alone.stderr
+    assert "; ascii, dot, mermaid, plantuml and markdown can do without" in alone.stderr
+    assert fsm("draw", "cri-pod", "-f", "ascii", env=env).returncode == 0
     assert every.returncode == 2
     assert every.stderr.count("so there is no svg and no png: apt-get install graphviz") == 1
     assert {path.name for path in (tmp_path / "out").iterdir()} == {

@@ -366,6 +366,19 @@ def test_a_text_without_a_drawing_is_an_error(code: str) -> None:
     assert problem.hint
 
 
+@pytest.mark.parametrize("head", ["flowchart LR", "graph TD"])
+def test_a_flowchart_is_told_from_a_state_diagram(head: str) -> None:
+    """The twin is one."""
+    with pytest.raises(InputError) as caught:
+        parse(f"```mermaid\n{head}\n  a -->|go| b\n```\n", "x.md")
+    (problem,) = caught.value.problems
+    assert ("FSM402", 2) == (problem.code, problem.line)
+    assert "flowchart" in problem.what
+    assert "only stateDiagram is read" in problem.hint
+
+    assert parse("```mermaid\nstateDiagram-v2\n  a --> b: go\n```\n", "x.md")
+
+
 def test_a_table_is_no_drawing() -> None:
     """Nor is a box without arrows."""
     for text in ("+---+---+\n| a | b |\n+---+---+\n| c | d |\n+---+---+\n", "+------+\n| NOTE |\n+------+\n"):

@@ -127,6 +127,19 @@ def run_tests(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("label", "about"),
+    [("when it pays!", "When it pays!"), ("is it over?", "Is it over?"), ("pay.", "Pay."), ("pay", "Pay.")],
+)
+def test_a_label_is_a_sentence_with_one_mark_at_its_end(label: str, about: str, tmp_path: Path) -> None:
+    """The twin is the last, which has none."""
+    drawing = f'digraph {{ start [shape=point]; start -> a; a -> b [label="{label}"]; b -> a [label="back"] }}'
+    (tmp_path / "a.dot").write_text(drawing, encoding="utf-8")
+
+    assert 0 == fsm("init", "thing", "--from-drawing", "a.dot", cwd=tmp_path).returncode
+    assert f'about = "{about}"' in (tmp_path / "models" / "thing.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in {"boxes", "dot"})) for kind in SOURCES]
 )
 def test_what_is_written_runs(kind: str, tmp_path: Path) -> None:

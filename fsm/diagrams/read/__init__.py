@@ -31,6 +31,8 @@ LARGEST: Final = 1 << 20
 _MOST_DRAWINGS: Final = 200
 """Largest number of drawings in a file."""
 
+_FLOWCHART: Final = re.compile(r"\s*(?:flowchart|graph)\s+(?:TB|TD|BT|RL|LR)\b")
+
 _SPREAD: Final = re.compile(r"\S {2,}\S")
 """Blanks between columns."""
 
@@ -92,6 +94,11 @@ def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
     """The reason why there is no drawing: its boxes do not close, or there are none."""
     drawn = {within: strokes(sheet, within) for within in sheet.paragraphs}
     pieces = [cell for cells in drawn.values() for cell in cells]
+    for line, text in enumerate(lines, 1):
+        if _FLOWCHART.match(text):
+            what = "is a flowchart of Mermaid, which is not read: it need not be of states"
+            hint = "of Mermaid's diagrams only stateDiagram is read: write it as stateDiagram-v2, with a --> b : event"
+            return Problem(path=sheet.path, line=line, code="FSM402", what=what, hint=hint)
     for within, cells in drawn.items():
         if cells and (cause := _tabs(sheet, lines, within)):
             return cause
