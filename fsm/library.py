@@ -109,7 +109,8 @@ def _is_folder(name: str) -> bool:
 
 def _meant(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
     """The hint for a *name* that is not *known*: the nearest name, or file here or in *folder* here; or else all names."""
-    files = {path.stem: str(path) for place in (Path(), Path(folder)) for path in place.glob("*.toml")}
+    here = (path for place in (Path(), Path(folder)) for path in place.glob("*.toml"))
+    files = {path.stem: str(path) for path in here if path.stem not in known}
     for near in get_close_matches(name, [*files, *known], n=1):
         return f"did you mean {files[near]}?" if near in files else f"did you mean '{near}'? 'fsm list' has all names"
     return f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"

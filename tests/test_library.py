@@ -112,9 +112,9 @@ def test_what_a_file_names_is_a_file(tmp_path: Path) -> None:
         ("zebra", "models: container-events, "),
         (
             "models",
-            "models: cannot be opened: is a directory [FSM001]\n    give a file in it, such as models/door.toml",
+            "models: cannot be opened: is a directory [FSM001]\n    give a file in it, such as models/cri-pod.toml",
         ),
-        ("./models/", "give a file in it, such as models/door.toml"),
+        ("./models/", "give a file in it, such as models/cri-pod.toml"),
         ("empty", "empty: cannot be opened: is a directory [FSM001]\n    give the path of a model file"),
     ],
 )
@@ -124,6 +124,7 @@ def test_what_is_likely_meant_is_told(
     """A file that is there before a name, and all names only where nothing is near."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "gate.toml").write_bytes(door.read_bytes())
+    (tmp_path / "models" / "cri-pod.toml").write_bytes(door.read_bytes())
     monkeypatch.chdir(tmp_path)
 
     for read in (load, claims):
