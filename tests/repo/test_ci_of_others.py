@@ -168,7 +168,7 @@ def test_the_hooks_run(project: Path, tmp_path: Path) -> None:
     git(source, "add", "-A")
     git(source, "commit", "-qm", "fsm")
     revision = git(source, "rev-parse", "HEAD")
-    hooks = [
+    hooks: list[dict[str, object]] = [
         {"id": "fsm-check"},
         {"id": "fsm-diff", "args": ["models/job.toml", "job.md"], "files": "job"},
         {"id": "fsm-pytest"},
@@ -191,8 +191,8 @@ def test_the_hooks_run(project: Path, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "pre_commit", "run", "--all-files", name]
         return subprocess.run(command, cwd=project, env=environment, check=False).returncode
 
-    names = [each["id"] for each in hooks]
-    assert [0, 0, 0] == [hook(str(name)) for name in names]
+    names = [str(each["id"]) for each in hooks]
+    assert [0, 0, 0] == [hook(name) for name in names]
     for name, mistake in zip(names, MISTAKES.values(), strict=True):
         before = (project / mistake[0]).read_text(encoding="utf-8")
         spoilt(project / mistake[0], *mistake[1:])
