@@ -42,7 +42,7 @@ def check(machine: Machine | System, *names: str, profile: str | None = None, li
     >>> from fsm.library import load
     >>> (relayed_once,) = check(load("plugin-pod"), "relayed-once").checked
     >>> relayed_once.verdict
-    Proved(witnesses=())
+    Proved(witnesses=(), any_number='')
     """
     stated = library.claims(machine.path or machine.name)
     known = [each.name for each in stated.properties]

@@ -67,7 +67,7 @@ def suggested(
     >>> from fsm.library import load
     >>> found = suggested(load("nri-pod"), ["stop-pod-sandbox in absent: to running"])
     >>> [each.candidate.name for each in found.suggestions], found.left
-    (['no-way-back-from-stopped'], ())
+    (['running-is-entered'], ())
     """
     profiled = machine.under(profile)
     found = holding(profiled, taken)
