@@ -44,6 +44,7 @@ def test_random_claims_come_out_as_searched(chance: random.Random, limit: int) -
     assert searched(claim, machine, limit) == decide(claim, StepCache(tabulate(machine)), limit=limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", ["source", "output", "outputs", "event", "reply", "moved", "state"])
 def test_what_is_taken_for_alike_and_is_not_shows(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a group of instants is too large, a conclusion about a shipped machine is another."""

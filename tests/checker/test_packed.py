@@ -70,7 +70,7 @@ def both(
 # -- states and steps ------------------------------------------------------------------
 
 
-@settings(max_examples=amount(40, night=2_000))
+@settings(max_examples=amount(15, night=2_000))
 @given(st.randoms(use_true_random=False).map(random_system))
 def test_the_same_steps_in_the_same_order(system: System) -> None:
     """The states by number, and of each the steps, as the table has them."""
@@ -141,7 +141,7 @@ def test_wider_states_are_not_packed() -> None:
 # -- claims ------------------------------------------------------------------------------
 
 
-@settings(max_examples=amount(100, night=5_000))
+@settings(max_examples=amount(30, night=5_000))
 @given(
     st.randoms(use_true_random=False).map(random_system),
     st.randoms(use_true_random=False),
@@ -155,7 +155,7 @@ def test_random_claims_come_out_the_same(system: System, chance: random.Random, 
     assert plain == quick
 
 
-@settings(max_examples=amount(80, night=5_000))
+@settings(max_examples=amount(20, night=5_000))
 @given(
     st.randoms(use_true_random=False).map(random_system),
     st.randoms(use_true_random=False),
@@ -183,7 +183,7 @@ def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -
     assert isinstance(wrong.verdict, Proved)
 
 
-@settings(max_examples=amount(40, night=1_000))
+@settings(max_examples=amount(15, night=1_000))
 @given(st.randoms(use_true_random=False).map(random_system), st.randoms(use_true_random=False), st.integers(1, 60))
 def test_a_limit_stops_both(system: System, chance: random.Random, limit: int) -> None:
     """Beyond the same number of states."""

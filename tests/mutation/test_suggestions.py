@@ -110,7 +110,7 @@ def without_properties(folder: Path, name: str) -> Path:
     return path
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["nri-pod", pytest.param("cri-pod", marks=pytest.mark.slow)])
 def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -> None:
     """What is suggested is a file with which every profile is as stated, and no mutant survives; then nothing is missing."""
@@ -128,7 +128,7 @@ def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -
     assert not [line for line in again.stdout.splitlines() if line and not line.startswith("#")]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
     """With names that are not taken; cells are listed with what is killed in them."""
     path = without_properties(tmp_path, "nri-pod")
@@ -192,7 +192,7 @@ def test_output_is_of_suggestions() -> None:
     assert (2, True) == (ran.returncode, "--output is for what --suggest writes" in ran.stderr)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_shipped_machine_has_candidates_that_hold() -> None:
     """Whatever its events and states are called."""
     for name in names():

@@ -86,9 +86,11 @@ def test_what_one_script_leaves_out_the_next_runs() -> None:
     """
     test, run, nightly = ((ROOT / ".ci" / name).read_text(encoding="utf-8") for name in ("test", "run", "nightly"))
 
-    assert re.findall(r' (-m "[^"]+")', test) == ['-m "not slow and not live"']
-    assert run.index('\nbash .ci/test -m "not live"\n') < run.index("hatchling build")
-    assert test.index('-m "not slow and not live"') < test.index('"$@"'), "the last -m is the one that counts"
+    assert re.findall(r' (-m "[^"]+")', test) == ['-m "not slow and not live and not nightly"']
+    assert run.index('\nbash .ci/test -m "not live and not nightly"\n') < run.index("hatchling build")
+    assert test.index('-m "not slow and not live and not nightly"') < test.index('"$@"'), (
+        "the last -m is the one that counts"
+    )
     assert "slow" not in nightly
 
 

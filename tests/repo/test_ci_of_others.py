@@ -130,7 +130,7 @@ def test_every_drawing_is_compared(project: Path) -> None:
     assert "equal" in ran.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_action_from_its_first_step(project: Path) -> None:
     """Installed from this checkout, by pip, the other steps run in the environment that it made."""
     for step in STEPS.values():
@@ -155,7 +155,7 @@ def git(folder: Path, *arguments: str) -> str:
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_hooks_run(project: Path, tmp_path: Path) -> None:
     """Installed by pre-commit from a repository with these files; each passes, and fails where there is a mistake."""
     source = tmp_path / "fsm"

@@ -19,7 +19,7 @@ FOLLOWED = [page for page in PAGES if page.parent.name == "how-to" and any(block
 """Pages that a reader follows in a folder of their own."""
 
 SESSIONS = [
-    pytest.param(block, id=block.text.splitlines()[0])
+    pytest.param(block, id=block.text.splitlines()[0], marks=[pytest.mark.slow] * (page.name != "README.md"))
     for page in PAGES
     if page not in {*TUTORIAL, *FOLLOWED}
     for block in blocks(TEXTS[page])
@@ -174,7 +174,10 @@ def test_ci_calls_the_test_command() -> None:
     """What CI runs is what README tells people to run, and more tests with it."""
     (_, test, *_) = _commands()
 
-    assert f'{test.strip()} -m "not live"' in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert (
+        f'{test.strip()} -m "not live and not nightly"'
+        in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    )
 
 
 def test_scripts_of_the_docs_are_there() -> None:
