@@ -65,6 +65,15 @@ class _Deciding:
             return _unknown(found, f"{holds}; what simulates more may break it, and need not do what they do")
         return replace(found, verdict=more)
 
+    def of_many(self, found: Checked, of_two: Property, of: Property, many: Cones) -> Checked:
+        """The conclusion on *of*, a claim about *many* copies, where this was *found* of any number."""
+        verdict = found.verdict
+        if not isinstance(verdict, Proved):
+            small = self._decide(of_two, self.two).verdict
+            why = f"so many are not searched; of two, {_word(small)}"
+            verdict = _as_of_two(of.claim, small, many) or Unknown(why=why)
+        return replace(found, of=of, verdict=verdict)
+
     def _simulating(self, of_three: Claim, claim: Claim, crowd: Crowd, more: Cones) -> StepCache:
         """The steps of the *crowd* for a *claim*: every step of the cone of the same *of_three* is one of these."""
         table = system_table(self.three.stepping(of_three).table)
@@ -80,6 +89,7 @@ def examine_any(
     part: str,
     profile: str | None = None,
     *,
+    count: int | None = None,
     only: Collection[str] | None = None,
     limit: int = LIMIT,
     ending: Ending = on,
@@ -87,9 +97,10 @@ def examine_any(
 ) -> Examined:
     """The conclusions on what is stated of a system with any number of copies of *part*; *numbered* has it for a number.
 
-    The other arguments are those of :func:`fsm.checker.examine`.
+    With a *count* they are on so many copies, more than can be searched: on any number, else by a run of two copies, which is
+    looked for where all others do nothing of their own.  The other arguments are those of :func:`fsm.checker.examine`.
     """
-    stated = [numbered(count) for count in (1, 2, 3)]
+    stated = [numbered(few) for few in (1, 2, 3)]
     one, two, three = (each.machine.under(profile) for each in stated)
     crowd, why = None, ""
     try:
@@ -108,10 +119,15 @@ def examine_any(
         more=Cones(system=crowd.system) if crowd else None,
         why=why,
     )
+    many = numbered(count) if count else None
+    cones = Cones(system=many.machine.under(profile)) if many else None
     checked = []
-    for each in zip(*(found.properties for found in stated), strict=True):
+    for number, each in enumerate(zip(*(found.properties for found in stated), strict=True)):
         if only is None or each[0].name in only:
-            checked.append(deciding.conclusion(*each))
+            found = deciding.conclusion(*each)
+            if many is not None and cones is not None:
+                found = deciding.of_many(found, each[1], many.properties[number], cones)
+            checked.append(found)
             advanced()
     simulating = deciding.more if deciding.more is not None and deciding.more.decided else None
     try:
@@ -119,48 +135,13 @@ def examine_any(
     except (LimitError, StoppedError, MemoryError):
         counts = None
     return Examined(
-        machine=stated[1].machine,
+        machine=(many or stated[1]).machine,
         profile=profile,
         counts=counts,
         expected=None,
         checked=tuple(checked),
         any_number=part if simulating else "",
     )
-
-
-def examine_many(
-    numbered: Callable[[int], Specification[System]],
-    part: str,
-    count: int,
-    profile: str | None = None,
-    *,
-    only: Collection[str] | None = None,
-    limit: int = LIMIT,
-    ending: Ending = on,
-    advanced: Callable[[], None] = lambda: None,
-) -> Examined:
-    """The conclusions on *count* copies, more than can be searched: on any number, else by runs of two copies.
-
-    A run of two is looked for among those of so many, of which all but two do nothing of their own.
-    """
-    found = examine_any(numbered, part, profile, only=only, limit=limit, ending=ending, advanced=advanced)
-    many = numbered(count)
-    cones = Cones(system=many.machine.under(profile))
-    claims = {each.name: each for each in many.properties}
-    two = numbered(2)
-    pair = Cones(system=two.machine.under(profile))
-    of_two = {each.name: each for each in two.properties}
-    checked = []
-    for each in found.checked:
-        of = claims[each.of.name]
-        verdict = each.verdict
-        if not isinstance(verdict, Proved):
-            small = decide(of_two[of.name], pair, profile=profile, limit=limit, ending=ending).verdict
-            verdict = _as_of_two(of.claim, small, cones) or Unknown(
-                why=f"so many are not searched; of two, {_word(small)}"
-            )
-        checked.append(replace(each, of=of, verdict=verdict))
-    return replace(found, machine=many.machine, checked=tuple(checked))
 
 
 def _word(verdict: Conclusion) -> str:

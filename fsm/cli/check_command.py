@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from fsm.checker import examine
-from fsm.checker.any_number import examine_any, examine_many
+from fsm.checker.any_number import examine_any
 from fsm.checker.breadth_first import LIMIT
 from fsm.cli import completion
 from fsm.cli.options import (
@@ -120,13 +120,14 @@ def command(
         for each, profile in work:
             advanced = partial(bar.update, 1)
             if many and is_of(each, System):
-                numbered, count = partial(_numbered, each, parts, many), parts[many]
-                decided = examine_any if count == ANY_NUMBER else partial(examine_many, count=count)
+                numbered = partial(_numbered, each, parts, many)
+                count = None if parts[many] == ANY_NUMBER else parts[many]
                 examined.append(
-                    decided(
+                    examine_any(
                         numbered,
                         many,
-                        profile=profile,
+                        profile,
+                        count=count,
                         only=only or None,
                         limit=limit,
                         ending=ending,

@@ -34,6 +34,9 @@ FILL, MAY_FILL, DRAIN = "fills", "may-fill", "drains"
 FAILS: Final = "fails"
 """An event that is never possible."""
 
+SHOWN: Final = 3
+"""Copies of the system that is looked at: the one that is kept, one of the crowd, and another one."""
+
 NOBODY: Final = Clause(name="crowd", says="Copies of which only is known where some are.", level="MAY", source="none")
 
 
@@ -68,7 +71,7 @@ class Crowd:
     def __init__(self, system: System, fewer: System, part: str) -> None:
         self._part = system.parts[part]
         self._table = SystemTable(system, mentioned=system.events)
-        if len(self._part.copies) != len(("kept", "one", "other")):
+        if len(self._part.copies) != SHOWN:
             raise NoCrowdError(f"there are several of what '{part}' belongs to, each with copies of its own")
         _, one, other = self._part.copies
         self._one, self._other = one, other

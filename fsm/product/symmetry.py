@@ -254,17 +254,15 @@ def _move(move: JointMove, exchange: Exchange) -> Hashable:
 
 def commute(one: JointMove, two: JointMove) -> bool:
     """Whether two moves come to the same in either order: neither can end the event, or read what the other does, and one emits nothing."""
-    if one.at == two.at:
-        return False
-    emitting = 0
+    emitting = []
     for move, other in ((one, two), (two, one)):
         options = [option for local in range(move.states) for option in move.options(local)]
         emits = any(done.emits for _, _, done, _ in options)
-        emitting += emits
+        emitting.append(emits)
         reads = read(move.step.when) | (read(move.part.heard) if emits else frozenset())
-        if other.at in reads or any(error for _, error, _, _ in options):
+        if other.at in {*reads, move.at} or any(error for _, error, _, _ in options):
             return False
-    return emitting < len((one, two))
+    return not all(emitting)
 
 
 def same(condition: Condition | None, other: Condition | None, exchange: Exchange) -> bool:

@@ -14,7 +14,7 @@ from thorough import amount
 from toy_systems import OFFICE, specification_of
 
 from fsm.checker import examine
-from fsm.checker.any_number import examine_any, examine_many
+from fsm.checker.any_number import examine_any
 from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.errors import InputError
 from fsm.library import claims, composed, load_system
@@ -347,7 +347,7 @@ def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:
     def stated(count: int) -> Specification[System]:
         return specification_of(numbered(count), 'never = "every it is n1 or (add and every it is n1)"')
 
-    [alone], [many] = examine_any(stated, "it").checked, examine_many(stated, "it", 12).checked
+    [alone], [many] = examine_any(stated, "it").checked, examine_any(stated, "it", count=12).checked
 
     assert isinstance(alone.verdict, Refuted)
     assert many.verdict == Unknown(why="so many are not searched; of two, it holds")

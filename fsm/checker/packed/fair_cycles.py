@@ -20,7 +20,7 @@ from fsm.checker.packed.exploration import (
     Visited,
     count_level,
 )
-from fsm.checker.packed.walk import UNKNOWN, Facts, Nodes, meet, steps_of, true
+from fsm.checker.packed.walk import UNKNOWN, Facts, Nodes, held_by_all, meet, steps_of, true
 from fsm.compiled import Number, Numbers, compiled, inner, lean, lean_inner
 
 DUE: Final = 1
@@ -64,14 +64,6 @@ def _after(facts: Facts, claimed: Claimed, due: Number, base: np.uint64, at: Num
     return found | due
 
 
-@lean_inner
-def _base(facts: Facts, state: Number, to: Number) -> np.uint64:
-    """What holds at all instants of a step from *state* to another."""
-    before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
-    base = np.uint64(before | facts.after[to])
-    return base | facts.moved if to != state else base
-
-
 @lean
 def wait(
     expansion: Expansion,
@@ -104,7 +96,7 @@ def wait(
         all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
         for step in range(begin, stop):
             label, to = all_labels[step], np.int64(all_to[step])
-            base = _base(facts, state, to)
+            base = held_by_all(facts, state, to)
             at, count = facts.first[label], facts.outputs[label]
             for _ in range(facts.replies[label]):
                 found = _after(facts, claimed, due, base, at, count)
@@ -147,7 +139,7 @@ def link(
         for step in range(first, stop):
             label, to = all_labels[step], np.int64(all_to[step])
             enabled |= fair[label]
-            base = _base(facts, state, to)
+            base = held_by_all(facts, state, to)
             at, count = facts.first[label], facts.outputs[label]
             for _ in range(facts.replies[label]):
                 if _after(facts, claimed, 1, base, at, count) & (DUE | TARGET_MET) == DUE:

@@ -13,8 +13,7 @@ from fsm.checker.packed.exploration import DEPTH, MET, STEPS, no_progress
 from fsm.checker.packed.facts import ConditionTests, labelled, supported
 from fsm.checker.packed.fair_cycles import SOURCE_MET, Claimed, Links, circles, link, wait
 from fsm.checker.packed.packed_graph import PackedGraph, covered
-from fsm.checker.packed.sequences import CHUNK
-from fsm.checker.packed.walk import Nodes
+from fsm.checker.packed.sequences import CHUNK, first_node, more_nodes
 from fsm.machine.traversal import LimitError
 from fsm.property.claims import Counts, Fair, LeadsTo
 
@@ -34,18 +33,13 @@ class Waiting:
         self._claimed = Claimed(tests=self._tests.tests, source=source, target=target)
         self._progress = no_progress()
         self._held = np.zeros(1, np.int64)
-        start = int(due)
-        self._nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(2, np.bool_))
-        self._nodes.seen[start] = True
+        self._nodes = first_node(int(due), 2)
         self._grow()
 
     def _grow(self) -> None:
         """Take in what the graph has meanwhile."""
         self._facts = self._tests.facts()
-        met, size, before = int(self._progress[MET]), 2 * self._graph.met, self._nodes
-        self._nodes = Nodes(np.zeros(size, np.uint32), np.zeros(size, np.uint32), np.zeros(size, np.bool_))
-        for old, new, known in zip(before, self._nodes, (met, met, len(before.seen)), strict=True):
-            new[:known] = old[:known]
+        self._nodes = more_nodes(self._nodes, int(self._progress[MET]), 2 * self._graph.met)
 
     @property
     def source_met(self) -> bool:

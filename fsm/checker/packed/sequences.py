@@ -28,6 +28,21 @@ PackedNode: TypeAlias = tuple[Locals, int]
 __all__ = ["PackedSearch", "calling_twice", "supported", "through"]
 
 
+def first_node(start: int, size: int) -> Nodes:
+    """The node of the first state in which the automaton of *size* states is in *start*."""
+    nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(size, np.bool_))
+    nodes.seen[start] = True
+    return nodes
+
+
+def more_nodes(before: Nodes, met: int, size: int) -> Nodes:
+    """The nodes *before*, of which so many were *met*, with room for *size*."""
+    nodes = Nodes(np.zeros(size, np.uint32), np.zeros(size, np.uint32), np.zeros(size, np.bool_))
+    for old, new, known in zip(before, nodes, (met, met, len(before.seen)), strict=True):
+        new[:known] = old[:known]
+    return nodes
+
+
 class PackedScan:
     """A search of *graph* for an instant at which the one condition of the *automaton* holds."""
 
@@ -69,17 +84,13 @@ class PackedSearch:
         self._automaton = automaton
         self._size = size
         self._progress = no_progress()
-        self._nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(size, np.bool_))
-        self._nodes.seen[start] = True
+        self._nodes = first_node(start, size)
         self._grow()
 
     def _grow(self) -> None:
         """Take in what the graph has meanwhile."""
         self._facts = self._tests.facts()
-        met, size, before = int(self._progress[MET]), self._graph.met * self._size, self._nodes
-        self._nodes = Nodes(np.zeros(size, np.uint32), np.zeros(size, np.uint32), np.zeros(size, np.bool_))
-        for old, new, known in zip(before, self._nodes, (met, met, len(before.seen)), strict=True):
-            new[:known] = old[:known]
+        self._nodes = more_nodes(self._nodes, int(self._progress[MET]), self._graph.met * self._size)
 
     def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
         """The nodes of a shortest run, but for the last; ``None`` if there is none.  Raises :class:`LimitError`."""

@@ -95,6 +95,14 @@ def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
 
 
 @lean_inner
+def held_by_all(facts: Facts, state: Number, to: Number) -> np.uint64:
+    """What holds at all instants of a step from *state* to another."""
+    before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
+    base = np.uint64(before | facts.after[to])
+    return base | facts.moved if to != state else base
+
+
+@lean_inner
 def advanced(automaton: Automaton, held: Number, base: np.uint64, facts: Facts, at: Number, count: Number) -> Number:
     """How many conditions have held after *count* instants, too; their own bits begin *at* this place, *base* are those of all."""
     conditions = automaton.conditions
@@ -193,12 +201,9 @@ def scan(
         if state >= explored[EXPANDED]:
             return UNKNOWN
         all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
-        before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
         for step in range(begin, stop):
             label, to = all_labels[step], np.int64(all_to[step])
-            base = np.uint64(before | facts.after[to])
-            if to != state:
-                base |= facts.moved
+            base = held_by_all(facts, state, to)
             count = facts.replies[label] * facts.outputs[label]
             for each in range(facts.first[label], facts.first[label] + count):
                 if true(automaton.tests, automaton.conditions[0], base | facts.instants[each]):
@@ -245,12 +250,9 @@ def walk(
         if state >= explored[EXPANDED]:
             return UNKNOWN
         all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
-        before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
         for step in range(begin, stop):
             label, to = all_labels[step], np.int64(all_to[step])
-            base = np.uint64(before | facts.after[to])
-            if to != state:
-                base |= facts.moved
+            base = held_by_all(facts, state, to)
             at, count = facts.first[label], facts.outputs[label]
             for _ in range(facts.replies[label]):
                 if twice:
