@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,6 @@ from fsm.property.claims import Always, Never, Reachable, is_of
 from fsm.property.evidence import Proved, Refuted, Run
 
 if TYPE_CHECKING:
-    import random
-
     from fsm.product import Locals
     from fsm.property.claims import Property
     from fsm.property.evidence import Conclusion
@@ -35,7 +34,8 @@ if TYPE_CHECKING:
 LARGEST = 300
 """Largest number of states of a random system in a test."""
 
-systems_of_three = st.randoms(use_true_random=False).map(lambda chance: random_system(chance, 3))
+chances = st.integers(0, 1 << 32).map(random.Random)
+systems_of_three = chances.map(lambda chance: random_system(chance, 3))
 
 
 def small(system: System) -> System:
@@ -79,7 +79,7 @@ def differing(system: System, exchange: Exchange) -> str:
     return ""
 
 
-@settings(max_examples=amount(12, night=3_000))
+@settings(max_examples=amount(120, night=3_000))
 @given(systems_of_three)
 def test_exchanges_turn_steps_into_steps(system: System) -> None:
     """Those that were found by how steps are written, asked of the steps themselves."""
@@ -215,8 +215,8 @@ def is_run(table: SystemTable, run: Run) -> bool:
     return True
 
 
-@settings(max_examples=amount(12, night=5_000))
-@given(systems_of_three, st.randoms(use_true_random=False), st.booleans())
+@settings(max_examples=amount(60, night=5_000))
+@given(systems_of_three, chances, st.booleans())
 def test_claims_come_out_the_same(system: System, chance: random.Random, quick: bool) -> None:  # noqa: FBT001
     """The verdict and the lengths of runs, which are runs of the system."""
     assume(Symmetry(SystemTable(small(system))).exchanges)
@@ -243,7 +243,7 @@ def test_no_run_is_found_again_if_copies_are_confused(monkeypatch: pytest.Monkey
         _ = [concluded(found.machine, each, folded=True, quick=False) for each in found.properties]
 
 
-@settings(max_examples=amount(12, night=3_000))
+@settings(max_examples=amount(30, night=3_000))
 @given(systems_of_three, st.booleans())
 def test_sizes_are_those_of_all_states(system: System, quick: bool) -> None:  # noqa: FBT001
     """Counted by orbits, which are fewer."""
