@@ -50,11 +50,12 @@ def _command(config: pytest.Config, model: str, sut: str) -> str:
 
 
 class SpecificationItem(pytest.Item):
-    """One question about a file; its ``answer`` is the report of a failure, or empty."""
+    """One question about a file; its ``answer`` is the report of a failure, or empty, and ``says`` what does not hold then."""
 
-    def __init__(self, *, answer: Callable[[], str], **others: Any) -> None:  # noqa: ANN401  (pytest's own)
+    def __init__(self, *, answer: Callable[[], str], says: str = "", **others: Any) -> None:  # noqa: ANN401  (pytest's own)
         super().__init__(**others)
         self.answer = answer
+        self.says = says
 
     def runtest(self) -> None:
         try:
@@ -63,6 +64,14 @@ class SpecificationItem(pytest.Item):
             report = str(error)
         if report:
             pytest.fail(report, pytrace=False)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *others: Any) -> Any:  # noqa: ANN401  (pytest's own)
+        """The report; pytest's summary, which in CI repeats the whole of it, has a line."""
+        shown: Any = super().repr_failure(excinfo, *others)
+        if shown.reprcrash is not None:
+            first, *_ = shown.reprcrash.message.splitlines()
+            shown.reprcrash.message = f"does not hold: {self.says}" if self.says else first
+        return shown
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         return self.path, None, self.name
@@ -121,13 +130,13 @@ class PropertyFile(pytest.File):
                 yield SpecificationItem.from_parent(self, name=f"size{suffix}", answer=partial(self._checked, profile))
             for each in (each for each in stated.properties if not isinstance(each.claim, Requires)):
                 answer = partial(self._checked, profile, each)
-                yield SpecificationItem.from_parent(self, name=f"{each.name}{suffix}", answer=answer)
+                yield SpecificationItem.from_parent(self, name=f"{each.name}{suffix}", answer=answer, says=each.says)
         sut = _sut(self.config, stated.machine.name)
         for each in stated.properties if sut else ():
             # What the machine is known not to have is nothing to ask of others.
             if not untestable(each) and each.expected(None) is None:
                 answer = partial(self._tested, each, sut)
-                yield SpecificationItem.from_parent(self, name=f"{each.name}[{sut}]", answer=answer)
+                yield SpecificationItem.from_parent(self, name=f"{each.name}[{sut}]", answer=answer, says=each.says)
 
     def _stepping(self, profile: str | None) -> StepCache:
         """The steps of the machine under *profile*; those of the last profile asked for are kept."""

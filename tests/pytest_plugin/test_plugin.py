@@ -122,6 +122,27 @@ def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
     assert "Traceback" not in found.stdout
 
 
+def test_in_ci_the_summary_has_a_line_for_each_failure(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There pytest cuts nothing short; reports of whole runs would be printed twice."""
+    asks(repository)
+    (repository / "properties" / "door.toml").write_text(
+        TEXT.replace("gone then not gone", "open then open"), encoding="utf-8"
+    )
+    monkeypatch.setenv("CI", "true")
+
+    done = called(repository, "properties")
+
+    report, _, summary = done.stdout.partition("short test summary info")
+    assert "push replies ok" in report
+    failed, failed_too, counts = summary.splitlines()[1:]
+    assert (
+        failed
+        == "FAILED properties/door.toml::gone-for-good - does not hold: A door that was taken away does not come back."
+    )
+    assert failed_too.startswith("FAILED properties/door.toml::gone-for-good[old] - ")
+    assert "2 failed, 1 passed" in counts
+
+
 def conforms(found: subprocess.CompletedProcess[str], *, fails: bool = False) -> None:
     """That the model is well formed, and whether the SUT conforms to it."""
     assert found.returncode == int(fails), found.stdout
