@@ -3,7 +3,7 @@
 import difflib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fsm.conformance.cover import Cover
@@ -43,11 +43,15 @@ WITHOUT_STATES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step that was taken, what was seen, and the ``point`` at which it was taken; ``None`` where there is none."""
+    """A step that was taken, what was seen, and the ``point`` at which it was taken; ``None`` where there is none.
+
+    Where another outcome than that of the step has come, and it is known which, the step with that one is what ``came``.
+    """
 
     step: Stimulus
     seen: Response | None
     point: Point | None = None
+    came: Stimulus | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,8 +165,7 @@ class Execution:
             return
         plan, here = self.oracle.plan, self.point
         known = plan.alternatives(here, step.event, step.stage) if here else ()
-        edges = plan.by_step(here) if here else {}
-        wanted = edges.get(step) or edges.get(Stimulus(*step[:2]))
+        wanted = plan.wanted(here, step) if here else None
         try:
             arranged = self._arranged(step, wanted)
             seen = self._done(step)
@@ -242,6 +245,8 @@ class Execution:
                 cell = self.oracle.plan.table.cell(state, row)
                 raise self._failed(broken=what, clause=cell.clause if cell else None)
             self._missed[wanted.source, wanted.step] += 1
+            if len({edge.step for edge in fit}) == 1:
+                self.trace[-1] = replace(self.trace[-1], came=fit[0].step)
             # A property's tests try on: what is against the model may be what breaks the property.
             often = self._missed[wanted.source, wanted.step] == PATIENCE or self.oracle.overtaken(wanted)
             if self.watch is None and often:

@@ -116,6 +116,11 @@ class Plan:
         """Every edge that can be reached, those that are near first."""
         return tuple(edge for point in self._from(self.start).depth for edge in self.leaving(point))
 
+    def wanted(self, point: Point, step: Stimulus) -> Edge | None:
+        """What *step* is to be at *point*; the outcomes that it names are passed over where there is no choice."""
+        edges = self.by_step(point)
+        return edges.get(step) or edges.get(Stimulus(*step[:2]))
+
     def onward(self, point: Point) -> Iterator[Edge]:
         """What can be done at *point* and leads to a known point."""
         return (edge for edge in self.leaving(point) if edge.to is not None)

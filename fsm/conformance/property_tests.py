@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fsm.conformance.cover import Cover
-from fsm.conformance.executor import Execution, FailedError, Failure
+from fsm.conformance.executor import Execution, FailedError, Failure, Taken
 from fsm.conformance.oracle import oracle as oracle_of
+from fsm.conformance.plan import Plan
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine, Moves
@@ -71,7 +72,9 @@ def run_property_test(
         if failure is None and examples:
             failure = random_failure(oracle, sut, Cover(), watch=watch, examples=examples, steps=steps, chance=chance)
         if failure:
-            return PropertyTestResult(of=stated, failure=shrink(walk, failure))
+            shortest = shrink(walk, failure)
+            trace = tuple(_as_written(oracle.plan, taken) for taken in shortest.trace)
+            return PropertyTestResult(of=stated, failure=replace(shortest, trace=trace))
         tried = any(fields.tested.values()) if fields.tested else watch.tried
         untested = "" if tried else "no test has put it to the test"
         return PropertyTestResult(of=stated, untested=untested, unmet=watch.unmet)
@@ -91,6 +94,12 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
         ends = [each for each in left if each.event == taken.event and each.ends]
         left = [each for each in left if each not in ends]
         yield Stimulus(taken.event, "do", (taken.outcome, *(each.outcome for each in ends)))
+
+
+def _as_written(plan: Plan, taken: Taken) -> Taken:
+    """The same step; without a name of an outcome where there is no choice, which no model has written down."""
+    edge = plan.wanted(taken.point, taken.step) if taken.point else None
+    return replace(taken, step=edge.step) if edge else taken
 
 
 def _begins(machine: Machine, taken: RunStep) -> bool:

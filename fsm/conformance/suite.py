@@ -21,6 +21,7 @@ from fsm.conformance.race_runs import Pace, Race, RaceJudging, RaceSearch, kind_
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine
+from fsm.machine.table import Way
 from fsm.machine.traversal import BreadthFirst
 from fsm.product.flatten import flatten
 from fsm.product.system import System
@@ -57,8 +58,8 @@ class LeftOut:
 class Tested:
     """What tests of a SUT have found: ``failures`` by cause, each the shortest that was found.
 
-    ``reachable`` are the cells, by (row, state), that a test of this SUT could meet at all; ``beyond`` those that need
-    what the SUT has not: to be met while a call is in progress.  ``races`` is what several threads at once found.  A test
+    ``reachable`` are the cells, by (row, state), that a test of this SUT could meet at all, ``ways`` their outcomes, if all are
+    looked for; ``beyond`` the cells that need what the SUT has not: to be met while a call is in progress.  ``races`` is what several threads at once found.  A test
     ``stopped`` when it had found as many failures as are looked for, and has not tested the rest.  If another model was the
     ``judge``, there is what tests have ``covered`` of it.  ``told`` counts the events that were sent, where they were followed.
     """
@@ -69,6 +70,7 @@ class Tested:
     failures: tuple[Failure, ...]
     reachable: tuple[tuple[int, int], ...]
     beyond: tuple[tuple[int, int], ...]
+    ways: tuple[Way, ...] = ()
     races: RaceSearch | None = None
     stopped: bool = False
     judge: str = ""
@@ -109,6 +111,18 @@ class Tested:
         return tuple(
             LeftOut(event=event, stage=stage, states=tuple(where) if (event, stage) in supported else (), why=why)
             for (event, stage, why), where in sorted(states.items())
+        )
+
+    @property
+    def unseen(self) -> tuple[tuple[int, int, str], ...]:
+        """The outcomes that never came where their event was tested, by row and state; a deviation need not come."""
+        table, tried = self.oracle.plan.table, {*self.never, *self.unarranged}
+        return tuple(
+            (row, state, way.name)
+            for way in self.ways
+            for row, state in [table.origin[way.index]]
+            if self.cover.cells[row, state] and not self.cover.ways[way.index] and way.deviation is None
+            if (table.rows[row].event.name, way.name) not in tried
         )
 
     @property
@@ -208,6 +222,7 @@ def conform(
         failures=tuple(failures),
         reachable=reachable,
         beyond=beyond,
+        ways=tuple(dict.fromkeys(way for edge in oracle.plan.edges for way in edge.ways)),
         races=races,
         stopped=len(failures) >= most,
         judge=judging[0],

@@ -72,7 +72,7 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     rest = f"; {words.plural(len(closed), 'cell')} not met by any way that the SUT has" if closed else ""
     rest += "; the test stopped after so many failures, and has not tested the rest" if tested.stopped else ""
     cells = words.plural(len(tested.reachable), "reachable cell")
-    yield from layout.wrapped(f"{met} of {cells} covered{rest}")
+    yield from layout.wrapped(f"{met:,} of {cells} covered{rest}")
     if (search := tested.races) is not None:
         ran = f"{words.plural(search.programmes, 'programme')} of threads ran {words.plural(search.runs, 'time')}"
         late = "; there was no time for more" if search.cut else ""
@@ -95,6 +95,8 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
         "only faults lead there" if tested.never else "need a call in progress (begin and end)",
         tested.beyond,
     )
+    if unseen := tested.unseen:
+        yield from _few(layout.wrapped(f"never came: {_by_outcome(tested, unseen)}", "    "), unseen, "outcome")
     if never := [f"{event}={outcome}" if outcome else event for event, outcome in tested.never]:
         yield from _few(layout.wrapped(f"left to faults: {'; '.join(never)}", "    "), never, "outcome")
     for left in tested.left_out:
@@ -129,6 +131,15 @@ def _cells(tested: Tested, layout: Layout, label: str, cells: tuple[tuple[int, i
     yield from _few(layout.wrapped(f"{label}: {'; '.join(each)}", "    "), cells, "cell")
 
 
+def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
+    """The *outcomes*, each with the states in which it is one."""
+    table = tested.oracle.plan.table
+    states: dict[str, list[str]] = {}
+    for row, state, outcome in outcomes:
+        states.setdefault(f"{table.rows[row].name}={outcome}", []).append(table.states[state])
+    return "; ".join(f"{which} in {', '.join(those)}" for which, those in states.items())
+
+
 def _few(lines: list[str], of: Sized, what: str) -> Iterator[str]:
     """The first of *lines*, and how many there are *of*."""
     yield from lines[:_MISSED]
@@ -143,7 +154,7 @@ def _judged(tested: Tested, layout: Layout) -> Iterator[str]:
         for event, state in (cell for cell, count in of.cells.items() if not count):
             states.setdefault(event, []).append(state)
         met = sum(1 for count in of.cells.values() if count)
-        yield from layout.wrapped(f"{met} of {words.plural(len(of.cells), 'cell')} of {of.machine} met")
+        yield from layout.wrapped(f"{met:,} of {words.plural(len(of.cells), 'cell')} of {of.machine} met")
         missed = [cell for cell, count in of.cells.items() if not count]
         each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
         if each:
@@ -172,6 +183,10 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
             ],
             "closed": [{"event": table.rows[row].name, "state": table.states[state]} for row, state in tested.closed],
             "beyond": [{"event": table.rows[row].name, "state": table.states[state]} for row, state in tested.beyond],
+            "unseen": [
+                {"event": table.rows[row].name, "state": table.states[state], "outcome": outcome}
+                for row, state, outcome in tested.unseen
+            ],
             "never": [{"event": event, "outcome": outcome} for event, outcome in tested.never],
             "judged": [
                 {

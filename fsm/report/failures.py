@@ -55,6 +55,7 @@ def trace_data(failure: Failure) -> list[Json]:
     return [
         {
             "step": str(taken.step),
+            "came": str(taken.came) if taken.came else None,
             "reply": taken.seen.reply if taken.seen else None,
             "shows": taken.seen.shows if taken.seen else None,
             "emits": [*taken.seen.outputs] if taken.seen and taken.seen.outputs is not None else None,
@@ -68,7 +69,8 @@ def _seen(taken: Taken) -> str:
     if seen is None:
         return "no answer"
     reply = "in progress" if seen.reply is None else seen.reply
-    parts = [visible(reply)] if reply else []
+    parts = [f"came as {taken.came}"] if taken.came else []
+    parts += [visible(reply)] if reply else []
     parts += [f"emits {', '.join(map(visible, seen.outputs))}"] if seen.outputs else []
     parts += [f"shows {visible(seen.shows)}"] if seen.shows else []
     return "; ".join(parts)

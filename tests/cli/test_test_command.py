@@ -131,6 +131,8 @@ def test_a_sut_that_has_not() -> None:
     assert (1, "") == (ran.returncode, ran.stderr)
     assert re.search(r"FAILS +one-stop-per-run \((MUST|SHOULD)\)", ran.stdout)
     assert "broken by" in ran.stdout
+    assert "2. stop-pod-sandbox=ok  ok; emits" in ran.stdout
+    assert "3. stop-pod-sandbox     ok; emits" in ran.stdout  # nothing else can come of it
     assert ran.stdout.endswith("verdict: fails\n")
 
 

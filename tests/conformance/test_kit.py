@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -403,6 +404,56 @@ def test_how_it_ended_instead_is_left_out_where_it_is_not_known() -> None:
     found = outcome(machine, lambda: Deaf(machine))
 
     assert "the world was arranged for push=stuck, and it ended otherwise" in [each.broken for each in found.failures]
+
+
+class Lax(Simulated):
+    """Arranges nothing; a push opens."""
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        super().arrange(event, "opened" if event == "push" else outcome)
+        return False
+
+
+class Bare(Simulated):
+    """The same, and cannot be asked to arrange anything."""
+
+    arrange = None  # type: ignore[assignment]
+
+    def do(self, event: str) -> str:
+        Simulated.arrange(self, event, "opened")
+        return super().do(event)
+
+
+def test_outcomes_that_never_came_are_told() -> None:
+    """Each with its states; those that cannot be arranged are told once, and the twin lets all come."""
+    machine = door()
+
+    bare, lax, able = (outcome(machine, partial(kind, machine)) for kind in (Bare, Lax, Simulated))
+
+    texts = [conformance_report.text(each) for each in (bare, lax, able)]
+    assert "    never came: push=stuck in shut, ajar\n" in texts[0]
+    assert ("could not be arranged: push=stuck" in texts[1], "never came" in texts[1]) == (True, False)
+    assert (able.unseen, "never came" in texts[2]) == ((), False)
+    unseen = json.loads(conformance_report.json(bare))["unseen"]
+    assert {"event": "push", "state": "shut", "outcome": "stuck"} in unseen
+
+
+def test_a_step_says_which_outcome_came() -> None:
+    """Where it was to be another; as a step that would be repeated with it."""
+    machine = door()
+
+    class Wrong(Bare):
+        def do(self, event: str) -> str:
+            reply = super().do(event)
+            return "ok" if reply == "NOT_FOUND" else reply
+
+    found = replay(machine, lambda: Wrong(machine), steps("push=stuck; remove; push"))
+    as_it_came = replay(machine, lambda: Wrong(machine), steps("push=opened; remove; push"))
+
+    assert "1. push=stuck  came as push=opened; ok; emits Creak; shows OPEN\n" in failures.text(found.failures[0])
+    assert "came as" not in failures.text(as_it_came.failures[0])
+    [failure] = json.loads(conformance_report.json(found))["failures"]
+    assert [each["came"] for each in failure["test"]] == ["push=opened", None, None]
 
 
 def test_where_it_is_is_found_out_by_what_follows() -> None:
