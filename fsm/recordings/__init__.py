@@ -21,7 +21,7 @@ from fsm.errors import InputError, Problem, documented, of_extra
 from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, json_lines, nri_events
 from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.json_lines import TraceHeader
-from fsm.recordings.line_reader import PIECE, LineReader, Piece, decoded, size_of
+from fsm.recordings.line_reader import PIECE, LineReader, LineSequence, Piece, decoded, size_of
 from fsm.recordings.log_entries import entry
 from fsm.recordings.log_reader import LogReader
 from fsm.recordings.restarts import Restarts
@@ -323,6 +323,9 @@ def _begun(pieces: Iterator[Piece]) -> list[Piece]:
 def _at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
     """*pieces*, cut before each line with the *mark* of a start: what follows may be of another version."""
     for piece in pieces:
+        if isinstance(piece.lines, LineSequence) and mark not in piece.lines.data:
+            yield piece
+            continue
         starts = [at for at, line in enumerate(piece.lines) if at and mark in line]
         for start, end in pairwise([0, *starts, len(piece.lines)]):
             lines = piece.lines[start:end]

@@ -1,6 +1,6 @@
 """What is found in lines that are read in bulk: kinds of observations, each with an id and a line, as columns and on demand."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -9,6 +9,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from fsm.recordings.line_forms import ERROR
+from fsm.recordings.line_templates import Scanned
 from fsm.recordings.log_entries import entry
 from fsm.trace import Batch, Columns, Key, Line, Made, Observation, key
 
@@ -70,17 +71,14 @@ class Found:
 
 
 class ScannedLines(NamedTuple):
-    """Lines that were scanned: of each what it does, its template, of which of the ``ids`` it says something, and its time.
+    """Lines that were ``cut``: of each what it does, of which of the ``ids`` it says something, and its time.
 
-    A line names the ids with the numbers ``named``.  Of its time there are the microseconds, and where it stands in
-    ``text``.
+    Of the time there are the microseconds, and where it stands in ``text``.
     """
 
-    lines: Sequence[bytes]
+    cut: Scanned
     does: NDArray[np.int8]
-    templates: NDArray[np.int32]
     entities: NDArray[np.int32]
-    named: NDArray[np.int32]
     moments: NDArray[np.int64]
     text: str
     ids: list[str]
@@ -112,7 +110,7 @@ def batch_of(said: Variants, scanned: ScannedLines, first: int, file: str, seen:
             at = scanned.text[moments[index, 1] : moments[index, 2]]
         detail = what.detail
         if detail == ERROR:
-            found = entry(scanned.lines[seen.rows[index]])
+            found = entry(scanned.cut.line(seen.rows[index]))
             detail = found.error if found else ""
         return structs.replace(what, entity=seen.ids[seen.entities[index]], at=at, detail=detail)
 

@@ -51,10 +51,11 @@ class LineSequence(Sequence[bytes]):
     (2, b'two')
     """
 
-    __slots__ = ("_apart", "data")
+    __slots__ = ("_apart", "_length", "data")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self._length = data.count(b"\n") + 1
         self._apart: list[bytes] | None = None
 
     def _lines(self) -> list[bytes]:
@@ -63,7 +64,7 @@ class LineSequence(Sequence[bytes]):
         return self._apart
 
     def __len__(self) -> int:
-        return self.data.count(b"\n") + 1
+        return self._length
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._lines())

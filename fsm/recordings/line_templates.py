@@ -11,15 +11,21 @@ from fsm.recordings.log_scanner import IDS, LONGEST, MOMENTS, SPANS, scan
 class Scanned(NamedTuple):
     """What is in some lines: of each its template, its ids by their numbers, 0 for none, and its times.
 
-    Of a time there are its microseconds, where it begins and ends.  ``places`` are where the ids from 1 on begin, and
-    ``spans`` what was cut out of the last line: kinds, where they begin and end.
+    Of a time there are its microseconds, where it begins and ends.  Each line begins where ``begins`` says, and behind the
+    last one there would be another; ``places`` are where the ids from 1 on begin, and ``spans`` what was cut out of the last
+    line: kinds, where they begin and end.
     """
 
+    data: bytes
+    begins: NDArray[np.int64]
     templates: NDArray[np.int32]
     ids: NDArray[np.int32]
     times: NDArray[np.int64]
     places: list[int]
     spans: NDArray[np.int64]
+
+    def line(self, row: int) -> bytes:
+        return self.data[self.begins[row] : self.begins[row + 1] - 1]
 
 
 class Templates:
@@ -50,7 +56,8 @@ class Templates:
         known = np.empty((len(places), 4), np.uint64)
         table = np.zeros(2 << len(places).bit_length(), np.int64)
         spans = np.zeros((SPANS, 4), np.int64)
+        begins = np.zeros(count + 1, np.int64)
         lines = np.frombuffer(data, np.uint8)
         room = (self._line, self._line.view(np.uint8), np.zeros(4, np.uint64))
-        scan(lines, self._table, self._pool, table, known, places, found, times, spans, *room)
-        return Scanned(found[:, 0], found[:, 1:], times, places[1 : int(places[0])].tolist(), spans)
+        scan(lines, self._table, self._pool, table, known, places, begins, found, times, spans, *room)
+        return Scanned(data, begins, found[:, 0], found[:, 1:], times, places[1 : int(places[0])].tolist(), spans)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from fsm.recordings.bulk_findings import Found, ScannedLines, Variants, batch_of
 from fsm.recordings.containerd_log import CRASH, DOUBTFUL, NO_EVENT, RELEVANT, UNKNOWN_EXITS, Log
 from fsm.recordings.line_forms import BESIDE, EITHER, NOTHING, QUIET, SAYS, SLOW, LineForm, form
-from fsm.recordings.line_templates import Templates
+from fsm.recordings.line_reader import LineSequence
+from fsm.recordings.line_templates import Scanned, Templates
 from fsm.recordings.log_entries import entry
 from fsm.recordings.open_calls import Beginning, OpenCalls
 from fsm.recordings.pod_calls import CONTAINER, POD, Joiner
@@ -88,10 +89,10 @@ class Bulk:
         if len(lines) < _FEW:
             self.give_back()
             return None
-        scanned = self._scan(lines)
+        scanned = self._scan(lines.data if isinstance(lines, LineSequence) else b"\n".join(lines), len(lines))
         log_reads = np.flatnonzero(scanned.does == SLOW)
         for row in log_reads.tolist():
-            if RELEVANT.search(lines[row]) is None:
+            if RELEVANT.search(scanned.cut.line(row)) is None:
                 scanned.does[row] = NOTHING
         counted = np.bincount(scanned.does, minlength=SLOW + 1)
         if counted[SLOW] > _SLOW * len(lines):
@@ -106,24 +107,21 @@ class Bulk:
         self._replied(seen)
         return batch_of(self._said, scanned, first, file, seen)
 
-    def _scan(self, lines: Sequence[bytes]) -> ScannedLines:
-        """What is in *lines*."""
+    def _scan(self, data: bytes, count: int) -> ScannedLines:
+        """What is in *data*, which is so many lines."""
         if self._templates.full:
             self._clear()
-        data = b"\n".join(lines)
-        scanned = self._templates.scan(data, len(lines))
-        self._learn(lines, scanned.templates)
-        moments = scanned.times[np.arange(len(lines)), self._moments[scanned.templates]]
-        entities = scanned.ids[np.arange(len(lines)), self._entities[scanned.templates]]
+        cut = self._templates.scan(data, count)
+        self._learn(cut)
+        moments = cut.times[np.arange(count), self._moments[cut.templates]]
+        entities = cut.ids[np.arange(count), self._entities[cut.templates]]
         text = data.decode("latin-1")  # as many characters as bytes
-        ids = ["", *(text[at : at + 64] for at in scanned.places)]
-        return ScannedLines(
-            lines, self._does[scanned.templates], scanned.templates, entities, scanned.ids, moments, text, ids
-        )
+        ids = ["", *(text[at : at + 64] for at in cut.places)]
+        return ScannedLines(cut, self._does[cut.templates], entities, moments, text, ids)
 
-    def _learn(self, lines: Sequence[bytes], templates: NDArray[np.int32]) -> None:
+    def _learn(self, cut: Scanned) -> None:
         """Find out what the templates do that were met twice."""
-        before, now = len(self._forms), self._templates.count
+        before, now, templates = len(self._forms), self._templates.count, cut.templates
         if now == before and not self._waiting:
             return
         self._forms += [LineForm(SLOW)] * (now - before)
@@ -135,7 +133,7 @@ class Bulk:
         times = np.bincount(templates + 1, minlength=now + 1)[1:]
         for template in [each for each in self._waiting if times[each] > (each >= before)]:
             self._waiting.discard(template)
-            found = form(lines[int(np.flatnonzero(templates == template)[0])])
+            found = form(cut.line(int(np.flatnonzero(templates == template)[0])))
             self._forms[template], self._does[template] = found, found.does
             self._moments[template], self._entities[template] = found.moment, found.entity
             if found.seen is not None:
@@ -171,8 +169,10 @@ class Bulk:
         """Find what is in the lines from *start* on; the line from which on it is to be found anew."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
         beginning, asked, late = joiner.beginning, bool(log.asked), self._late(scanned, start)
-        rows = np.union1d(np.flatnonzero(scanned.does[start:] >= SAYS) + start, late)
-        templates, entities = scanned.templates[rows], scanned.entities[rows]
+        concern = scanned.does >= SAYS
+        concern[late] = True
+        rows = np.flatnonzero(concern[start:]) + start
+        templates, entities = scanned.cut.templates[rows], scanned.entities[rows]
         plain = self._plain if asked else self._unasked
         check, ids, gone, does = set(late.tolist()), seen.ids, self._gone, scanned.does.tolist()
         pods, removed, others = self._pods, joiner.removed[CONTAINER], _others(joiner)
@@ -180,14 +180,14 @@ class Bulk:
         row: int
         for row, template, entity in zip(rows.tolist(), templates.tolist(), entities.tolist(), strict=True):
             if check and row in check:
-                found = entry(scanned.lines[row])
+                found = entry(scanned.cut.line(row))
                 for each in joiner.begun(found.at if found else ""):
                     seen.add(self._said.number(each), each.entity, row)
                 if began is None or joiner.beginning is None:
                     return row
             if does[row] != SAYS:
                 if does[row] == SLOW:
-                    self._slowly(scanned.lines[row], row, seen)
+                    self._slowly(scanned.cut.line(row), row, seen)
                     same = joiner.beginning is beginning and joiner.began == began
                     if log.joiner is not joiner or not same or bool(log.asked) != asked:
                         return row + 1
@@ -224,7 +224,7 @@ class Bulk:
                     if self._doubted(template, entity, row, seen, beginning):
                         continue
             self._said_so(scanned, row, entity, seen)
-        return len(scanned.lines)
+        return len(scanned.does)
 
     def _doubted(self, template: int, entity: int, row: int, seen: Found, beginning: Beginning) -> bool:
         """Take what a line of the *template* says of a removed container while calls from before may be in progress, if that is known."""
@@ -248,15 +248,15 @@ class Bulk:
 
     def _said_so(self, scanned: ScannedLines, row: int, entity: int, seen: Found) -> None:
         """Take what the line *row* says of the *entity*."""
-        log, joiner, template = self.log, self.log.joiner, int(scanned.templates[row])
+        log, joiner, template = self.log, self.log.joiner, int(scanned.cut.templates[row])
         found, says, identity = self._forms[template], self._sayings_of[template], seen.ids[entity]
-        home = seen.ids[scanned.named[row, found.pod]] if found.pod >= 0 else ""
+        home = seen.ids[scanned.cut.ids[row, found.pod]] if found.pod >= 0 else ""
         one = says[0]
         if not found.always and (one.seen.event, identity) in log.asked:
-            self._slowly(scanned.lines[row], row, seen)
+            self._slowly(scanned.cut.line(row), row, seen)
             return
         if found.named:
-            line = scanned.lines[row].decode("utf-8", errors="replace")
+            line = scanned.cut.line(row).decode("utf-8", errors="replace")
             log.called_so(identity, line, log.names.get(home, ()))
         if len(says) > 1:
             of = joiner.kind(identity)

@@ -309,6 +309,7 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     table: Numbers,
     known: NDArray[np.uint64],
     places: Numbers,
+    begins: Numbers,
     found: NDArray[np.int32],
     times: NDArray[np.int64],
     spans: Numbers,
@@ -316,7 +317,7 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     text: Bytes,
     digits: NDArray[np.uint64],
 ) -> None:
-    """Of each line of *data*: its template, the numbers of its ids, and its first times: microseconds, beginning and end.
+    """Of each line of *data*: where it begins, its template, its ids' numbers, and its first times: microseconds, beginning and end.
 
     ``forms`` and ``pool`` are the templates of all lines so far; ``table``, ``known`` and ``places`` the ids of these.
     What was cut out of the last one is in ``spans``.  ``words`` is room for a line, ``text`` the same by bytes, ``digits``
@@ -361,3 +362,4 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
             found[line, 0] = _template(words, last + 1, forms, pool)
         start = stop + 1
         line += 1
+        begins[line] = start
