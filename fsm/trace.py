@@ -27,6 +27,11 @@ class Line(NamedTuple):
     file: str
     number: int
 
+    @classmethod
+    def of(cls, line: int | Line, file: str) -> Line:
+        """*line* itself, or that of *file* which has the number *line*."""
+        return line if isinstance(line, Line) else cls(file, line)
+
 
 ABSENT: Final = "absent"
 """What a reply has ``met`` that says that there is no such entity, whatever the machine calls that state."""

@@ -24,6 +24,7 @@ from fsm.machine import Machine
 from fsm.recordings import RecordingKind, about, recorded
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineReader, Piece
+from fsm.recordings.notes import Notes
 from fsm.recordings.observation_columns import ObservationColumns, said_of
 from fsm.recordings.restarts import Assume
 from fsm.trace import Batch
@@ -149,7 +150,7 @@ class ClusterTask:
     def _judging(self, key: _Key, known: RecordingKind | TraceHeader) -> Judging:
         if isinstance(known, TraceHeader):
             known = msgspec.structs.replace(known, unseen=known.unseen or self.unseen, fresh=self.fresh)
-        recording = recorded(known, key.file or key.node, iter(()), Counter())
+        recording = recorded(known, key.file or key.node, iter(()), Notes())
         return begin(recording, models=self.models, profile=self.profile, fresh=self.fresh, restarts=self.restarts)
 
 

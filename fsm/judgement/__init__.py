@@ -27,7 +27,7 @@ from fsm.recordings import Recording, RecordingKind, Source, open_recording
 from fsm.recordings.combined import open_combined
 from fsm.recordings.line_reader import BROKEN_OFF
 from fsm.recordings.restarts import SHORTEST, Assume, Restarts
-from fsm.trace import Batch
+from fsm.trace import Batch, Line
 from fsm.verdict import Holds, Illegal, Judgement, Unknown, Violation
 
 
@@ -35,8 +35,8 @@ from fsm.verdict import Holds, Illegal, Judgement, Unknown, Violation
 class Judged:
     """The verdicts on one recording, machine by machine.
 
-    ``notes`` count lines that were foreign, damaged or beside the point;
-    It was judged under ``profile``, if that is not empty; ``version`` is that of the containerd that wrote it, where it
+    ``notes`` count lines that were foreign, damaged or beside the point; ``foreign`` are the first of those that are foreign or
+    damaged where all lines have one form, which those of a log have not.  It was judged under ``profile``, if that is not empty; ``version`` is that of the containerd that wrote it, where it
     says so.  ``stories`` are of the entity that was asked for.
     ``detected`` says which profile was found to be its, if that was asked for.
     """
@@ -46,6 +46,7 @@ class Judged:
     judgements: tuple[Judgement, ...]
     notes: Mapping[str, int]
     version: str
+    foreign: tuple[Line, ...] = ()
     profile: str = ""
     stories: tuple[Story, ...] = ()
     detected: str = ""
@@ -110,6 +111,7 @@ class Judging:
             judgements=found,
             notes=dict(notes),
             version=recording.version(),
+            foreign=tuple(Line.of(each, recording.name) for each in notes.foreign),
             profile=self.version,
             stories=tuple(story for teller in self.tellers for story in teller.told()),
             detected=f"{self.detected}{later}",

@@ -38,7 +38,7 @@ class EventFindings:
         yield batch
         for seen, line in zip(batch.observations, batch.lines, strict=True):
             if monitor := self._monitors.get(KINDS.get(seen.of, "")):
-                place = line if isinstance(line, Line) else Line(self._file, line)
+                place = Line.of(line, self._file)
                 monitor.folder.fold(broken_by(seen, monitor.machine.name, place, monitor.states(seen.entity)))
 
 

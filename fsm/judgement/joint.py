@@ -75,7 +75,7 @@ class JointWatch:
             start = index
             of = _Those(joint.of.digit, seen.entity, pod, self._within.get(pod, ()))
             if not self._may(joint.when, of).hold:
-                self._broken(joint, of, seen, line if isinstance(line, Line) else Line(self._file, line))
+                self._broken(joint, of, seen, Line.of(line, self._file))
             if "RemovePodSandbox" in {seen.event, seen.output}:
                 self._within.pop(pod, None)
         yield Batch(batch.observations[start:], batch.lines[start:])

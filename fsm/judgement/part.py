@@ -186,7 +186,7 @@ class Teller:
         counted = self._tolerated()
         self._monitor.feed([seen], [line])
         tolerated = [name for name, count in self._tolerated().items() if count > counted.get(name, 0)]
-        place = line if isinstance(line, Line) else Line(self._file, line)
+        place = Line.of(line, self._file)
         for entity in told:
             mine = tuple(each for each in self._found if each.observation.entity == entity)
             step = Step(seen, place, before[entity], self._states(entity), mine, tuple(tolerated))

@@ -150,7 +150,7 @@ class PropertyWatch:
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
-        places = [line if isinstance(line, Line) else Line(self._file, line) for line in lines]
+        places = [Line.of(line, self._file) for line in lines]
         for seen, line in zip(observations, places, strict=True):
             if seen.event and self._dynamics.row(seen.event) < 0:
                 continue

@@ -24,6 +24,7 @@ from fsm.recordings.json_lines import TraceHeader
 from fsm.recordings.line_reader import PIECE, LineReader, LineSequence, Piece, decoded, size_of
 from fsm.recordings.log_entries import entry
 from fsm.recordings.log_reader import LogReader
+from fsm.recordings.notes import Notes
 from fsm.recordings.restarts import Restarts
 from fsm.trace import Batch, Line, Observation, batch
 
@@ -55,7 +56,7 @@ class Recording:
     kind: RecordingKind
     machines: tuple[str, ...]
     batches: Iterator[Batch]
-    notes: Counter[str]
+    notes: Notes
     shown: frozenset[str] | None = None
     hidden: tuple[str, ...] = ()
     fresh: bool = False
@@ -101,7 +102,7 @@ def about(text: str, name: str) -> RecordingKind | TraceHeader:
     raise InputError([Problem(path=name, line=0, code="FSM212", what=what, hint=f"kinds: {', '.join(kinds)}")])
 
 
-def recorded(known: RecordingKind | TraceHeader, name: str, batches: Iterator[Batch], notes: Counter[str]) -> Recording:
+def recorded(known: RecordingKind | TraceHeader, name: str, batches: Iterator[Batch], notes: Notes) -> Recording:
     """The recording *name* of the *known* kind, or with that header."""
     if isinstance(known, TraceHeader):
         return Recording(
@@ -189,7 +190,7 @@ def open_recording(
     ``advanced`` is called with the number of bytes of each piece that is read.
     Raises :class:`InputError` if the file cannot be opened.
     """
-    notes: Counter[str] = Counter()
+    notes = Notes()
     if source is None and is_table(name):
         tables = of_extra("fsm.recordings.tables", name, extra="fast")
         recording: Recording = tables.recording(name, notes, advanced, restarts=restarts, as_called=as_called)
@@ -234,7 +235,7 @@ def open_recording(
         case RecordingKind.EVENTS:
             events = nri_events.NriEventReader(notes=notes)
             found_events = _batches(
-                lambda line, number: zip(repeat(number), events.observations(line)),
+                lambda line, number: zip(repeat(number), events.observations(line, number)),
                 _at_starts(rest, b'"Configure"'),
                 events,
             )
@@ -264,7 +265,7 @@ def matching(name: str) -> list[str]:
     return found
 
 
-def _history(name: str, data: Iterable[bytes], notes: Counter[str]) -> Recording:
+def _history(name: str, data: Iterable[bytes], notes: Notes) -> Recording:
     """The history in *data*."""
     whole = bytearray()
     for piece in data:
@@ -372,4 +373,4 @@ def _of(file: str, found: Batch) -> Batch:
     """What was *found* in the *file*, if it is one of several."""
     if not file or not found.observations:
         return found
-    return Batch(found.observations, [each if isinstance(each, Line) else Line(file, each) for each in found.lines])
+    return Batch(found.observations, [Line.of(each, file) for each in found.lines])

@@ -5,7 +5,6 @@ happened before a plugin was told something.  Here every observation is one of w
 """
 
 import heapq
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -50,7 +49,7 @@ def as_recorded(name: str, calls: str = "") -> AsRecorded:
     recording = open_recording(name, restarts=Restarts(assume="none"), as_called=True)
     if recording.kind is not RecordingKind.EVENTS:
         return AsRecorded(files=(name,), kind=recording.kind, machines=recording.machines, steps=_steps(recording))
-    events = NriEventReader(notes=Counter())
+    events = NriEventReader()
     points = received(name, events)
     if calls:
         points = heapq.merge(points, called(open_recording(calls, as_called=True)), key=lambda point: point.at)
@@ -66,7 +65,7 @@ def as_recorded(name: str, calls: str = "") -> AsRecorded:
 def _steps(recording: Recording) -> Iterator[RecordedStep]:
     for part in recording.batches:
         for seen, line in zip(part.observations, part.lines, strict=True):
-            yield RecordedStep(line if isinstance(line, Line) else Line(recording.name, line), seen)
+            yield RecordedStep(Line.of(line, recording.name), seen)
 
 
 def _points(points: Iterator[RecordedPoint], events: NriEventReader) -> Iterator[RecordedStep]:

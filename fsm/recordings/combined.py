@@ -17,7 +17,7 @@ Files that are not of one run are refused (:mod:`fsm.recordings.one_run`).
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
@@ -29,6 +29,7 @@ from fsm.errors import InputError, Problem
 from fsm.recordings import Recording, RecordingKind, open_recording
 from fsm.recordings.calls_in_progress import NO_ID, RELAYED, Asked, CallsInProgress, Received
 from fsm.recordings.line_reader import STDIN, LineReader
+from fsm.recordings.notes import Notes
 from fsm.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
 from fsm.recordings.one_run import FULL, OneRun
 from fsm.recordings.pod_calls import CONTAINER, MAKES, POD
@@ -68,7 +69,7 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
     Raises :class:`InputError` if a file cannot be opened, or is of another kind.
     """
     check_kinds(name, calls)
-    notes: Counter[str] = Counter()
+    notes = Notes()
     recorded = open_recording(calls, advanced, as_called=True)
     events = NriEventReader(notes=notes)
     reader = CombinedReader(events=events, late=recorded.kind is RecordingKind.CALLS)
@@ -103,10 +104,10 @@ def received(
     latest = 0
     for piece in LineReader(name=name, notes=events.notes, advanced=advanced):
         for number, line in enumerate(piece.lines, piece.first):
-            event = events.read(line)
+            event = events.read(line, place := Line(name, number))
             if event is not None:
                 latest = max(latest, event.ts or 0)
-                yield RecordedPoint(latest, Line(name, number), event)
+                yield RecordedPoint(latest, place, event)
 
 
 def called(recording: Recording) -> Iterator[RecordedPoint]:
@@ -117,7 +118,7 @@ def called(recording: Recording) -> Iterator[RecordedPoint]:
             if seen.phase == "assumed":
                 continue  # a restart that is assumed before the calls of its time
             latest = max(latest, nanoseconds(seen.at) or 0)
-            last = line if isinstance(line, Line) else Line(recording.name, line)
+            last = Line.of(line, recording.name)
             yield RecordedPoint(latest, last, seen)
     yield RecordedPoint(latest, last, None)
 
@@ -134,7 +135,7 @@ def _batches(
     found += reader.rest()
     if problems := reader.run.problems(name, recorded.name):
         raise InputError(problems)
-    reader.events.notes.update(recorded.notes)
+    reader.events.notes.join(recorded.notes, recorded.name)
     yield batch(found)
 
 

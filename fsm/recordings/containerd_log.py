@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import structs
 
 from fsm.recordings.error_texts import met, split, unresolved
-from fsm.recordings.line_reader import FOREIGN
 from fsm.recordings.log_entries import Entry, entry
+from fsm.recordings.notes import FOREIGN
 from fsm.recordings.open_calls import Beginning
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
 from fsm.trace import Observation, Phase

@@ -13,7 +13,7 @@ A client does not see whether the runtime was restarted.  Where the calls that w
 the observations say that there may have been one (:mod:`fsm.recordings.restarts`).
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -23,7 +23,8 @@ from msgspec import structs
 
 from fsm.recordings.container_events import EVENT, SENDERS, EventCall, EventJudge, ToldEvent
 from fsm.recordings.error_texts import capitals, meant, met, unanswered, unresolved
-from fsm.recordings.line_reader import FOREIGN, decoded
+from fsm.recordings.line_reader import decoded
+from fsm.recordings.notes import Notes
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
@@ -96,7 +97,7 @@ class CriCallReader:
     was judged without it is known any more.
     """
 
-    notes: Counter[str] = field(default_factory=Counter)
+    notes: Notes = field(default_factory=Notes)
     restarts: Restarts = field(default_factory=Restarts)
     as_called: bool = False
     settle: int | None = None
@@ -118,7 +119,7 @@ class CriCallReader:
             return
         call = decoded(line, DECODER)
         if call is None:
-            self.notes[FOREIGN] += 1
+            self.notes.add_foreign(number)
             return
         self.version = call.version or self.version
         if unresolved(call.detail):

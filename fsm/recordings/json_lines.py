@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from fsm.recordings.line_reader import FOREIGN, LineSequence, decoded
+from fsm.recordings.line_reader import LineSequence, decoded
+from fsm.recordings.notes import Notes
 from fsm.recordings.time_order import Ordering
 from fsm.trace import Batch, Line, Observation, batch, nanoseconds
 
@@ -73,7 +73,7 @@ class Trace:
     It is of ``size`` bytes, if that is known before.
     """
 
-    notes: Counter[str] = field(default_factory=Counter)
+    notes: Notes = field(default_factory=Notes)
     clocked: bool = False
     settle: int | None = None
     size: int = 0
@@ -118,8 +118,9 @@ class Trace:
         found = self._shapes.found(data, first)
         if found.batch is not None:
             self._unsuited = self._unsuited + 1 if 4 * found.decoded > len(found.batch.lines) else 0
-            if foreign := [line for line in found.dropped if line.strip() and header(line) is None]:
-                self.notes[FOREIGN] += len(foreign)
+            for number, line in found.dropped.items():
+                if line.strip() and header(line) is None:
+                    self.notes.add_foreign(number)
         return found.batch
 
     def _one_by_one(self, lines: Sequence[bytes], first: int) -> tuple[list[Observation], list[int]]:
@@ -129,7 +130,7 @@ class Trace:
             if seen is None and (not line.strip() or header(line) is not None):
                 continue
             if seen is None:
-                self.notes[FOREIGN] += 1
+                self.notes.add_foreign(number)
             else:
                 found.append(seen)
                 numbers.append(number)

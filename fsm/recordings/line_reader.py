@@ -26,9 +26,6 @@ PIECE: Final = 1 << 20
 LONGEST: Final = 1 << 20
 """Number of bytes of a line that are kept."""
 
-FOREIGN: Final = "foreign or damaged lines"
-"""The note on lines of another form than the recording has."""
-
 BROKEN_OFF: Final = "breaks in the compressed data: the rest is missing"
 """The note on an input of which a part cannot be read: what it would have shown is unknown."""
 

@@ -5,16 +5,17 @@ The keys are ``event`` (the name of the RPC, or that of the enum for events sent
 lists what exists.
 """
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
-from fsm.recordings.line_reader import FOREIGN, decoded
+from fsm.recordings.line_reader import decoded
+from fsm.recordings.notes import Notes
 from fsm.recordings.pod_calls import CONTAINER, POD
-from fsm.trace import ABSENT, Observation
+from fsm.trace import ABSENT, Line, Observation
 
 CONNECTS: Final = "connects"
 """The signal that a new connection of the plugin begins."""
@@ -104,7 +105,7 @@ DECODER: Final = msgspec.json.Decoder(NriEvent)
 class NriEventReader:
     """Turns the lines of one recording into observations; ``pods`` has the pod of each container in them that is not long over."""
 
-    notes: Counter[str] = field(default_factory=Counter)
+    notes: Notes = field(default_factory=Notes)
     pods: dict[str, str] = field(default_factory=dict)
     version: str = ""
     _begun: bool = False
@@ -113,9 +114,9 @@ class NriEventReader:
     _new: dict[str, set[str]] = field(default_factory=dict)
     """The containers of each pod whose run the plugin received on this connection: all of them are new."""
 
-    def observations(self, line: bytes) -> Iterator[Observation]:
-        """The observations in *line*, if nothing else is known of the time between two connections."""
-        event = self.read(line)
+    def observations(self, line: bytes, number: int | Line) -> Iterator[Observation]:
+        """The observations in *line*, which has that *number*, if nothing else is known of the time between two connections."""
+        event = self.read(line, number)
         if event is None:
             return
         if not event.connects:
@@ -135,13 +136,13 @@ class NriEventReader:
         self._new.clear()
         yield 0, Observation(phase="gap")
 
-    def read(self, line: bytes) -> NriEvent | None:
-        """The event in *line*; ``None`` if the line is blank, or is foreign or damaged, which is counted."""
+    def read(self, line: bytes, number: int | Line) -> NriEvent | None:
+        """The event in *line*, which has that *number*; ``None`` if the line is blank, or is foreign or damaged, which is counted."""
         if not line.strip():
             return None
         event = decoded(line, DECODER)
         if event is None:
-            self.notes[FOREIGN] += 1
+            self.notes.add_foreign(number)
         elif event.connects:
             self.version = event.version or self.version
             self._new.clear()

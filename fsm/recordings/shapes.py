@@ -31,7 +31,7 @@ class ShapedLines(NamedTuple):
     """What was found in the lines of a piece: observations, unless it has an interval; lines that are none; how many were decoded."""
 
     batch: Batch | None
-    dropped: list[bytes]
+    dropped: dict[int, bytes]
     decoded: int
 
 
@@ -80,10 +80,12 @@ class LineShapes:
             for each in row + np.flatnonzero(lines.kind[row:end] < ALONE):
                 decoded += 1
                 if not self._found_out(data, lines, int(each)):
-                    return ShapedLines(None, [], decoded)
+                    return ShapedLines(None, {}, decoded)
             row = end
         kept = np.flatnonzero(lines.kind != _DROPPED)
-        dropped = [data[lines.begins[row] : ends[row]] for row in np.flatnonzero(lines.kind == _DROPPED)]
+        dropped = {
+            first + int(row): data[lines.begins[row] : ends[row]] for row in np.flatnonzero(lines.kind == _DROPPED)
+        }
         begins, kind, entity = lines.begins, lines.kind, lines.entity
         if len(kept) < size:
             begins, ends, kind, entity = begins[kept], ends[kept], kind[kept], entity[kept]

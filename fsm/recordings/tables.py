@@ -20,6 +20,7 @@ from fsm.errors import refused
 from fsm.recordings import ARROW, PARQUET, SUFFIXES, Recording, RecordingKind, about, recorded
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import STDIN
+from fsm.recordings.notes import Notes
 from fsm.recordings.observation_columns import ABOUT, ENCODED, ROW, SCHEMA, TIMES, ObservationColumns, said_of
 from fsm.recordings.restarts import Restarts
 from fsm.trace import Batch, Line, Observation, nanoseconds
@@ -70,7 +71,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 def recording(
     name: str,
-    notes: Counter[str],
+    notes: Notes,
     advanced: Callable[[int], None] = lambda _: None,
     *,
     restarts: Restarts,

@@ -99,6 +99,7 @@ def _recording(report: Report, judged: Judged) -> Json:
         "detected": judged.detected or None,
         "verdict": report.of(judged).name.lower(),
         "notes": dict(judged.notes),
+        "foreign": [{"file": line.file, "line": line.number} for line in judged.foreign],
         "machines": [_judgement(report, each) for each in judged.judgements],
         "stories": [_story(each) for each in judged.stories],
     }

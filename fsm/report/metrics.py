@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Info, disable_c
 
 from fsm.errors import visible
 from fsm.judgement import Judging
-from fsm.recordings.line_reader import FOREIGN
+from fsm.recordings.notes import FOREIGN
 from fsm.report import Report
 from fsm.trace import Batch, nanoseconds
 from fsm.verdict import Finding, Violation

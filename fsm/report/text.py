@@ -7,6 +7,7 @@ from fsm.errors import visible
 from fsm.judgement import Judged
 from fsm.judgement.part import Story
 from fsm.recordings import RecordingKind
+from fsm.recordings.notes import FOREIGN
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import stretched
 from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
@@ -141,7 +142,7 @@ class _Writer:
             return
         for judgement in judged.judgements:
             yield from self._judgement(judgement)
-        notes = [words.counted(count, names) for names, count in judged.notes.items() if names != "lines"]
+        notes = [noted(judged, note) for note in judged.notes if note != "lines"]
         lines = words.plural(judged.notes.get("lines", 0), "line")
         yield from self.layout.wrapped(", ".join([f"{lines} read", *notes]))
         yield from self.layout.wrapped(self._advice(judged))
@@ -244,3 +245,21 @@ class _Writer:
         who = "the violation looks like a" if number == 1 else f"all {number:,} violations look like"
         deviation = f"known {'deviation' if number == 1 else 'deviations'}"
         return f"{who} {deviation} of {words.either(profiles)}: try --profile {profiles[0]}"
+
+
+def noted(judged: Judged, note: str) -> str:
+    """How often there is a *note*; of foreign lines, where the first of them are, if that is known.
+
+    >>> from fsm.trace import Line
+    >>> told = dict(name="a", kind=RecordingKind.CALLS, judgements=(), version="", notes={FOREIGN: 3})
+    >>> noted(Judged(**told), FOREIGN)
+    '3 foreign or damaged lines'
+    >>> noted(Judged(**told, foreign=(Line("a", 7), Line("b", 2))), FOREIGN)
+    '3 foreign or damaged lines (7, b:2 and others)'
+    """
+    counted = words.counted(judged.notes[note], note)
+    places = [f"{'' if line.file == judged.name else f'{line.file}:'}{line.number}" for line in judged.foreign]
+    if note != FOREIGN or not places:
+        return counted
+    rest = " and others" if judged.notes[note] > len(places) else ""
+    return f"{counted} ({visible(', '.join(places))}{rest})"

@@ -85,8 +85,10 @@ def random_line(chance: random.Random) -> bytes:
     return json.dumps(said, ensure_ascii=chance.random() < 0.5).encode()
 
 
-def read(pieces: list[bytes], *, shapes: bool) -> tuple[list[tuple[int | Line, Observation]], Counter[str]]:
-    """The observations in *pieces* with their lines, and the notes; by *shapes*, or line by line."""
+def read(
+    pieces: list[bytes], *, shapes: bool
+) -> tuple[list[tuple[int | Line, Observation]], Counter[str], list[int | Line]]:
+    """The observations in *pieces* with their lines, the notes, and the foreign lines; by *shapes*, or line by line."""
     trace = Trace(size=1 << 60 if shapes else -(1 << 60))
     found: list[tuple[int | Line, Observation]] = []
     first = 1
@@ -102,7 +104,7 @@ def read(pieces: list[bytes], *, shapes: bool) -> tuple[list[tuple[int | Line, O
         found += zip(batch.lines, batch.observations, strict=True)
         first += len(LineSequence(piece))
     rest = trace.rest()
-    return [*found, *zip(rest.lines, rest.observations, strict=True)], trace.notes
+    return [*found, *zip(rest.lines, rest.observations, strict=True)], trace.notes, trace.notes.foreign
 
 
 def pieces_of(chance: random.Random) -> list[bytes]:

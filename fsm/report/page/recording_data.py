@@ -11,6 +11,7 @@ from fsm.report import Report, why, words
 from fsm.report.json_report import Json
 from fsm.report.lanes import stretched
 from fsm.report.page.machine_data import clause_data
+from fsm.report.text import noted
 from fsm.trace import Observation, seen_at
 from fsm.verdict import Finding, Judgement, Violation
 
@@ -35,7 +36,7 @@ def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
         "version": visible(judged.version),
         "detected": visible(judged.detected),
         "verdict": report.of(judged).name.lower(),
-        "notes": [visible(words.counted(count, name)) for name, count in judged.notes.items()],
+        "notes": [visible(noted(judged, note)) for note in judged.notes],
         "judgements": [_judgement(report, each) for each in judged.judgements],
         "stories": [_story(report, judged, each) for each in judged.stories],
         "left": max(0, sum(each.entities for each in judged.judgements) - len(judged.stories)),

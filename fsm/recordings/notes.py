@@ -1,0 +1,39 @@
+"""What is noted of the lines of a recording: counts, and where the first lines are of which nothing can be made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from fsm.trace import Line
+
+FOREIGN: Final = "foreign or damaged lines"
+"""The note on lines of another form than the recording has."""
+
+LISTED: Final = 5
+"""How many of them are listed."""
+
+
+class Notes(Counter[str]):
+    """Counts; ``foreign`` are the first lines that are foreign or damaged, in recordings whose lines have one form.
+
+    >>> notes = Notes()
+    >>> notes.add_foreign(7)
+    >>> notes, notes.foreign
+    (Notes({'foreign or damaged lines': 1}), [7])
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.foreign: list[int | Line] = []
+
+    def add_foreign(self, line: int | Line) -> None:
+        """Count *line*, and remember it if it is one of the first."""
+        self[FOREIGN] += 1
+        if len(self.foreign) < LISTED:
+            self.foreign.append(line)
+
+    def join(self, other: Notes, file: str) -> None:
+        """Add those on another *file* of the same recording."""
+        self.update(other)
+        self.foreign = [*self.foreign, *(Line.of(each, file) for each in other.foreign)][:LISTED]
