@@ -261,7 +261,7 @@ def test_pods_of_containers_that_are_over_are_forgotten(monkeypatch: pytest.Monk
     reader = nri_events.NriEventReader()
 
     def take(event: str, **what: object) -> None:
-        tuple(reader.observations(json.dumps({"ts": 1, "event": event, **what}).encode()))
+        tuple(reader.observations(json.dumps({"ts": 1, "event": event, **what}).encode(), 1))
 
     for number in range(9):
         take("RUN_POD_SANDBOX", pod=f"p{number}")

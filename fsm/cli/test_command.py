@@ -34,6 +34,7 @@ from fsm.conformance.lookup import DAMAGED, NODE, ONE_POD, RELAYED, RuntimeOptio
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.race_runs import Pace
+from fsm.conformance.tested import Tested
 from fsm.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
 from fsm.machine.table import tabulate
@@ -257,14 +258,14 @@ def command(
 
 
 def _written(
-    tested: suite.Tested,
+    tested: Tested,
     address: str,
     runtime: RuntimeOptions,
     *,
     timeout: float | None,
     record: str | None,
     script: str | None,
-) -> suite.Tested:
+) -> Tested:
     """What was found of the runtime at *address*, and how often it comes again; written to *record* and *script*."""
     live = import_module("fsm.live.runtime_sut")
     plan = tested.oracle.plan
@@ -287,9 +288,7 @@ def _written(
     return replace(tested, failures=live.confirmed(make, machine, tested.failures, record=record))
 
 
-def _raced(
-    tested: suite.Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None
-) -> suite.Tested:
+def _raced(tested: Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> Tested:
     """*tested* by *model*, and how often each race comes again; they are written to *record*, or to files beside it."""
     if tested.races is None or not tested.races.found:
         return tested

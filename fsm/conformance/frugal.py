@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
-from fsm.conformance.executor import Failure
+from fsm.conformance.failure import Failure
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fsm.conformance.cover import Cover
-from fsm.conformance.executor import Execution, FailedError, Failure, Taken
+from fsm.conformance.executor import Execution
+from fsm.conformance.failure import FailedError, Failure, Taken
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.plan import Plan
 from fsm.conformance.shrinking import shrink

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from fsm.conformance.executor import Execution, FailedError, Failure
+from fsm.conformance.executor import Execution
+from fsm.conformance.failure import FailedError, Failure
 from fsm.sut import Stimulus
 
 TRIES = 500

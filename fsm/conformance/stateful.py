@@ -10,7 +10,8 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from fsm.conformance.cover import Cover
-from fsm.conformance.executor import Execution, FailedError, Failure
+from fsm.conformance.executor import Execution
+from fsm.conformance.failure import FailedError, Failure
 from fsm.conformance.oracle import Oracle
 from fsm.property_monitor import Watch
 from fsm.sut import SUT, Costly

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from fsm.conformance.executor import Execution, FailedError, Failure
+from fsm.conformance.executor import Execution
+from fsm.conformance.failure import FailedError, Failure
 from fsm.conformance.lookup import DAMAGED, NODE, RELAYED, RuntimeOptions
 from fsm.conformance.oracle import Oracle, oracle
 from fsm.errors import refused

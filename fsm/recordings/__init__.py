@@ -219,11 +219,7 @@ def open_recording(
     head = next((each for each in begun if each.lines), Piece(first=1, lines=[]))
     kinds = (kind_of(line) for piece in begun for line in piece.lines)
     kind = next((each for each in kinds if each is not RecordingKind.NOTHING), RecordingKind.NOTHING)
-    if kind in {RecordingKind.TRACE, RecordingKind.NOTHING} and (wrong := json_lines.mistake(b"".join(head.lines[:1]))):
-        hint = f'it is {{"trace": 1, "machine": "NAME"}}, see {documented("reference/trace-format")}'
-        raise InputError(
-            [Problem(path=name, line=head.first, code="FSM212", what=f"header of a trace: {wrong}", hint=hint)]
-        )
+    _check_known(name, kind, head)
     size = 0 if source else size_of(name)
     match kind:
         case RecordingKind.CALLS:
@@ -307,6 +303,19 @@ def _check_lines(name: str, start: bytes) -> None:
     if start.startswith((PARQUET, ARROW)):
         hint = "give the file itself, not compressed, and without --rotated, --follow and --with"
         what = "is a table, and has no lines"
+        raise InputError([Problem(path=name, line=0, code="FSM201", what=what, hint=hint)])
+
+
+def _check_known(name: str, kind: RecordingKind, head: Piece) -> None:
+    """Refuse the recording *name* of that *kind*, which begins with *head*, if it has a wrong header, or is no text."""
+    if kind in {RecordingKind.TRACE, RecordingKind.NOTHING} and (wrong := json_lines.mistake(b"".join(head.lines[:1]))):
+        hint = f'it is {{"trace": 1, "machine": "NAME"}}, see {documented("reference/trace-format")}'
+        raise InputError(
+            [Problem(path=name, line=head.first, code="FSM212", what=f"header of a trace: {wrong}", hint=hint)]
+        )
+    if kind is RecordingKind.NOTHING and any(b"\x00" in line.strip(b"\x00") for line in head.lines):
+        hint = "give a log or a recording, plain or compressed by gzip or zstd; unpack an archive first"
+        what = "holds binary data of a kind that fsm does not know"
         raise InputError([Problem(path=name, line=0, code="FSM201", what=what, hint=hint)])
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from fsm.conformance.executor import Failure
+from fsm.conformance.failure import Failure
 from fsm.conformance.race_runs import Race
-from fsm.conformance.suite import Tested
+from fsm.conformance.tested import Tested
 from fsm.machine import Clause, Level, Machine
 from fsm.property import evidence
 from fsm.property.claims import Property

@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Iterator, Sized
 from typing import Final
 
-from fsm.conformance.executor import Failure
+from fsm.conformance.failure import Failure
 from fsm.conformance.race_runs import Race, RaceSearch
-from fsm.conformance.suite import Tested
+from fsm.conformance.tested import Tested
 from fsm.errors import visible
 from fsm.machine import Level
 from fsm.report import ExitCode, counts, words

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TypeAlias, assert_never
 
-from fsm.conformance.suite import Tested
+from fsm.conformance.tested import Tested
 from fsm.judgement import Judged
 from fsm.linearizability import Linearizability, Linearizable, NotLinearizable
 from fsm.property.evidence import Examined

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
-from fsm.conformance.executor import Failure, Taken
+from fsm.conformance.failure import Failure, Taken
 from fsm.errors import visible
 from fsm.report import words
 from fsm.report.json_report import Json

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
-from commands import FSM, HOLDING, PLAIN, interruptible
+from commands import FSM, HOLDING, PLAIN, fsm, interruptible
 
 from fsm.cli.options import progress
 
@@ -184,6 +184,17 @@ def test_a_file_that_is_no_model_is_refused(made: Callable[[Path], object], tmp_
     assert ended.err
     assert "Traceback" not in ended.err
     assert len(ended.err) < 100_000
+
+
+@pytest.mark.parametrize(("source", "code"), [(Path("/bin/true"), 2), (Path(__file__), 3)], ids=["binary", "text"])
+def test_a_binary_file_is_refused(source: Path, code: int, tmp_path: Path) -> None:
+    """As an archive is, or an image; the twin is text, of which nothing is known."""
+    path = tmp_path / "node.log"
+    path.write_bytes(source.read_bytes())
+
+    ended = fsm("judge", str(path))
+
+    assert (ended.returncode, "holds binary data" in ended.stderr) == (code, code == 2), ended
 
 
 @pytest.mark.parametrize("made", [_twice, _one_line, Path.mkdir])

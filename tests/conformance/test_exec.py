@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fsm.conformance.exec.adapter import Child
-    from fsm.conformance.suite import Tested
+    from fsm.conformance.tested import Tested
 
 SUTS: Final = Path(__file__).resolve().parent.parent / "suts"
 RUDE: Final = str(SUTS / "rude.py")

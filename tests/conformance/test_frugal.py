@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +12,9 @@ from fsm.conformance.simulated import Simulated
 from fsm.library import load
 from fsm.machine import Machine, Moves
 from fsm.verdict import Holds
+
+if TYPE_CHECKING:
+    from fsm.conformance.tested import Tested
 
 POD = load("pod-sandbox")
 COSTLY = {"restart"}
@@ -39,7 +43,7 @@ class Plain(Slow):
     costly = None  # type: ignore[assignment]
 
 
-def toured(kind: type[Slow], machine: Machine = POD) -> tuple[suite.Tested, int]:
+def toured(kind: type[Slow], machine: Machine = POD) -> tuple[Tested, int]:
     made = []
 
     def make() -> Slow:

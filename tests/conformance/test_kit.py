@@ -24,7 +24,8 @@ from fsm.conformance.plan import Plan, Point, steps
 from fsm.conformance.raised import raised
 from fsm.conformance.shrinking import REPEATS
 from fsm.conformance.simulated import Simulated
-from fsm.conformance.suite import LeftOut, conform, replay
+from fsm.conformance.suite import conform, replay
+from fsm.conformance.tested import LeftOut
 from fsm.equivalence import compare
 from fsm.equivalence.comparison import Distinguished
 from fsm.library import load, names
@@ -38,7 +39,7 @@ from fsm.sut import BrokenError, Stimulus, UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fsm.conformance.suite import Tested
+    from fsm.conformance.tested import Tested
     from fsm.machine import Machine, Outcome
     from fsm.sut import SUT
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fsm.conformance.executor import Execution, FailedError
+from fsm.conformance.executor import Execution
+from fsm.conformance.failure import FailedError
 from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps
 from fsm.conformance.shrinking import shrink

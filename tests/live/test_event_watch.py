@@ -18,10 +18,12 @@ from fsm.report import conformance_report
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fsm.conformance.tested import Tested
+
 STEPS = 12
 
 
-def _tested(folder: Path) -> suite.Tested:
+def _tested(folder: Path) -> Tested:
     with served(folder) as address:
         return suite.conform(
             load("cri-container"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from containerds import Containerd
 
+    from fsm.conformance.tested import Tested
     from fsm.sut import SUT
 
 pytestmark = [
@@ -55,7 +56,7 @@ def profile_of(daemon: Containerd) -> str:
     return f"containerd-{daemon.version}"
 
 
-def clauses(found: suite.Tested) -> list[str]:
+def clauses(found: Tested) -> list[str]:
     return [each.violation.clause.name for each in found.failures if each.violation]
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from fsm.conformance.tested import Tested
     from fsm.reference.nri.messages import Request
 
 LIFE = (
@@ -53,7 +54,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
 
 def again(
     runtime: tuple[str, str], text: str, judge: str = "", profile: str | None = None, *, restart: str = ""
-) -> suite.Tested:
+) -> Tested:
     """What comes of the steps in *text*."""
     machine = node(None)
     options = RuntimeOptions(nri=runtime[1], judge=judge, profile=profile, restart_command=restart)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from containerds import Containerd
 
+    from fsm.conformance.tested import Tested
+
 _CREATE, _START, _STATUS = (
     CriServer._create_container,  # noqa: SLF001  (what the twins spoil)
     CriServer._start_container,  # noqa: SLF001
@@ -36,7 +38,7 @@ _CREATE, _START, _STATUS = (
 )
 
 
-def done(model: str, address: str, text: str, runtime: RuntimeOptions, profile: str | None = None) -> suite.Tested:
+def done(model: str, address: str, text: str, runtime: RuntimeOptions, profile: str | None = None) -> Tested:
     """What comes of the steps in *text*."""
     machine = load(model)
     found = suite.replay(machine, find(f"cri:{address}", machine, runtime=runtime), steps(text), profile=profile)
@@ -44,11 +46,11 @@ def done(model: str, address: str, text: str, runtime: RuntimeOptions, profile: 
     return found
 
 
-def broken(found: suite.Tested) -> list[str]:
+def broken(found: Tested) -> list[str]:
     return [each.violation.clause.name if each.violation else each.broken for each in found.failures]
 
 
-def restarts(found: suite.Tested) -> set[str]:
+def restarts(found: Tested) -> set[str]:
     """What restarts came to."""
     table = found.oracle.plan.table
     ways = [way for way in found.cover.ways if table.origin[way][0] == table.row["restart"]]

@@ -32,6 +32,8 @@ from fsm.verdict import Fails, Holds
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fsm.conformance.tested import Tested
+
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -45,7 +47,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def again(model: str, address: str, text: str, profile: str | None = None) -> suite.Tested:
+def again(model: str, address: str, text: str, profile: str | None = None) -> Tested:
     """What comes of the steps in *text*."""
     machine = load(model)
     return suite.replay(machine, find(f"cri:{address}", machine), steps(text), profile=profile)
@@ -57,11 +59,11 @@ def pods(address: str) -> list[str]:
         return [each.labels[run_label.KEY] for each in client.call("ListPodSandbox").message.items]
 
 
-def drive(model: str, address: str, profile: str | None = None, examples: int = 0) -> suite.Tested:
+def drive(model: str, address: str, profile: str | None = None, examples: int = 0) -> Tested:
     return suite.conform(load(model), f"cri:{address}", profile=profile, examples=examples, steps=10)
 
 
-def covered(found: suite.Tested) -> set[tuple[str, str]]:
+def covered(found: Tested) -> set[tuple[str, str]]:
     table = found.oracle.plan.table
     return {(table.rows[row].name, table.states[state]) for row, state in found.cover.cells}
 

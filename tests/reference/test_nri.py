@@ -26,7 +26,7 @@ from fsm.verdict import Fails, Holds
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fsm.conformance.suite import Tested
+    from fsm.conformance.tested import Tested
     from fsm.reference.nri.config import Config
     from fsm.reference.nri.domain import Domains
     from fsm.reference.nri.messages import Fields, Pod, Request

@@ -29,7 +29,8 @@ from matrix_cells import Cell, Column, Holds, NotCovered, Violated, changed, cla
 from matrix_relays import RELAYING, TOLD, relayed
 from packages_of_debian import CACHE, VERSIONS
 
-from fsm.conformance.executor import Execution, FailedError, Failure
+from fsm.conformance.executor import Execution
+from fsm.conformance.failure import FailedError, Failure
 from fsm.conformance.lookup import NODE, RuntimeOptions, find, node
 from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps as read_steps

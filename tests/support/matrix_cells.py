@@ -14,9 +14,9 @@ from fsm.report.layout import PLAIN
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fsm.conformance.executor import Failure
+    from fsm.conformance.failure import Failure
     from fsm.conformance.plan import Edge, Plan
-    from fsm.conformance.suite import LeftOut, Tested
+    from fsm.conformance.tested import LeftOut, Tested
     from fsm.machine import Cell as MachineCell
     from fsm.machine import Clause, Machine
 

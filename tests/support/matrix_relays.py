@@ -32,7 +32,7 @@ from fsm.verdict import Illegal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fsm.conformance.executor import Failure
+    from fsm.conformance.failure import Failure
     from fsm.machine import Machine
     from fsm.sut import SUT
     from fsm.verdict import Judgement, Violation

@@ -1,0 +1,65 @@
+"""A test that failed: its steps, what was seen of each, and why it failed."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from fsm.conformance.plan import Point
+from fsm.machine import Clause
+from fsm.property_monitor import Violated
+from fsm.sut import Response, Stimulus
+from fsm.verdict import Violation
+
+WITHOUT_STATES: Final = 4
+"""So much of :attr:`Failure.kind` is the same from whatever states something fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A step that was taken, what was seen, and the ``point`` at which it was taken; ``None`` where there is none.
+
+    Where another outcome than that of the step has come, and it is known which, the step with that one is what ``came``.
+    """
+
+    step: Stimulus
+    seen: Response | None
+    point: Point | None = None
+    came: Stimulus | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A test that failed at its last step, and why; if not always, ``repeated`` is how often, and of how many times.
+
+    Where what is ``broken`` is a promise of the SUT, ``clause`` is that of the cell in which it was to be kept.
+    ``hint`` is what may mend the adapter, if that is likely to be at fault.
+    """
+
+    trace: tuple[Taken, ...]
+    violation: Violation | None = None
+    breaks: Violated | None = None
+    broken: str = ""
+    hint: str = ""
+    clause: Clause | None = None
+    repeated: tuple[int, int] | None = None
+
+    @property
+    def steps(self) -> tuple[Stimulus, ...]:
+        return tuple(taken.step for taken in self.trace)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What failures of one cause have in common."""
+        where = self.trace[-1].step[:2] if self.trace else ()  # the event, and the stage of it
+        if self.breaks is not None:
+            return ("breaks", self.breaks.of.name)
+        if (found := self.violation) is None:
+            return (*where, "broken")
+        return (*where, found.cause, found.clause.name, found.before)
+
+
+class FailedError(Exception):
+    """A step was not legal; ``failure`` has all that is known."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__()
+        self.failure = failure
