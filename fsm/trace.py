@@ -101,7 +101,9 @@ class Columns(NamedTuple):
     (:class:`Key`) and what it is ``of``, and nothing else.  Where ``kind[i]`` is -1, only the observation itself says
     what it is: it has fields, or is of a form that is rare.  ``kinds`` is one list for all batches of a recording, and
     grows at its end only.  Otherwise it is of the entity whose id, in UTF-8, is ``text[starts[e]:ends[e]]``, with
-    ``e = entity[i]``; these are numbered anew in each batch, and best each once.
+    ``e = entity[i]``; these are numbered anew in each batch, and best each once.  ``at[i]`` is its time in
+    nanoseconds since the epoch, or -1 if it has none; without ``at``, what is left in time is judged one by one.  Times
+    that are no such numbers only the observation itself says.
     """
 
     kinds: Sequence[Observation]
@@ -110,6 +112,7 @@ class Columns(NamedTuple):
     text: NDArray[np.uint8]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
+    at: NDArray[np.int64] | None = None
 
 
 class Batch(NamedTuple):

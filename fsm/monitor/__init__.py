@@ -20,7 +20,7 @@ from fsm.machine import Machine
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import tried
 from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
-from fsm.monitor.beliefs import Belief, Beliefs, Life
+from fsm.monitor.beliefs import Belief, Beliefs, Life, limit
 from fsm.monitor.cache import shared
 from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.fresh_ids import FreshIds
@@ -154,6 +154,7 @@ class Monitor:
                 of=self.machine.entity,
                 slow=self._is_slow,
                 leads=self._steps.leads,
+                limit=lambda belief: limit(belief, self._dynamics),
                 ids=self._ids,
                 apart=lambda entity: entity in self._open or self._fields.keeps(entity),
                 most=REMEMBERED,

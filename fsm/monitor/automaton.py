@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm.compiled import Codes
-from fsm.monitor.beliefs import Belief, BeliefStep, Life
+from fsm.monitor.beliefs import Belief, Deadline, Life
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.running import (
     ALIVE,
@@ -49,6 +49,9 @@ CELLS: Final = 1 << 22
 FIRST: Final = 1 << 12
 """Entities for which there is room at first; each of 64 bytes."""
 
+LATEST: Final = (1 << 63) - 1
+"""The latest time, and the longest one, that compiled code knows."""
+
 _LENT: Final = -1
 """In place of a belief: the monitor has the entity.  That of one at rest which it is to take is ``-2 - belief``."""
 
@@ -56,6 +59,7 @@ _LENT: Final = -1
 class BeliefAutomaton:
     """Compiled judging for one monitor, whose entities *alive* and *resting* it takes over when it is fed.
 
+    Of a belief ``limit`` is the seconds after which something of it is left, if time runs.
     Observations of other entities than those ``of`` a machine are left out.  ``slow`` is whether a kind of observation
     is never for compiled code, ``leads`` whether it may lead entities somewhere, ``apart`` whether an entity is the monitor's
     for now.  What gives one of the *ids* is for compiled code where it is certainly fresh.  At most *most* entities at rest
@@ -70,12 +74,14 @@ class BeliefAutomaton:
         of: str,
         slow: Callable[[Observation], bool],
         leads: Callable[[Key], bool],
+        limit: Callable[[Belief], int | None],
         ids: FreshIds,
         apart: Callable[[str], bool],
         most: int,
     ) -> None:
         self._alive, self._resting, self._most = alive, resting, most
         self._of, self._slow, self._leads, self._ids, self._apart = {of, ""}, slow, leads, ids, apart
+        self._limit = limit
         self._waited, self._patience = 0, 0
         self._known: Sequence[Observation] | None = None
         self._base = 0
@@ -223,6 +229,7 @@ class BeliefAutomaton:
             _given(columns.ends, np.int64),
             _given(np.array(self._translated, np.int32), np.int32),
             np.full(len(columns.starts), NONE, np.int32),
+            _given(np.empty(0, np.int64) if columns.at is None else columns.at, np.int64),
         )
 
     def _kind(self, kind: Key) -> int:
@@ -241,13 +248,15 @@ class BeliefAutomaton:
             self._beliefs.append(belief)
             if number == len(self._table.rests):
                 self._table = _wider(self._table, 2 * number, len(self._table.asks))
-            self._table.rests[number] = belief.rests
+            self._table.rests[number], self._table.timed[number] = belief.rests, belief.timed
+            limit = self._limit(belief)
+            self._table.limits[number] = NONE if limit is None else min(limit * 1_000_000_000, LATEST)
         return number
 
     def _learn(self, before: Belief, seen: Key) -> None:
         """Enter where *seen* leads from *before*, if it says nothing else."""
         step, kind = before.next.get(seen), self._kind_numbers.get(seen)
-        if step is not None and kind is not None and not before.timed and _quiet(step):
+        if step is not None and kind is not None and not (step.note or step.tolerated or step.explained):
             start, end = self._number(before), self._number(step.to)  # each may make the table larger
             self._table.to[start, kind] = end
 
@@ -284,6 +293,7 @@ class BeliefAutomaton:
                 self._slots.belief[slot] = _LENT
                 return
             self._slots.belief[slot] = self._number(life.belief)
+            self._slots.since[slot] = NONE if life.deadline.since is None else life.deadline.since
             self._slots.last[slot] = self._last(life.last)
             self._slots.led[slot] = self._last(life.led)
             del self._alive[entity]
@@ -295,7 +305,8 @@ class BeliefAutomaton:
 
     def _life(self, slot: int) -> Life:
         last, led = (self._seen(int(each[slot])) for each in (self._slots.last, self._slots.led))
-        return Life(belief=self._belief(slot), last=last, led=led)
+        since = int(self._slots.since[slot])
+        return Life(belief=self._belief(slot), last=last, led=led, deadline=Deadline(None if since < 0 else since))
 
     def _seen(self, kind: int) -> Observation | None:
         """An observation of the *kind*: nothing else of what was last seen is of importance."""
@@ -338,16 +349,10 @@ class BeliefAutomaton:
         move(self._slots, before, self._store)
 
 
-def _quiet(step: BeliefStep) -> bool:
-    """Whether *step* says nothing but where it leads."""
-    return not (step.note or step.tolerated or step.explained or step.to.timed)
-
-
 def _plain(life: Life) -> bool:
-    """Whether belief and last observations are all that there is to say of *life*."""
-    deadline = life.deadline
-    ends = life.belief.timed or deadline.since is not None or deadline.overdue >= 0
-    return not (ends or life.own or life.assumed)
+    """Whether belief, last observations and since when time runs are all that there is to say of *life*."""
+    known = 0 <= (life.deadline.since or 0) <= LATEST
+    return known and life.deadline.overdue < 0 and not (life.own or life.assumed)
 
 
 def _given(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
@@ -362,6 +367,8 @@ def _table(beliefs: int, kinds: int) -> StepTable:
         np.full((beliefs, kinds), NONE, np.int32),
         np.zeros((beliefs, kinds), np.int64),
         np.zeros(beliefs, np.bool_),
+        np.zeros(beliefs, np.bool_),
+        np.zeros(beliefs, np.int64),
         np.zeros(kinds, np.bool_),
         np.zeros(kinds, np.bool_),
     )
@@ -372,7 +379,8 @@ def _wider(table: StepTable, beliefs: int, kinds: int) -> StepTable:
     wider = _table(beliefs, kinds)
     old = table.to.shape
     wider.to[: old[0], : old[1]], wider.taken[: old[0], : old[1]] = table.to, table.taken
-    wider.rests[: old[0]], wider.asks[: old[1]], wider.leads[: old[1]] = table.rests, table.asks, table.leads
+    wider.rests[: old[0]], wider.timed[: old[0]], wider.limits[: old[0]] = table.rests, table.timed, table.limits
+    wider.asks[: old[1]], wider.leads[: old[1]] = table.asks, table.leads
     return wider
 
 

@@ -165,6 +165,17 @@ def _without(configurations: Configurations, names: frozenset[str]) -> Configura
     )
 
 
+def limit(belief: Belief, dynamics: Dynamics) -> int | None:
+    """The seconds after which the first of what is possible is left; ``None`` if no time runs.
+
+    It does not while something possible comes only now to a state that is left in time.
+    """
+    possible = belief.configurations if belief.timed else ()
+    due = {each.due for each in possible} - {-1}
+    fresh = any(each.due < 0 and each.state in dynamics.limits[way] for each in possible for way in due)
+    return None if fresh or not due else min(dynamics.table.ways[each].within for each in due)
+
+
 @dataclass(slots=True)
 class Deadline:
     """Since when an entity is where an outcome with ``within`` led, which it leaves in time; the last such way it has left."""
@@ -185,11 +196,8 @@ class Deadline:
         return before.configurations - left
 
     def runs(self, after: Belief, dynamics: Dynamics, seen: Observation) -> None:
-        """Begin with *seen*, or go on, if of what is possible *after* it nothing comes to such a state only now."""
-        possible = after.configurations if after.timed else ()
-        due = {each.due for each in possible} - {-1}
-        fresh = any(each.due < 0 and each.state in dynamics.limits[way] for each in possible for way in due)
-        if fresh or not due:
+        """Begin with *seen*, or go on, if of what is possible *after* it something is left in time."""
+        if limit(after, dynamics) is None:
             self.since = None
         elif self.since is None:
             self.since = nanoseconds(seen.at)

@@ -25,7 +25,10 @@ no room; bytes of ids that are needed."""
 
 
 class KindRows(NamedTuple):
-    """The columns of a batch, by the numbers that kinds have here, and the slot of each id once it is known."""
+    """The columns of a batch, by the numbers that kinds have here, and the slot of each id once it is known.
+
+    The times ``at`` are none at all where there is no column of them.
+    """
 
     kind: Codes
     entity: Codes
@@ -34,17 +37,21 @@ class KindRows(NamedTuple):
     ends: Numbers
     numbers: Codes
     slots: Codes
+    at: Numbers
 
 
 class StepTable(NamedTuple):
     """Where kinds lead from beliefs, or -1 where that is not known, and how often each step was taken.
 
-    ``rests`` are beliefs at rest, ``asks`` kinds that are requests, ``leads`` those that lead entities somewhere.
+    ``rests`` are beliefs at rest, ``timed`` those in what may be left in time, and ``limits`` the nanoseconds after which the
+    first of it is, -1 if no time runs; ``asks`` are kinds that are requests, ``leads`` those that lead entities somewhere.
     """
 
     to: NDArray[np.int32]
     taken: NDArray[np.int64]
     rests: NDArray[np.bool_]
+    timed: NDArray[np.bool_]
+    limits: Numbers
     asks: NDArray[np.bool_]
     leads: NDArray[np.bool_]
 
@@ -52,13 +59,15 @@ class StepTable(NamedTuple):
 class EntitySlots(NamedTuple):
     """What is known of each entity.
 
-    Its ``belief``, or less than 0 if it is not for compiled code; kinds that were seen ``last`` and that ``led``; its
+    Its ``belief``, or less than 0 if it is not for compiled code, and ``since`` when it is in what is left in time, or -1;
+    kinds that were seen ``last`` and that ``led``; its
     ``place`` among those at rest; when its life was ``born``, in which order; the id of the batch that ``owns`` it; its id.
     """
 
     belief: Codes
     last: Codes
     led: Codes
+    since: Numbers
     place: Numbers
     born: Numbers
     owner: Numbers
@@ -114,7 +123,7 @@ def entered(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: En
     counts[USED] += size
     counts[TEXT] += size
     slots.place[slot], slots.owner[slot], slots.belief[slot] = NEW, NONE, NONE
-    slots.last[slot] = slots.led[slot] = NONE
+    slots.last[slot] = slots.led[slot] = slots.since[slot] = NONE
     last = np.uint64(store.buckets.shape[0] - 1)
     at = mixed & last
     while store.buckets[at]:
@@ -242,8 +251,31 @@ def born(slot: Number, slots: EntitySlots, counts: Numbers) -> None:
     else:
         counts[RESTING] -= 1
     slots.place[slot], slots.born[slot] = ALIVE, counts[BORN]
-    slots.last[slot] = slots.led[slot] = NONE
+    slots.last[slot] = slots.led[slot] = slots.since[slot] = NONE
     counts[BORN] += 1
+
+
+@lean_inner
+def in_time(
+    rows: KindRows, row: Number, before: Number, to: Number, slot: Number, table: StepTable, slots: EntitySlots
+) -> bool:
+    """Whether all that was possible *before*, of the entity in *slot*, still is at the time of a *row*, as far as is known here."""
+    if not (table.timed[before] or table.timed[to]):
+        return True
+    if rows.at.shape[0] == 0:
+        return False
+    since, now = slots.since[slot], rows.at[row]
+    return slots.place[slot] != ALIVE or since < 0 or now < 0 or now - since <= table.limits[before]
+
+
+@lean_inner
+def moved(slot: Number, to: Number, now: Number, table: StepTable, slots: EntitySlots) -> None:
+    """The belief in the entity in *slot* is *now* that with the number *to*."""
+    slots.belief[slot] = to
+    if table.limits[to] < 0:
+        slots.since[slot] = NONE
+    elif slots.since[slot] < 0:
+        slots.since[slot] = now
 
 
 @lean
@@ -274,13 +306,13 @@ def run(
         slot = of_row(rows, row, base, unseen, slots, store)
         before = slots.belief[slot] if slot >= 0 else NONE
         to = table.to[before, kind] if before >= 0 else NONE
-        if to < 0:
+        if to < 0 or not in_time(rows, row, before, to, slot, table, slots):
             return row
         if slots.place[slot] != ALIVE:
             born(slot, slots, counts)
         counts[OBSERVED] += 1
         table.taken[before, kind] += 1
-        slots.belief[slot] = to
+        moved(slot, to, rows.at[row] if table.timed[to] else NONE, table, slots)
         if not table.asks[kind]:
             slots.last[slot] = kind
         if table.leads[kind]:

@@ -73,7 +73,7 @@ class Found:
 class ScannedLines(NamedTuple):
     """Lines that were ``cut``: of each what it does, of which of the ``ids`` it says something, and its time.
 
-    Of the time there are the microseconds, and where it stands in ``text``.
+    Of the time there are the nanoseconds, and where it stands in ``text``.
     """
 
     cut: Scanned
@@ -124,5 +124,7 @@ def batch_of(said: Variants, scanned: ScannedLines, first: int, file: str, seen:
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
     entities = np.array(seen.entities, np.int32)
     text = np.frombuffer(b"".join(texts), np.uint8)
-    columns = Columns(said.kinds, kinds[variants], entities, text, starts, ends)
+    timed = np.array([*(each.at is not None for each in all_said), False])
+    at = np.where(timed[variants], moments[:, 0], -1)
+    columns = Columns(said.kinds, kinds[variants], entities, text, starts, ends, at)
     return Batch(_Kept(len(variants), observation), Made(len(variants), line), columns)

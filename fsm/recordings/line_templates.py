@@ -11,7 +11,7 @@ from fsm.recordings.log_scanner import IDS, LONGEST, MOMENTS, SPANS, scan
 class Scanned(NamedTuple):
     """What is in some lines: of each its template, its ids by their numbers, 0 for none, and its times.
 
-    Of a time there are its microseconds, where it begins and ends.  Each line begins where ``begins`` says, and behind the
+    Of a time there are its nanoseconds, where it begins and ends.  Each line begins where ``begins`` says, and behind the
     last one there would be another; ``places`` are where the ids from 1 on begin, and ``spans`` what was cut out of the last
     line: kinds, where they begin and end.
     """

@@ -37,6 +37,8 @@ _NEWLINE, _PLUS, _COMMA, _MINUS, _DOT, _ZERO, _NINE, _COLON, _CLOSING = map(ord,
 _T, _Z, _SMALL_A, _SMALL_X, _SMALL_U, _U = map(ord, "TZaxuU")
 _FULL: Final = 64
 _YEAR: Final = 4
+_LAST: Final = 2261
+"""The last year all of whose nanoseconds are numbers of 64 bits."""
 _LONG: Final = 18
 """Digits that every reader of numbers takes."""
 _DATE, _SECONDS, _ZONE, _NANOSECONDS = 10, 19, 6, 9
@@ -76,8 +78,8 @@ def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
 
 @inner
 def _day(data: Bytes, at: Number) -> Number:
-    """The day since 1970-01-01 of the date ``YYYY-MM-DD`` *at* a place; -1 if there is none."""
-    year, month, day = _number(data, at, 4, 9999), _number(data, at + 5, 2, 12), _number(data, at + 8, 2, 31)
+    """The day since 1970-01-01 of the date ``YYYY-MM-DD`` *at* a place; -1 if there is none, or it is too late for 64 bits."""
+    year, month, day = _number(data, at, 4, _LAST), _number(data, at + 5, 2, 12), _number(data, at + 8, 2, 31)
     if data[at + 4] != _MINUS or data[at + 7] != _MINUS or year < 1970 or month < 1 or day < 1:  # noqa: PLR2004
         return -1
     leap = (year % 4 == 0 and year % 100 != 0) or year % 400 == 0
@@ -92,7 +94,7 @@ def _day(data: Bytes, at: Number) -> Number:
 
 @inner
 def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
-    """Where the time ``YYYY-MM-DDTHH:MM:SS[.F](Z|+HH:MM)`` *at* a place ends, 0 if there is none; and its microseconds."""
+    """Where the time ``YYYY-MM-DDTHH:MM:SS[.F](Z|+HH:MM)`` *at* a place ends, 0 if there is none; and its nanoseconds."""
     if end - at <= _SECONDS or data[at + _DATE] != _T or data[at + 13] != _COLON or data[at + 16] != _COLON:
         return 0, 0
     day = _day(data, at)
@@ -100,7 +102,7 @@ def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
     if day < 0 or hour < 0 or minute < 0 or second < 0:
         return 0, 0
     stop: Number = at + _SECONDS
-    part, weight = np.int64(0), np.int64(100_000)
+    part, weight = np.int64(0), np.int64(100_000_000)
     if data[stop] == _DOT:
         stop += 1
         first = stop
@@ -123,7 +125,7 @@ def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
         return 0, 0
     if stop < end and KINDS[data[stop]] & _WORD:
         return 0, 0
-    return stop, (((day * 24 + hour) * 60 + minute - away) * 60 + second) * 1_000_000 + part
+    return stop, (((day * 24 + hour) * 60 + minute - away) * 60 + second) * 1_000_000_000 + part
 
 
 @inner
@@ -147,7 +149,7 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
 ) -> tuple[Number, Number, Number]:
     """The line from *start* on with what varies cut out, written to *text*: its length, the number of *spans*, and its end.
 
-    Each span is what was cut out: its kind, where it begins and ends, and of a time its microseconds.
+    Each span is what was cut out: its kind, where it begins and ends, and of a time its nanoseconds.
     The length is -1 if the line is unfit.
     """
     at, size, count, end, last = start, 0, 0, len(data), start + LONGEST
@@ -190,12 +192,12 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
             if stop >= last:
                 return -1, 0, stop
         what = 0
-        micros: Number = 0
+        nanos: Number = 0
         if seen & (_SMALL | _OTHER) == 0 and stop - at == _FULL:
             what = ID
         elif seen == _DIGIT:
             if stop - at == _YEAR:
-                until, micros = _time(data, at, end)
+                until, nanos = _time(data, at, end)
                 if until:
                     what, stop = TIME, until
             if what == 0 and stop - at <= _LONG:
@@ -205,7 +207,7 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
         if what:
             if count == SPANS:
                 return -1, 0, at
-            spans[count, 0], spans[count, 1], spans[count, 2], spans[count, 3] = what, at, stop, micros
+            spans[count, 0], spans[count, 1], spans[count, 2], spans[count, 3] = what, at, stop, nanos
             count += 1
             text[before] = what
             size = before + 1
@@ -317,7 +319,7 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     text: Bytes,
     digits: NDArray[np.uint64],
 ) -> None:
-    """Of each line of *data*: where it begins, its template, its ids' numbers, and its first times: microseconds, beginning and end.
+    """Of each line of *data*: where it begins, its template, its ids' numbers, and its first times: nanoseconds, beginning and end.
 
     ``forms`` and ``pool`` are the templates of all lines so far; ``table``, ``known`` and ``places`` the ids of these.
     What was cut out of the last one is in ``spans``.  ``words`` is room for a line, ``text`` the same by bytes, ``digits``

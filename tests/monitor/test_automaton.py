@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -24,6 +25,7 @@ from fsm.library import load
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor, automaton, fresh_ids
 from fsm.monitor.automaton import BeliefAutomaton
+from fsm.monitor.beliefs import Deadline, limit
 from fsm.recordings import open_recording
 from fsm.trace import Batch, Observation
 
@@ -59,10 +61,12 @@ def outcome(monitor: Monitor, batches: Iterator[Batch], *, columns: bool) -> Out
     return Outcome(monitor.judgement(), told, states)
 
 
-def both(machine: Machine, trace: Sequence[Observation], size: int, **how: object) -> tuple[Outcome, Outcome]:
-    """What is found in *trace* in batches of a *size*, one by one and by columns."""
+def both(
+    machine: Machine, trace: Sequence[Observation], size: int, *, timed: bool = True, **how: object
+) -> tuple[Outcome, Outcome]:
+    """What is found in *trace* in batches of a *size*, one by one and by columns, *timed* or not."""
     plain, fast = (Monitor(machine, **how) for _ in range(2))  # type: ignore[arg-type]
-    columned = Columned(random.Random(size))
+    columned = Columned(random.Random(size), timed=timed)
     return (
         outcome(plain, columned.batches(trace, size), columns=False),
         outcome(fast, columned.batches(trace, size), columns=True),
@@ -93,7 +97,7 @@ def test_random_machines(seed: int) -> None:
     chance = random.Random(seed)
     machine = random_machine(chance, time=False)
     trace = trace_of(chance, machine, length=400, wrong=chance.choice([0, 0.02]), overlap=1)
-    how = {"fresh": True, "seen": random_seen(chance, machine), "own": chance.random() < 0.5}
+    how: dict[str, Any] = {"fresh": True, "seen": random_seen(chance, machine), "own": chance.random() < 0.5}
     plain, fast = both(machine, trace, chance.choice([7, 50, 1000]), **how)
 
     assert plain == fast
@@ -115,6 +119,55 @@ def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch
 
     assert plain == fast
     assert plain.judgement.observations == len(trace)
+
+
+def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
+    """Containers that are stopped again and again, and looked at in time, too late, or at a time that is not known."""
+    found, now = [], 0
+    for number in range(length):
+        name, now = f"c{number // 200}-{chance.randrange(6)}", now + chance.choice([0, 1, 2, 30]) * 10**9
+        event = chance.choice(["create", "start", "stop", "stop", "status", "status", "status", "remove"])
+        shown = "CONTAINER_RUNNING" if event == "status" and chance.random() < 0.6 else ""
+        reply = "ok" if event in {"stop", "status"} or chance.random() < 0.5 else "UNKNOWN"
+        at = chance.choice([now, now, now, now - 10**9, None, -now])
+        for phase in ("request", "reply") if chance.random() < 0.5 else ("",):
+            asked = phase == "request"
+            found.append(
+                Observation(
+                    entity=name,
+                    event=event,
+                    phase=phase,
+                    reply="" if asked else reply,
+                    met="" if asked else shown,
+                    at=at,
+                )
+            )
+    return found
+
+
+@pytest.mark.parametrize("model", ["container-status", "cri-container"])
+@pytest.mark.parametrize("timed", [True, False])
+def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
+    """Where the columns have times, and where they have none."""
+    plain, fast = both(load(model), late(random.Random(4)), 100, timed=timed)
+
+    assert plain == fast
+
+
+LATE = {
+    "time never runs": ("fsm.monitor.limit", lambda *_: None),
+    "time runs twice as long": ("fsm.monitor.limit", lambda *given: (limit(*given) or 0) * 2 or None),
+    "time begins anew": ("fsm.monitor.automaton.Deadline", lambda _: Deadline()),
+}
+
+
+@pytest.mark.parametrize("mistake", LATE)
+def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
+    """What would be wrong if the automaton's clock were."""
+    with patch(*LATE[mistake]):
+        plain, fast = both(load("container-status"), late(random.Random(4)), 100)
+
+    assert plain != fast
 
 
 def coming_back(chance: random.Random) -> list[Observation]:

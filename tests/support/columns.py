@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fsm.trace import Batch, Columns, Key, Made, Observation, key
+from fsm.trace import Batch, Columns, Key, Made, Observation, key, nanoseconds
 
 if TYPE_CHECKING:
     import random
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Columned:
-    """Makes columns of the batches of one recording; by *chance* some observations are left to themselves."""
+    """Makes columns of the batches of one recording, *timed* or not; by *chance* some observations are left to themselves."""
 
-    def __init__(self, chance: random.Random | None = None) -> None:
-        self._chance = chance
+    def __init__(self, chance: random.Random | None = None, *, timed: bool = True) -> None:
+        self._chance, self._timed = chance, timed
         self._kinds: list[Observation] = []
         self._numbers: dict[tuple[str, Key], int] = {}
 
@@ -35,6 +35,7 @@ class Columned:
             np.frombuffer(b"".join(texts), np.uint8),
             ends - np.array([len(each) for each in texts], np.int64),
             ends,
+            np.array([_time(seen) or 0 for seen in observations], np.int64) if self._timed else None,
         )
         return Batch(Made(len(observations), observations.__getitem__), Made(len(lines), lines.__getitem__), columns)
 
@@ -45,9 +46,15 @@ class Columned:
             yield self.batch(part, range(first + 1, first + 1 + len(part)))
 
     def _kind(self, seen: Observation) -> int:
-        if seen.fields or (self._chance is not None and self._chance.random() < 0.05):
+        if seen.fields or _time(seen) is None or (self._chance is not None and self._chance.random() < 0.05):
             return -1
         number = self._numbers.setdefault((seen.of, key(seen)), len(self._kinds))
         if number == len(self._kinds):
             self._kinds.append(Observation(of=seen.of, **key(seen)._asdict()))
         return number
+
+
+def _time(seen: Observation) -> int | None:
+    """When it was *seen*, -1 if it has no time; ``None`` if that is no such number as columns have."""
+    at = nanoseconds(seen.at)
+    return -1 if at is None else at if 0 <= at < 1 << 63 else None
