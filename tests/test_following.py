@@ -107,6 +107,7 @@ def _followed(
     return judging.judged(), told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=10)
 @given(cut=st.lists(st.floats(0, 1), max_size=8), quiet=st.integers(0, MINUTE))

@@ -12,6 +12,7 @@ from fsm.interruption import OUT_OF_MEMORY, OUT_OF_TIME
 ENOUGH = 1 << 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seconds", "memory", "why"),
     [(60.0, 1 << 20, OUT_OF_MEMORY), (0.2, ENOUGH, OUT_OF_TIME), (60.0, ENOUGH, "")],
@@ -38,6 +39,7 @@ def test_more_than_it_may_is_an_interrupt(seconds: float, memory: int, why: str)
     assert ran.stderr == f"{why}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seconds", "memory", "why"),
     [(60.0, 1 << 30, OUT_OF_MEMORY), (0.2, ENOUGH, OUT_OF_TIME)],

@@ -67,6 +67,7 @@ def _sizes(name: str) -> tuple[int, int]:
     return held[0], held[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["containerd-2.1.9.log", "nri-events-2.1.9.jsonl"])
 def test_nothing_grows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Containers and pods come and go; without the limits more is held each turn."""

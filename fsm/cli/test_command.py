@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from hypothesis import configuration
@@ -34,7 +34,6 @@ from fsm.conformance.lookup import DAMAGED, NODE, ONE_POD, RELAYED, RuntimeOptio
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.race_runs import Pace
-from fsm.conformance.tested import Tested
 from fsm.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
 from fsm.machine.table import tabulate
@@ -47,6 +46,9 @@ from fsm.report.history_lines import written
 from fsm.report.property_report import PropertyTestReport
 from fsm.scratch import ScratchFolder
 from fsm.sut import SUT, Stimulus
+
+if TYPE_CHECKING:
+    from fsm.conformance.tested import Tested  # pytest takes it for a test of this module
 
 _DELAY: Final = 0.05
 """Seconds that threads wait at most before each call of a runtime; most calls take as long."""
@@ -258,14 +260,14 @@ def command(
 
 
 def _written(
-    tested: Tested,
+    tested: "Tested",
     address: str,
     runtime: RuntimeOptions,
     *,
     timeout: float | None,
     record: str | None,
     script: str | None,
-) -> Tested:
+) -> "Tested":
     """What was found of the runtime at *address*, and how often it comes again; written to *record* and *script*."""
     live = import_module("fsm.live.runtime_sut")
     plan = tested.oracle.plan
@@ -288,7 +290,7 @@ def _written(
     return replace(tested, failures=live.confirmed(make, machine, tested.failures, record=record))
 
 
-def _raced(tested: Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> Tested:
+def _raced(tested: "Tested", factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> "Tested":
     """*tested* by *model*, and how often each race comes again; they are written to *record*, or to files beside it."""
     if tested.races is None or not tested.races.found:
         return tested

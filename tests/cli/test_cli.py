@@ -330,6 +330,7 @@ def test_a_reader_that_left_is_told_by_the_exit_code() -> None:
     assert ("141\n", "") == (ran.stdout, ran.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code"),
     [
@@ -348,6 +349,7 @@ def test_output_closed(command: str, code: int) -> None:
     assert (code, "", "") == (ran.returncode, ran.stdout, ran.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "code"), [('judge "$1"', 1), ("judge no-such.log", 2), ("no-such", 2)])
 @pytest.mark.parametrize("errors", ["2>&-", "2>/dev/full"])
 def test_errors_that_cannot_be_written(command: str, code: int, errors: str) -> None:
@@ -355,6 +357,7 @@ def test_errors_that_cannot_be_written(command: str, code: int, errors: str) -> 
     assert code == shell(f"fsm {command} {errors}", FAILING).returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code"), [("judge -", "FSM201"), ("import -", "FSM501"), ("diff cri-pod -", "FSM401")]
 )
@@ -366,6 +369,7 @@ def test_input_closed(command: str, code: str) -> None:
     assert f"-: cannot be opened: standard input is closed [{code}]" in ran.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ['judge "$1"', 'judge --format junit "$1"', "list", "simulate cri-pod"])
 def test_a_full_disk(command: str) -> None:
     """A verdict that could not be written is no verdict."""
@@ -406,6 +410,7 @@ def test_a_file_name_that_is_not_utf_8(form: str, tmp_path: Path) -> None:
     assert ran.stdout.endswith("\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json", "junit"])
 def test_a_terminal_that_cannot_show_everything(form: str) -> None:
     """Formats of machines are UTF-8 always; text does what it can."""
@@ -483,6 +488,7 @@ def test_no_link_where_a_terminal_does_not_know_it(env: dict[str, str]) -> None:
     assert fsm("show", "doors").stderr == terminal.shown.replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal_for_a_large_file(large: str) -> None:
     """A bar that reaches its end, and is followed by the report."""
     terminal = Terminal("judge", large)
@@ -599,6 +605,7 @@ def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     assert 130 == process.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "command"), [("click", "list"), ("junitparser", 'judge --format junit "$2"')])
 @pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full", ">&-"])
 def test_an_interrupt_that_cannot_be_reported_is_one(closed: str, module: str, command: str, tmp_path: Path) -> None:
@@ -611,6 +618,7 @@ def test_an_interrupt_that_cannot_be_reported_is_one(closed: str, module: str, c
     assert (130, "") == (ran.returncode, ran.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("length", "code"), [(1, 130), (None, 0)])
 def test_an_interrupt_that_is_lost_gives_no_verdict(length: int | None, code: int, tmp_path: Path) -> None:
     """What is tested may catch it, and go on as if nothing had happened."""
@@ -641,6 +649,7 @@ class Hearing(carpenter.Door):
 # -- errors of fsm itself ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
     """One line, no traceback, a code of its own."""
     code = "raise LookupError('lost\\n::error:: its \\x1b[31mway')\n"
@@ -667,6 +676,7 @@ def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
     assert re.fullmatch(r"error in fsm \S+ itself, no verdict: ImportError: too old; report it with .*\n", ran.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("raised", "code", "said"),
     [
@@ -704,6 +714,7 @@ def test_interrupting_simulate(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
     """The terminal has its cursor back."""
     waiting = tmp_path / "waiting.log"
@@ -777,6 +788,7 @@ def test_what_is_simulated_holds(name: str, options: str) -> None:
     assert ran.stdout.endswith("verdict: holds\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "profile"), PROFILES)
 def test_what_is_simulated_under_a_profile_is_tolerated(name: str, profile: str) -> None:
     """What a version does otherwise is known, under its profile."""

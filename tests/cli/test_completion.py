@@ -155,6 +155,7 @@ def bash(folder: Path) -> Iterator[Bash]:
     bash.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "completed"),
     [

@@ -19,6 +19,7 @@ FIRST = 0 if TIMES == 1 else random.SystemRandom().randrange(1 << 32)
 """The number of the first input: at night others each time."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_inputs_are_answered(name: str, tmp_path: Path) -> None:
     """With an exit code, within seconds, in lines of a bounded length without control characters; most come past the parser."""
@@ -32,6 +33,7 @@ def test_damaged_inputs_are_answered(name: str, tmp_path: Path) -> None:
     assert sum(times for code, times in refused.items() if code in UNREAD) < count / 2, refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", sorted(CORPUS.glob("*/*")), ids=lambda file: f"{file.parent.name}-{file.name}")
 def test_what_was_answered_wrongly_once_is_answered(file: Path, tmp_path: Path) -> None:
     """By every command that reads such a file."""

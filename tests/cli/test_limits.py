@@ -172,6 +172,7 @@ MODELS: Final[dict[str, Callable[[Path], object]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", MODELS.values(), ids=MODELS)
 def test_a_file_that_is_no_model_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
     """Or decided, or given up: within bounds, with a word about it."""
@@ -197,6 +198,7 @@ def test_a_binary_file_is_refused(source: Path, code: int, tmp_path: Path) -> No
     assert (ended.returncode, "holds binary data" in ended.stderr) == (code, code == 2), ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [_twice, _one_line, Path.mkdir])
 def test_a_file_that_is_no_recording_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
     """Or found to hold nothing known."""
@@ -208,6 +210,7 @@ def test_a_file_that_is_no_recording_is_refused(made: Callable[[Path], object], 
     assert ended.code in {2, 3}, ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -11,6 +11,7 @@ WITHOUT = "import sys; sys.modules[{!r}] = None; from fsm.__main__ import main; 
 """Python that runs the command where a library is not installed."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("library", "extra", "arguments"),
     [

@@ -340,6 +340,7 @@ class Stuck(carpenter.Door):
     assert "slam" in ran.stdout
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind(workshop: Path) -> None:
     """Neither where it is called nor where temporary files are."""
     (workshop / "temporary").mkdir()

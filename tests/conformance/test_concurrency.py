@@ -133,10 +133,12 @@ def race(machine: Machine, sut: object) -> Race:
 # -- what passes -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_sut_with_a_lock_passes() -> None:
     assert concurrently(counter(), Tally).race is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["container-status", "nri-container", "cri-pod"])
 @pytest.mark.parametrize("kind", [Locked, Staged])
 def test_machines_that_play_themselves_pass(name: str, kind: type[Locked | Staged]) -> None:
@@ -177,6 +179,7 @@ def test_a_check_on_the_line_before_is_caught(chance: int, unlocked: str) -> Non
     assert unlocked.partition(" ")[0] in sum(found.programme.threads, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chance", range(4 * TIMES))
 def test_a_check_on_the_line_before_with_a_lock_passes(chance: int) -> None:
     assert concurrently(load("container-status"), Adjacent, threads=2, chance=chance, examples=10 * TIMES).race is None
@@ -336,6 +339,7 @@ class Noting(Locked):
         self.closed += 1
 
 
+@pytest.mark.slow
 def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_is_left_out() -> None:
     """No exit, since a container may have no process; no restart, since that is the end of those who call."""
     machine = load("container-status")

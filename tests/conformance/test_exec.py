@@ -99,6 +99,7 @@ def test_a_pod_in_shell_that_is_wrong_is_noticed(wrong: str, test: str) -> None:
     assert test in shown(found("nri-pod", "sh", str(SUTS / "nri_pod.sh"), wrong, examples=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "test"),
     [
@@ -126,6 +127,7 @@ def test_a_container_in_node_that_is_wrong_is_noticed(wrong: str, test: str) -> 
     assert test in shown(found("nri-container", "node", str(SUTS / "nri_container.js"), wrong, examples=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["container-status", "nri-container"])
 def test_nothing_is_lost_on_the_way(name: str) -> None:
     """A machine that plays itself meets the same cells and ways as a child as it does here, calls in progress too."""
@@ -378,6 +380,7 @@ LATE: Final = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("manners", "says", "timeout"),
     [*((*each, 30.0) for each in BAD.items()), *((*each, 0.3) for each in LATE.items())],

@@ -71,6 +71,7 @@ def test_there_are_enough_changes() -> None:
     assert 100 < len([change for model, change in CHANGES if model == "container-status"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "change"), CHANGES, ids=lambda part: part if isinstance(part, str) else part.what)
 def test_every_single_change_is_named(model: str, change: Change) -> None:
     """Changing or removing a label, a name, a line or an arrowhead makes a difference, or a mistake."""

@@ -384,6 +384,7 @@ def test_to_standard_output(form: str, begins: str) -> None:
     assert ran.stdout.startswith(begins)
 
 
+@pytest.mark.slow
 def test_into_a_folder(tmp_path: Path) -> None:
     """Every model in every format requested."""
     ran = fsm("draw", "-o", str(tmp_path / "new"), "-f", "dot", "-f", "png")
@@ -515,6 +516,7 @@ def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
     assert "run.json: contains no pod [FSM204]" in ran.stderr
 
 
+@pytest.mark.slow
 def test_a_run_can_come_through_a_pipe() -> None:
     """As the shell's process substitution gives it, which can be read only once; no more of it than is kept."""
     command = "fsm draw container-status -f dot --highlight"

@@ -293,6 +293,7 @@ def squeezed(text: str) -> str:
     return "\n".join(" ".join(line.split()) for line in text.split("\n"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", range(6, 31))
 def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
     """Once, instead of all that it tears apart; whether the blank was at its beginning or within it."""

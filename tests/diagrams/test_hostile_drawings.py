@@ -142,6 +142,7 @@ def answered(text: str) -> None:
     held(text, found)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(damaged())
 def test_damaged_drawings_are_read_or_refused(text: str) -> None:
@@ -159,6 +160,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     answered(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OFFENDERS)
 def test_offenders_are_read_or_refused(name: str) -> None:
     """They once took minutes, or ended in a traceback."""

@@ -18,6 +18,7 @@ __all__ = ["every_violation"]
 LAST = 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["1.6.20-corrupt-checkpoints.log.gz", "2.1.9-restart-kill9.log.gz"])
 def test_fails_where_the_judge_does(name: str) -> None:
     """Over restarts, after which some containers cannot be read."""

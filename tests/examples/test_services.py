@@ -97,6 +97,7 @@ def _commands() -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", ["systemd", "kubernetes"])
 @pytest.mark.parametrize(("year", "code"), [("2026", 3), ("2999", 1)])
 def test_what_the_services_run(service: str, year: str, code: int, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def lines_of(name: str) -> list[dict[str, Any]]:
     return [{"node": name, "file": str(RECORDINGS / name), "line": number, "value": line} for number, line in lines]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_lines_in_any_batches_come_to_what_their_files_do(seed: int) -> None:
     chance = random.Random(seed)
@@ -116,6 +117,7 @@ def in_parts(rows: list[dict[str, Any]], number: int, *, everywhere: bool = True
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3, 8])
 def test_entities_in_any_parts_come_to_the_whole(trace: tuple[Path, list[dict[str, Any]]], number: int) -> None:
     chance = random.Random(number)

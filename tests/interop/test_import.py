@@ -71,11 +71,13 @@ def test_random_models_are_written(machine: Machine) -> None:
     assert bare(machine_of(toml(machine))) == bare(machine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", PROFILED, ids=lambda each: each.name)
 def test_a_profile_that_is_written_is_what_it_allows(machine: Machine) -> None:
     assert same(machine_of(toml(machine)), machine)
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(codec="utf-8")).filter(lambda text: not obeyed(text)))
 def test_any_text_can_be_written(text: str) -> None:
     machine = replace(door(), about=text)
@@ -116,6 +118,7 @@ def test_transitions_takes_the_same_steps(machine: Machine, chance: random.Rando
         running.set_state(to or state)
 
 
+@pytest.mark.slow
 @DEFAULTS
 @given(machines(), st.randoms(use_true_random=False))
 def test_python_statemachine_takes_the_same_steps(machine: Machine, chance: random.Random) -> None:
@@ -152,6 +155,7 @@ def _steps(machine: Machine) -> Iterable[tuple[str, str, str, str]]:
                         yield row, "ignored", state, state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", SHIPPED, ids=lambda each: each.name)
 def test_shipped_machines_are_loaded(machine: Machine) -> None:
     MarkupMachine(markup=json.loads(transitions(machine)))
@@ -446,6 +450,7 @@ def definitions(draw: st.DrawFn, *, several: bool = True) -> dict[str, Any]:
     return {"name": "lamp", "states": found}
 
 
+@pytest.mark.slow
 @settings(max_examples=40 * TIMES, deadline=None)
 @given(definitions())
 def test_definitions_do_what_python_statemachine_does(definition: dict[str, Any]) -> None:

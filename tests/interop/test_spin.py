@@ -255,6 +255,7 @@ def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Ma
     return machine.under(profile), asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", specified())
 def test_shipped_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept, name: str) -> None:
     """Each property of each shipped machine, and under a profile if it is known to fail there.

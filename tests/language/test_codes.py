@@ -188,6 +188,7 @@ def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
     return ran.returncode, set(re.findall(r"\[(FSM\d+)\]", ran.stderr))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [code for code in RULES if code != "FSM606"])  # what is served here has any image
 def test_an_example_raises_its_code(code: str, folder: Path) -> None:
     """And no other."""

@@ -33,6 +33,7 @@ KEPT = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "ends"), [(DIRECT, "given up"), (KEPT, "answered")])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_what_a_killed_test_has_begun_is_answered(

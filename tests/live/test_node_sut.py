@@ -188,6 +188,7 @@ def test_what_is_not_told_is_found(tmp_path: Path) -> None:
     assert clauses == ["remove-relays-on-the-way", "removal-is-relayed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joins", [False, True])
 def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, joins: bool) -> None:
     """After a restart it is no violation, until the plugin has joined again."""
@@ -204,6 +205,7 @@ def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, jo
     assert joins or len(steps(text)) == found.cover.steps
 
 
+@pytest.mark.slow
 def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tmp_path: Path) -> None:
     """What containerd does otherwise is found, tolerated under its profile, and recorded so that it is judged alike."""
     calls = tmp_path / "calls.jsonl"

@@ -236,6 +236,7 @@ def test_several_threads_are_refused() -> None:
     assert "nri-plugin:" in tested.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

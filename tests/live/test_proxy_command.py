@@ -66,6 +66,7 @@ def _stop(refused: int) -> dict[str, Any]:
     return {"StopContainer": answer}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("refused", "code"), [(0, 0), (1, 1)])
 def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refused: int, code: int) -> None:
     """The exit code is that of the verdict; the socket is gone, the recording complete."""
@@ -88,6 +89,7 @@ def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refus
     assert ["StopContainer"] * 2 == [each["op"] for each in lines]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("least", "code", "word"), [("MUST", 0, "surprise: "), ("observed", 1, "violation: ")])
 def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int, word: str) -> None:
     """That no id is given twice is only observed."""

@@ -68,6 +68,7 @@ def covered(found: Tested) -> set[tuple[str, str]]:
     return {(table.rows[row].name, table.states[state]) for row, state in found.cover.cells}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "states", "without"),
     [

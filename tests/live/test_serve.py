@@ -293,6 +293,7 @@ def test_events_are_streamed(tmp_path: Path) -> None:
 # -- judged -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
     """Under the profile they hold; without it the deviations are found, and nothing else."""

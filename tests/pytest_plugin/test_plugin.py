@@ -150,6 +150,7 @@ def conforms(found: subprocess.CompletedProcess[str], *, fails: bool = False) ->
     assert ("1 failed, 1 passed" if fails else "2 passed") in found.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sut", "fails"), [("python:carpenter:Door", False), ("python:carpenter:Silent", True), ("model:nope", True)]
 )
@@ -160,6 +161,7 @@ def test_a_sut_is_tested(repository: Path, sut: str, *, fails: bool) -> None:
     conforms(called(repository, "models"), fails=fails)
 
 
+@pytest.mark.slow
 def test_a_sut_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
     """One that does not conform, so that a way in which it was not found would pass."""
     sut = "python:carpenter:Silent"
@@ -195,6 +197,7 @@ def test_a_wrong_table_is_refused(repository: Path, text: str, says: str) -> Non
 MISSPELT = '[tool.fsm.against]\ndoro = "python:carpenter:Silent"\n'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [("models", "properties"), ("models/door.toml",), ("properties/door.toml",)])
 def test_a_model_that_is_nowhere_is_refused(repository: Path, asked: tuple[str, ...]) -> None:
     """A misspelt name: else nothing would be tested, and all would pass."""
@@ -209,6 +212,7 @@ def test_a_model_that_is_nowhere_is_refused(repository: Path, asked: tuple[str, 
     assert "Traceback" not in found.stdout
 
 
+@pytest.mark.slow
 def test_an_option_for_a_model_that_is_nowhere_is_refused(repository: Path) -> None:
     """The message names it."""
     found = called(repository, "models", "--fsm-against", "doro=reference")
@@ -217,6 +221,7 @@ def test_an_option_for_a_model_that_is_nowhere_is_refused(repository: Path) -> N
     assert "--fsm-against: 'doro' is not the name of a model" in found.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["models/gate.toml", "parts/yard/models/gate.toml", "lifecycles/gate.toml", "name"])
 @pytest.mark.parametrize("asked", ["models/door.toml", "properties/door.toml"])
 def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, where: str) -> None:
@@ -236,6 +241,7 @@ def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, wh
     assert "[python:carpenter:Door]" in found.stdout
 
 
+@pytest.mark.slow
 def test_in_the_folder_of_the_models(repository: Path) -> None:
     """As editors call it: modules of SUTs are where pyproject.toml is, and the error says so."""
     asks(repository, '[tool.fsm]\nagainst = "python:carpenter:Silent"\n')
@@ -257,6 +263,7 @@ class Ghost(Door):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", ["", "models"])
 def test_the_command_that_repeats_a_failure_is_told(repository: Path, inside: str) -> None:
     """Of a model and of a property, for the folder in which pytest was called; it fails as the test did."""

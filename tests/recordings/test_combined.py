@@ -166,6 +166,7 @@ def test_each_finding_is_where_it_stands(tmp_path: Path) -> None:
         assert f"file={violation.file},line={violation.line}," in written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_parts_accuse_nobody_whom_the_whole_does_not(run: str, tmp_path: Path) -> None:
     """Wherever the one recording or the other begins or ends: a plugin may leave at any time, and so may clients."""

@@ -106,6 +106,7 @@ def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
     assert [("stop-kills", "MUST")] == found(61)
 
 
+@pytest.mark.slow
 def test_no_container_starts_in_a_stopped_pod(tmp_path: Path) -> None:
     """Wherever a recording has a start by a full id refused since the pod was stopped, it is found if it succeeds instead."""
     planted = 0

@@ -399,6 +399,7 @@ def test_an_arrow_stream(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
 def test_compressed_lines(compression: str, tmp_path: Path) -> None:
     """Lines have their numbers, also where two parts are one file; what breaks off is unknown."""

@@ -133,6 +133,7 @@ def test_a_restart_that_is_not_there_explains_no_second_start(tmp_path: Path) ->
     assert [] == assumed(*CREATED, *calls[:-1], folder=tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_real_runtimes_are_restarted_where_they_were(name: str, tmp_path: Path) -> None:
     """Recordings without a restart need none; of the others some do, and none where none is assumed."""

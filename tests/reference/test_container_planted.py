@@ -258,6 +258,7 @@ def sut(kind: type[Container]) -> ContainerSUT:
     return ContainerSUT(kind=kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Container]) -> None:
     found = conform(load("container-status"), lambda: sut(kind), examples=0, most=1)

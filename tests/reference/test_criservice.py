@@ -620,6 +620,7 @@ BUGS: dict[type[CRIService], str] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[CRIService]) -> None:
     found = conform(flat("mended"), lambda: CRIServiceSUT(kind=kind), examples=0, most=1)

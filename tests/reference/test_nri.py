@@ -351,6 +351,7 @@ BUGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI]) -> None:
     name, expected = BUGS[kind]
@@ -361,6 +362,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI]) -> None:
     assert expected == "; ".join(step.event for step in shortest.steps)
 
 
+@pytest.mark.slow
 def test_removed_entities_are_forgotten() -> None:
     """Neither the layer nor its driver keeps a reference to them."""
     memory = EntityStates("nri-container")

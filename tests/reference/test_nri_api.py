@@ -277,7 +277,8 @@ BUGS: dict[type[NRI], str] = {
 }
 
 
-@pytest.mark.parametrize("profile", ["", pytest.param("upstream", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["", "upstream"])
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI], profile: str) -> None:
     found = conform(load("nri-api"), lambda: NriApiSUT(profile, kind), profile=profile or None, examples=0)

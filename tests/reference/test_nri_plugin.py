@@ -256,6 +256,7 @@ BUGS: dict[type[Connection], str] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Connection]) -> None:
     found = conform(load("nri-plugin"), lambda: NriPluginSUT(kind=kind), examples=0)

@@ -610,6 +610,7 @@ CRASH_BUGS: dict[type[Pods], str] = {WritesReadyFirst: "crash@4 run=undone,ignor
 """Bugs that only crashes find."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Pods]) -> None:
     found = conform(load("pod-sandbox"), lambda: PodsSUT(kind=kind), examples=0, most=1)

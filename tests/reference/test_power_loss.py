@@ -25,6 +25,7 @@ def test_whatever_a_file_system_keeps_of_a_change_is_the_old_or_the_new(store: s
     assert int(after_power_loss(store)) > least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("store", "fault", "found"),
     [

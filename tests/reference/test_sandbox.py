@@ -468,6 +468,7 @@ BUGS: dict[type[Controller], str] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BUGS, ids=lambda kind: kind.__name__)
 def test_a_bug_is_found_by_the_shortest_test(kind: type[Controller]) -> None:
     found = conform(load("sandbox-controller"), lambda: PodSandboxSUT(kind=kind), examples=0, most=1)

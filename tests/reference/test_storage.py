@@ -400,6 +400,7 @@ def _often() -> object:
     sys.setswitchinterval(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_often")
 def test_many_read_while_one_writes(root: Path) -> None:
     seen = both(store(root, Status(created_at=1, message="0")), writes=300)
@@ -415,6 +416,7 @@ class InPlace(StatusStorage):
         change(self._status)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_often")
 def test_a_record_changed_in_place_is_seen_half_changed(root: Path) -> None:
     """Shows that the test above can fail."""

@@ -111,6 +111,7 @@ door: A door
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [

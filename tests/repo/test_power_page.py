@@ -13,6 +13,7 @@ SAMPLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "calls"), SAMPLE)
 def test_the_page_is_true(name: str, calls: str) -> None:
     """Otherwise ``python tests/support/power_page.py --write`` rewrites it."""

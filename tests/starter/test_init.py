@@ -139,9 +139,7 @@ def test_a_label_is_a_sentence_with_one_mark_at_its_end(label: str, about: str, 
     assert f'about = "{about}"' in (tmp_path / "models" / "thing.toml").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind not in {"new", "object"})) for kind in SOURCES]
-)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "new")) for kind in SOURCES])
 def test_what_is_written_runs(kind: str, tmp_path: Path) -> None:
     """The check holds, and so do the tests."""
     ran = begun(tmp_path, kind)
