@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from fsm.recordings import pod_calls
 from fsm.recordings.bulk_findings import Found, ScannedLines, Variants, batch_of
 from fsm.recordings.containerd_log import CRASH, DOUBTFUL, NO_EVENT, RELEVANT, UNKNOWN_EXITS, Log
 from fsm.recordings.line_forms import BESIDE, EITHER, NOTHING, QUIET, SAYS, SLOW, LineForm, form
@@ -68,7 +69,7 @@ class Bulk:
         self._said = Variants()
         self._shapes = Shapes(self._said.number)
         self._pods: dict[str, Pod] = {}
-        self._sayings: dict[tuple[Observation, bool], _Saying] = {}
+        self._sayings: dict[tuple[Observation, bool, bool], _Saying] = {}
         self._doubts: dict[tuple[int, OpenCalls | None], _Doubted | None] = {}
         self._clear()
 
@@ -141,20 +142,23 @@ class Bulk:
             self._moments[template], self._entities[template] = found.moment, found.entity
             if found.seen is not None:
                 kinds = (CONTAINER, POD) if found.seen.of == EITHER else (found.seen.of,)
-                says = (self._saying(structs.replace(found.seen, of=of), made=found.pod >= 0) for of in kinds)
+                says = (
+                    self._saying(structs.replace(found.seen, of=of), made=found.pod >= 0, either=len(kinds) > 1)
+                    for of in kinds
+                )
                 self._sayings_of[template] = said = tuple(says)
                 if not found.named and found.pod < 0:
                     self._unasked[template] = said[-1].symbol, said[0].symbol
                     self._plain[template] = self._unasked[template] if found.always else (-1, -1)
                     self._gone[template] = said[0].gone if len(said) == 1 else -1
 
-    def _saying(self, seen: Observation, *, made: bool) -> _Saying:
-        """What is *seen* of an entity; of a container that was ``made`` in a pod."""
-        found = self._sayings.get((seen, made))
+    def _saying(self, seen: Observation, *, made: bool, either: bool) -> _Saying:
+        """What is *seen* of an entity; of a container that was ``made`` in a pod; or of one of ``either`` kind."""
+        found = self._sayings.get((seen, made, either))
         if found is None:
             after = removed_so(seen) if not made and seen.of == CONTAINER else None
             gone = self._said.number(after.seen[0]) if after and len(after.seen) == 1 else -1
-            found = self._sayings[seen, made] = _Saying(len(self._sayings), seen, gone)
+            found = self._sayings[seen, made, either] = _Saying(len(self._sayings), seen, gone)
         return found
 
     def _late(self, scanned: ScannedLines, start: int) -> NDArray[np.int64]:
@@ -279,6 +283,7 @@ class Bulk:
                 return
         self._give_back(identity)
         self._give_back(home)
+        self._make_room()
         for what in joiner.joined(structs.replace(one.seen, entity=identity, detail=home or one.seen.detail)):
             seen.add(self._said.number(what), what.entity, row)
 
@@ -301,9 +306,20 @@ class Bulk:
             joiner.pod_of[ids[place]] = ids[0]
             joiner.containers[ids[0]][ids[place]] = None
             self._pods[ids[place]] = pod
+        if step.gone:
+            self._make_room()
+            joiner.forget_pod(ids[0])
         if step.moved:
             pod.ids = [ids[where] for where in step.comes]
         pod.shape = step.to
+        if step.to.rests:
+            self._give_back(ids[0])
+
+    def _make_room(self) -> None:
+        """Let the joiner have the pod that it may forget next, to which calls may be in progress even if it was removed."""
+        removed = self.log.joiner.removed[POD]
+        if len(removed) >= pod_calls.UNRECORDED:
+            self._give_back(next(iter(removed)))
 
     def _is_known(self, identity: str) -> bool:
         """Whether the joiner knows *identity* from before."""
@@ -314,7 +330,7 @@ class Bulk:
         """The pod that is *identity* or of which this container is, if its calls can be taken by steps."""
         pod = self._pods.get(identity)
         if pod is None and (pod := self._shapes.taken(self.log.joiner, identity)) is not None:
-            for each in (pod.ids[0], *self.log.joiner.containers[pod.ids[0]]):
+            for each in (pod.ids[0], *self.log.joiner.containers.get(pod.ids[0], ())):
                 self._pods[each] = pod
         return pod
 
@@ -322,7 +338,7 @@ class Bulk:
         """Let the joiner have the pod that is *identity* or of which this container is."""
         pod = self._pods.get(identity)
         if pod is not None:
-            for each in (pod.ids[0], *self.log.joiner.containers[pod.ids[0]]):
+            for each in (pod.ids[0], *self.log.joiner.containers.get(pod.ids[0], ())):
                 self._pods.pop(each, None)
             given_back(self.log.joiner, pod)
 

@@ -303,7 +303,8 @@ class Joiner:
             return []
         self.began = now if self.began is None else self.began
         since = now - self.began
-        if since <= WINDOW or (since <= 2 * WINDOW and not self._quiet(self.beginning)):
+        quiet = all(map(self._closed, self.reached)) and self.beginning.quiet()
+        if since <= WINDOW or (since <= 2 * WINDOW and not quiet):  # calls are in progress on what may be older
             return []
         found = self.beginning.over()
         self.beginning = None
@@ -313,10 +314,6 @@ class Joiner:
                     reached.perhaps = self._reach(pod)
                     found += _inner(reached.call, reached.perhaps, "request", at=None)
         return found
-
-    def _quiet(self, beginning: Beginning) -> bool:
-        """Whether no recorded call is in progress on what may be older than the recording."""
-        return all(map(self._closed, self.reached)) and beginning.quiet()
 
     def _reach(self, pod: str) -> tuple[str, ...]:
         return (*self.containers.get(pod, ()), *self._candidates(pod))
@@ -376,6 +373,10 @@ class Joiner:
             self.forget(each)
             self._remember(each, CONTAINER)
             self.removed[CONTAINER].pop(each, None)
+        self.forget_pod(pod)
+
+    def forget_pod(self, pod: str) -> None:
+        self.containers.pop(pod, None)
         for pods in (self.whole, self.stopped, self.not_ready):
             pods.discard(pod)
         self.leaks.pop(pod, None)

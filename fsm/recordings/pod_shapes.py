@@ -1,7 +1,7 @@
 """What the joiner does with a pod and its containers, as a table of steps that is filled on demand.
 
-What the joiner knows of a pod all of whose containers are known is a :class:`Shape`, the same for all pods of which it
-knows the same.  A step from one to the next is found by the joiner itself, which takes the observation for such a pod
+What the joiner knows of a pod all of whose containers are known, or that was removed, is a :class:`Shape`, the same for all
+pods of which it knows the same.  A step from one to the next is found by the joiner itself, which takes the observation for such a pod
 with ids of its own; it is taken again for all others.  What concerns more than the one pod has no step.
 """
 
@@ -36,12 +36,13 @@ class _Known(NamedTuple):
     overlapped: tuple[str, ...]
     stopped: bool
     not_ready: bool
+    removed: bool
 
 
 class Step(NamedTuple):
     """What was ``seen``, each of the entity at a place; what is known then, and from which place each place ``comes`` if one ``moved``.
 
-    ``removed`` are the places of containers that are no more.  Of the creations in progress the first ``ended`` are over,
+    ``removed`` are the places of containers that are no more, and the pod is ``gone`` if it is removed only now.  Of the creations in progress the first ``ended`` are over,
     and so many have ``begun``.  ``one`` is what was seen if it was but that, of the entity itself, and no id and no
     creation comes or goes; -1 if not.
     """
@@ -52,15 +53,20 @@ class Step(NamedTuple):
     comes: tuple[int, ...]
     moved: bool
     removed: tuple[int, ...]
+    gone: bool
     ended: int
     begun: int
 
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """What is known, and the steps from there that were found, by what is seen and of the entity at which place."""
+    """What is known, and the steps from there that were found, by what is seen and of the entity at which place.
+
+    It ``rests`` if it is of a pod that was removed, on which no call is in progress.
+    """
 
     known: _Known
+    rests: bool
     steps: dict[tuple[int, int], Step | None] = field(default_factory=dict)
 
 
@@ -82,14 +88,15 @@ class Shapes:
 
     def taken(self, joiner: Joiner, identity: str) -> Pod | None:
         """The pod that is *identity*, or that this container is of, taken out of *joiner*; ``None`` if it has no shape."""
-        name = identity if identity in joiner.containers else joiner.pod_of.get(identity, "")
+        is_pod = identity in joiner.containers or identity in joiner.removed[POD]
+        name = identity if is_pod else joiner.pod_of.get(identity, "")
         pod = self._read(joiner, name)
         if pod is not None:
             for each in (joiner.reached, joiner.creating, joiner.overlapped):
                 each.pop(name, None)
             joiner.stopped.discard(name)
             joiner.not_ready.discard(name)
-            for container in joiner.containers[name]:
+            for container in joiner.containers.get(name, ()):
                 joiner.starts.pop(container, None)
         return pod
 
@@ -98,9 +105,12 @@ class Shapes:
         known = pod.shape.known
         joiner = Joiner()
         _put(joiner, known, _NAMES, list(range(known.creating)))
-        joiner.pod_of = dict.fromkeys(_NAMES[1 : 1 + known.containers], _NAMES[0])
-        joiner.containers = {_NAMES[0]: dict.fromkeys(joiner.pod_of)}
-        joiner.whole = {_NAMES[0]}
+        if known.removed:
+            joiner.removed[POD][_NAMES[0]] = None
+        else:
+            joiner.pod_of = dict.fromkeys(_NAMES[1 : 1 + known.containers], _NAMES[0])
+            joiner.containers = {_NAMES[0]: dict.fromkeys(joiner.pod_of)}
+            joiner.whole = {_NAMES[0]}
         joiner.met = known.creating
         found = joiner.joined(structs.replace(seen, entity=_NAMES[place], detail=_NAMES[0] if made else seen.detail))
         after = self._read(joiner, _NAMES[0])
@@ -116,16 +126,18 @@ class Shapes:
         parts = tuple((self.number(each), _NAMES.index(each.entity)) for each in found)
         comes = tuple(map(_NAMES.index, after.ids))
         moved = comes != tuple(range(len(pod.ids)))
-        same = not moved and not removed and ended == begun == 0
+        gone = after.shape.known.removed and not known.removed
+        same = not (moved or removed or gone or after.shape.rests) and ended == begun == 0
         one = parts[0][0] if same and len(parts) == 1 and parts[0][1] == place else -1
-        return Step(one, parts, after.shape, comes, moved, removed, ended, begun)
+        return Step(one, parts, after.shape, comes, moved, removed, gone, ended, begun)
 
     def _read(self, joiner: Joiner, name: str) -> Pod | None:
-        containers = joiner.containers.get(name)
-        if containers is None or name not in joiner.whole or name in joiner.leaks or name in joiner.pod_of:
+        exists, removed = name in joiner.containers, name in joiner.removed[POD]
+        if exists != (name in joiner.whole) or exists == removed:
             return None
+        containers = joiner.containers.get(name, {})
         others: list[Container[str]] = [*joiner.unrecorded.values(), *joiner.removed.values()]
-        if any(name in each for each in others):
+        if name in joiner.leaks or name in joiner.pod_of or sum(name in each for each in others) > removed:
             return None
         for each in containers:
             if joiner.pod_of.get(each) != name or each in joiner.containers or any(each in other for other in others):
@@ -149,10 +161,12 @@ class Shapes:
             overlapped=tuple(joiner.overlapped.get(name, ())),
             stopped=name in joiner.stopped,
             not_ready=name in joiner.not_ready,
+            removed=removed,
         )
         if len(self._known) > _SHAPES:
             self._known.clear()
-        return Pod(self._known.setdefault(known, Shape(known)), ids, creating)
+        rests = removed and not (reached or creating)
+        return Pod(self._known.setdefault(known, Shape(known, rests)), ids, creating)
 
 
 def given_back(joiner: Joiner, pod: Pod) -> None:
@@ -177,7 +191,15 @@ def removed_so(seen: Observation, calls: OpenCalls | None = None, *, doubted: bo
         joiner.beginning.calls[CONTAINER, _NAMES[0]] = calls
     joiner.removed[CONTAINER][_NAMES[0]] = None
     found = joiner.joined(structs.replace(seen, entity=_NAMES[0]))
-    changed = joiner.whole or joiner.containers or joiner.pod_of or joiner.reached or joiner.stopped or _others(joiner)
+    changed = (
+        joiner.whole
+        or joiner.removed[POD]
+        or joiner.containers
+        or joiner.pod_of
+        or joiner.reached
+        or joiner.stopped
+        or _others(joiner)
+    )
     after = joiner.beginning.calls if joiner.beginning else {}
     if changed or list(joiner.removed[CONTAINER]) != [_NAMES[0]] or not after.keys() <= {(CONTAINER, _NAMES[0])}:
         return None
@@ -190,7 +212,7 @@ def _others(joiner: Joiner) -> bool:
     """Whether *joiner* knows of others than the pod with the first name and its containers."""
     pods = {*joiner.whole, *joiner.containers, *joiner.pod_of.values(), *joiner.reached, *joiner.creating}
     pods |= {*joiner.overlapped, *joiner.stopped, *joiner.not_ready, *joiner.leaks, *joiner.removed[POD]}
-    away = joiner.leaks or joiner.removed[POD] or joiner.unrecorded[POD] or joiner.unrecorded[CONTAINER]
+    away = joiner.leaks or joiner.unrecorded[POD] or joiner.unrecorded[CONTAINER]
     return bool(away) or not pods <= {_NAMES[0]} or not joiner.starts.keys() <= joiner.pod_of.keys()
 
 

@@ -18,14 +18,14 @@ from damage import flipped, mixed
 
 from fsm.judgement import judge
 from fsm.judgement.part import WHOLE, Part
-from fsm.recordings import log_in_bulk, log_reader, log_scanner, open_recording, pod_shapes
+from fsm.recordings import log_in_bulk, log_reader, log_scanner, open_recording, pod_calls, pod_shapes
 from fsm.recordings.containerd_log import Log
 from fsm.recordings.following import Followed
 from fsm.recordings.line_forms import NOTHING, QUIET, SAYS, SLOW, LineForm, form, spans
 from fsm.recordings.line_reader import Piece
 from fsm.recordings.line_templates import Templates
 from fsm.recordings.log_in_bulk import Bulk
-from fsm.recordings.pod_shapes import Removed, removed_so
+from fsm.recordings.pod_shapes import Removed, Step, removed_so
 from fsm.recordings.rotated import Rotated
 from fsm.trace import key, nanoseconds
 
@@ -145,6 +145,36 @@ def test_logs_that_are_mixed_line_by_line_say_the_same() -> None:
     assert in_bulk_alike(lines)
 
 
+FEW = patch.object(pod_calls, "UNRECORDED", 34)
+"""More than there may be in a shape."""
+
+
+def test_where_few_that_were_removed_are_remembered_the_same_is_said() -> None:
+    with FEW:
+        assert in_bulk_alike(forgotten_lines())
+
+
+def test_a_pod_that_is_not_forgotten_is_found() -> None:
+    with FEW, patch.object(Bulk, "_make_room", lambda _: None):
+        assert differ(forgotten_lines(), random.Random(1))[0]
+
+
+def forgotten_lines() -> list[bytes]:
+    """Recordings side by side, and calls on a pod that was removed, of which some end when it is forgotten."""
+    parts = [lines_of(path) for path in PLAIN]
+    lines = [line for each in zip(*parts, strict=False) for line in each]
+    time = b'time="2026-11-20T11:30:%02d.5Z" level=info msg="'
+    for turn in range(6):
+        pods = [b"%064x" % (16**63 + 100 * turn + each) for each in range(36)]
+        run = b'RunPodSandbox for &PodSandboxMetadata{Name:p,Uid:u,Namespace:d,Attempt:0,} returns sandbox id \\"%s\\""'
+        asked, done = b'RemovePodSandbox for \\"%s\\""', b'RemovePodSandbox \\"%s\\" returns successfully"'
+        lines += [time % turn + run % pod for pod in pods]
+        lines += [time % turn + asked % pods[0], time % turn + done % pods[0], time % turn + asked % pods[0]]
+        lines += [time % turn + each % pod for pod in pods[1:] for each in (asked, done)]
+        lines += [time % turn + done % pods[0], time % turn + asked % pods[0], time % turn + done % pods[0]]
+    return lines
+
+
 def test_crashes_and_lost_lines_say_the_same() -> None:
     lines = again(lines_of(PLAIN[2]), 3, 1)
     lines[500] = b"panic: runtime error: index out of range"
@@ -248,6 +278,9 @@ MISTAKES: dict[str, Any] = {
     ),
     "replies are not remembered": patch.object(Bulk, "_replied", lambda *_: None),
     "calls from before may go on for ever": patch.object(Bulk, "_late", lambda *_: np.empty(0, np.int64)),
+    "a pod that is removed is not forgotten": patch.object(
+        pod_shapes, "Step", lambda *parts: Step(*parts)._replace(gone=False)
+    ),
     "a pod is never of a shape that others have": patch.object(pod_shapes, "_others", lambda _: False),
 }
 
