@@ -7,7 +7,7 @@ from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.refinement import OutputListener
 from fsm.machine import Machine
-from fsm.machine.conditions import Condition, Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
+from fsm.machine.conditions import Atom, Condition, Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
 from fsm.machine.table import Table, tabulate
 from fsm.product import SystemTable, read
 from fsm.product.influence import Influence
@@ -56,8 +56,9 @@ class Cones:
             mentioned.add(claim.event)
             digits |= self._copies(claim.event)
             outputs |= self._copies(claim.event)
-        if isinstance(claim, LeadsTo):
-            mentioned |= {each.event for each in claim.fair}
+        if isinstance(claim, LeadsTo):  # what all others do may go on for ever, and nothing else happen
+            mentioned.update(self.system.events)
+            digits.update(range(len(self.system.copies)))
         if isinstance(claim, Follows):
             outputs |= set(self._observed(claim))
         found = self._influence.cone(frozenset(digits), frozenset(mentioned), frozenset(outputs))
@@ -80,11 +81,16 @@ class Cones:
         return self._known[largest].size(limit)
 
     def _emitters(self, condition: Condition) -> Iterator[int]:
-        """The copies that may emit an output that *condition* mentions."""
-        for output in _outputs(condition):
-            for copy in self.system.copies:
+        """The copies that may emit an output that *condition* mentions, or any where it says that there is none."""
+        asked = [_outputs(part) for part in atoms(condition)]
+        for copy in self.system.copies:
+            own = self.system.parts[copy.part].machine.outputs()
+            if any(outputs is None for outputs in asked) and own:
+                yield copy.digit
+                continue
+            for output in frozenset().union(*filter(None, asked)):
                 bare = output.removesuffix(copy.suffix) if copy.suffix else output
-                if (bare != output or not copy.suffix) and bare in self.system.parts[copy.part].machine.outputs():
+                if (bare != output or not copy.suffix) and bare in own:
                     yield copy.digit
 
     def _observed(self, claim: Follows) -> Iterator[int]:
@@ -107,15 +113,17 @@ def _events(condition: Condition) -> set[str]:
     return {part.event for part in atoms(condition) if isinstance(part, Happens | Replies)}
 
 
-def _outputs(condition: Condition) -> set[str]:
-    found: set[str] = set()
-    for part in atoms(condition):
-        match part:
-            case Emits(output=output) | StepEmits(output=output):
-                found.add(output)
-            case EmitsOnly(outputs=outputs):
-                found |= set(outputs)
-    return found - {""}
+def _outputs(part: Atom) -> frozenset[str] | None:
+    """The outputs that *part* of a condition is about; ``None`` if these are all."""
+    match part:
+        case Emits(output="") | EmitsOnly(among=None):
+            return None
+        case Emits(output=output) | StepEmits(output=output):
+            return frozenset({output})
+        case EmitsOnly(outputs=outputs, among=among):
+            return (among or frozenset()).union(outputs)
+        case _:
+            return frozenset()
 
 
 class JointListener(OutputListener):
