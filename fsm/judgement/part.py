@@ -49,7 +49,10 @@ _LISTED: Final = 4
 
 
 class Step(NamedTuple):
-    """What was ``seen`` of an entity: the states possible ``before`` and ``after``, and what it breaks, or what tolerates it."""
+    """What was ``seen`` of an entity: the states possible ``before`` and ``after``, and what it breaks, or what tolerates it.
+
+    ``met`` are the cells that it certainly met, each as row and state of the machine's table.
+    """
 
     seen: Observation
     place: Line
@@ -57,6 +60,7 @@ class Step(NamedTuple):
     after: tuple[str, ...]
     violations: tuple[Violation, ...]
     tolerated: tuple[str, ...]
+    met: frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,12 +188,13 @@ class Teller:
     def _tell(self, seen: Observation, line: int | Line, told: tuple[str, ...]) -> None:
         before = {entity: self._states(entity) for entity in told}
         counted = self._tolerated()
-        self._monitor.feed([seen], [line])
+        met = self._monitor.met(seen, line)
         tolerated = [name for name, count in self._tolerated().items() if count > counted.get(name, 0)]
         place = Line.of(line, self._file)
         for entity in told:
             mine = tuple(each for each in self._found if each.observation.entity == entity)
-            step = Step(seen, place, before[entity], self._states(entity), mine, tuple(tolerated))
+            after, cells = self._states(entity), met.get(entity, frozenset())
+            step = Step(seen, place, before[entity], after, mine, tuple(tolerated), cells)
             self.stories.setdefault(entity, []).append(step)
         self._found.clear()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -113,7 +113,7 @@ class Monitor:
 
         Raises ``ValueError`` for an event that the machine does not have.
         """
-        if seen.event and self._dynamics.row(seen.event) < 0:
+        if self._is_unknown(seen):
             known = ", ".join(self.machine.events)
             raise ValueError(f"{self.machine.name} has no event {seen.event!r}; it has {known}")
         before = dict(self._open)
@@ -127,19 +127,23 @@ class Monitor:
         self._give_back()
         self._feed(observations, lines)
 
+    def met(self, seen: Observation, line: int | Line) -> Mapping[str, frozenset[tuple[int, int]]]:
+        """Take one observation; gives the cells that it certainly met, of each entity concerned, as row and state."""
+        self._give_back()
+        self.observations += 1
+        with self._steps.told() as met:
+            self._slowly(seen, line)
+        return met
+
     def take(self, batch: Batch) -> bool:
         """Take the columns of *batch*, but for what is of other kinds of entity; gives whether that is possible."""
         if batch.columns is None or self._assumptions.number or (automaton := self._automaton()) is None:
             return False
-        taken = automaton.feed(batch, batch.columns, self._one, unseen=self._unseen)
+        taken = automaton.feed(batch, batch.columns, lambda seen, at: self._feed([seen], [at]), unseen=self._unseen)
         self._count()
-        of = {self.machine.entity, ""}
-        rest = [at for at in range(taken, len(batch.lines)) if batch.observations[at].of in of]
+        rest = [at for at in range(taken, len(batch.lines)) if batch.observations[at].of in {self.machine.entity, ""}]
         self._feed([batch.observations[at] for at in rest], [batch.lines[at] for at in rest])
         return True
-
-    def _one(self, seen: Observation, line: int | Line) -> None:
-        self._feed([seen], [line])
 
     def _automaton(self) -> BeliefAutomaton | None:
         """What runs columns through the beliefs; ``None`` where its libraries are not installed."""
@@ -152,7 +156,7 @@ class Monitor:
                 self._alive,
                 self._resting,
                 of=self.machine.entity,
-                slow=self._is_slow,
+                slow=lambda kind: kind.phase in {"gap", "assumed"} or self._is_unknown(kind),
                 leads=self._steps.leads,
                 limit=lambda belief: limit(belief, self._dynamics),
                 ids=self._ids,
@@ -161,10 +165,8 @@ class Monitor:
             )
         return self._compiled
 
-    def _is_slow(self, kind: Observation) -> bool:
-        """Whether an observation of this *kind* says more than where it leads."""
-        unknown = bool(kind.event) and self._dynamics.row(kind.event) < 0
-        return unknown or kind.phase in {"gap", "assumed"}
+    def _is_unknown(self, seen: Observation) -> bool:
+        return bool(seen.event) and self._dynamics.row(seen.event) < 0
 
     def _count(self) -> None:
         """Add what compiled code has met."""
@@ -251,7 +253,7 @@ class Monitor:
         elif seen.phase == "assumed" and not seen.entity:
             if self._dynamics.row(seen.event) >= 0:
                 self._assumptions.take(Assumed(observation=seen, file=place.file, line=place.number))
-        elif seen.event and self._dynamics.row(seen.event) < 0:
+        elif self._is_unknown(seen):
             self._beside += bool(seen.entity)
             self._notes["unknown event"] += 1
             if self._own and not self._unread:
@@ -326,8 +328,7 @@ class Monitor:
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
         before = life.belief
-        step = before.next.get(key(seen)) or self._steps.step(before, seen, life)
-        step.taken += 1
+        step = self._steps.take(before, seen, life)
         if step.note:
             self._notes[step.note] += 1
         if step.note == NOTHING and self._own and not self._unread:

@@ -1,5 +1,7 @@
 """Where an observation leads from a belief, and what is found on the way."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from fsm.machine.calls.configuration import Configurations, bits
@@ -22,6 +24,22 @@ class Stepping:
     def __init__(self, shared: Shared, beliefs: Beliefs, everything: Belief, anew: set[str]) -> None:
         self._shared, self._dynamics = shared, shared.dynamics
         self._beliefs, self._everything, self._anew = beliefs, everything, anew
+        self._told: dict[str, frozenset[tuple[int, int]]] | None = None
+
+    @contextmanager
+    def told(self) -> Iterator[dict[str, frozenset[tuple[int, int]]]]:
+        """The cells that each entity meets meanwhile by the last step that is taken."""
+        self._told = {}
+        yield self._told
+        self._told = None
+
+    def take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
+        """The step from *before*, and count it."""
+        step = before.next.get(key(seen)) or self.step(before, seen, life)
+        step.taken += 1
+        if self._told is not None:
+            self._told[seen.entity] = step.cells
+        return step
 
     def step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
         """The step from *before*; remembered there unless it is a violation."""

@@ -21,7 +21,7 @@ def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
 def _marks(judgement: Judgement) -> Iterator[Mark]:
     if isinstance(judgement.verdict, Illegal):
         for finding in judgement.verdict.findings:
-            yield from map(_violation, finding.first)
+            yield from map(violation_mark, finding.first)
     for tolerated in judgement.tolerated:
         yield from map(_tolerated, tolerated.whole or (tolerated.first,))
     for assumed in judgement.assumed:
@@ -31,7 +31,8 @@ def _marks(judgement: Judgement) -> Iterator[Mark]:
         yield Mark(kind="assumed", line=line, seen=assumed.observation, text=text, whole=whole)
 
 
-def _violation(violation: Violation) -> Mark:
+def violation_mark(violation: Violation) -> Mark:
+    """What a sequence chart says of the observation that is *violation*."""
     clause = violation.clause
     what = words.what(violation)
     reasons = {

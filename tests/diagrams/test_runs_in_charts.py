@@ -11,10 +11,12 @@ from readers import participants_by_mermaid
 from real_parts import program
 
 from fsm.checker.known_defects import known_defects
+from fsm.diagrams.draw.machine_sequence import machine_chart
 from fsm.diagrams.draw.sequence import chart, mermaid
 from fsm.diagrams.draw.sequence_svg import svg
+from fsm.library import claims, load
 from fsm.product.system import System
-from fsm.property.evidence import Run
+from fsm.property.evidence import Run, RunStep
 
 if TYPE_CHECKING:
     from fsm.checker.known_defects import KnownDefect
@@ -55,6 +57,19 @@ def test_a_run_that_breaks_nothing_has_no_mark() -> None:
 
     assert texts(shown, "violation") == []
     assert not any(each.startswith("✗") for each in texts(shown, "step"))
+
+
+def test_the_last_step_of_a_machine_breaks_it() -> None:
+    """Unless the run goes on for ever, or breaks nothing."""
+    machine = load("container-status")
+    stated = next(each for each in claims("container-status").properties if each.name == "stop-is-idempotent")
+    stops = RunStep(event="stop", source="absent", target="absent", outcome="ignored", reply="ok")
+    run = Run(initial="absent", steps=(stops, stops))
+
+    assert texts(machine_chart(run, machine, stated), "step") == ["1. StopContainer", "✗ 2. StopContainer"]
+    endless = Run(initial="absent", steps=(stops,), cycle=(stops,))
+    for shown in (machine_chart(endless, machine, stated), machine_chart(run, machine)):
+        assert texts(shown, "step") == ["1. StopContainer", "2. StopContainer"]
 
 
 def test_a_deadlock_shows_who_waits_for_what() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -175,6 +176,44 @@ def test_a_page_of_a_log_has_what_was_found_and_whose_story(tmp_path: Path) -> N
     assert [s["all"] for s in data_of(piped.stdout)["recordings"][0]["stories"]] == [
         s["all"] for s in recording["stories"]
     ]
+
+
+def counted(recording: dict[str, Any], machine: dict[str, Any], *kinds: str) -> Counter[tuple[str, str]]:
+    """How often the stories of *machine* met each cell, by what *kinds* of their steps say."""
+    width, found = len(machine["states"]), Counter[tuple[str, str]]()
+    for story in recording["stories"]:
+        for step in story["steps"] if story["machine"] == machine["name"] else ():
+            for cell, count in (each for kind in kinds for each in step.get(kind, {}).items()):
+                row, state = divmod(int(cell), width)
+                found[machine["rows"][row]["name"], machine["states"][state]["name"]] += count
+    return found
+
+
+def test_what_the_steps_of_stories_met_is_what_was_covered() -> None:
+    """As all stories of the log are told; and without the last step of one it is not."""
+    program("dot")
+    data = data_of(fsm("explore", FAILING).stdout)
+    (recording,) = data["recordings"]
+    for machine, judgement in zip(data["machines"], recording["judgements"], strict=True):
+        covered = {(row, at): n for row, counts in judgement["coverage"].items() for at, n in counts.items() if n}
+        assert counted(recording, machine, "met", "meanwhile") == covered
+        story = next(each for each in recording["stories"] if each["machine"] == machine["name"])
+        del next(each for each in story["steps"] if "met" in each)["met"]
+        assert counted(recording, machine, "met", "meanwhile") != covered
+
+
+def test_what_is_left_out_of_a_story_is_counted(tmp_path: Path) -> None:
+    """With the next observation that is shown."""
+    program("dot")
+    lines = [json.dumps({"trace": 1, "machine": "container-status", "fresh": True})]
+    lines += [_line("c", event="create", reply="ok"), *[_line("c", event="stop", reply="ok")] * 300]
+    path = tmp_path / "long.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+    data = data_of(fsm("explore", str(path)).stdout)
+    (recording,), (machine,) = data["recordings"], data["machines"]
+    assert counted(recording, machine, "met") == {("create", "absent"): 1, ("stop", "created"): STEPS - 1}
+    assert counted(recording, machine, "meanwhile") == {("stop", "created"): 301 - STEPS}
 
 
 def test_a_large_recording_is_bounded_and_says_what_is_left_out(tmp_path: Path) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from commands import fsm
 from playwright.sync_api import Browser, Page, sync_playwright
 from real_parts import package, program
 
@@ -13,10 +17,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+Scheme: TypeAlias = Literal["light", "dark"]
+
 WIDE, NARROW = 1400, 360
 """Widths of screens, in pixels."""
 
+SCREENS: Final[list[tuple[int, Scheme]]] = [(WIDE, "light"), (NARROW, "dark")]
+"""The screens on which everything has to be readable."""
+
 SERIOUS = frozenset({"serious", "critical"})
+
+SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""Ends when what was to be done before the next frame is done."""
+
+_GO = """at => new Promise(done => {
+  if (location.hash.slice(1) === at) return done();
+  addEventListener("hashchange", () => done(), { once: true });
+  location.hash = at;
+})"""
 
 _AXE = "async of => (await axe.run(of, { resultTypes: ['violations'], preload: false })).violations"
 
@@ -58,23 +76,65 @@ class Shown:
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
 
-@contextmanager
-def shown(
-    browser: Browser, path: Path, *, at: str = "", width: int = WIDE, scheme: Literal["light", "dark"] = "light"
-) -> Iterator[Shown]:
+def opened(browser: Browser, path: Path, *, at: str = "", width: int = WIDE, scheme: Scheme = "light") -> Shown:
     """The page in the file at *path*, with *at* as what follows the ``#``."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    found = Shown(page)
+    own = path.as_uri()
+    page.on("request", lambda each: None if each.url.partition("#")[0] == own else found.requests.append(each.url))
+    page.on("console", lambda each: found.complaints.append(each.text) if each.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda each: found.complaints.append(str(each)))
+    page.goto(f"{own}#{at}" if at else own)
+    return found
+
+
+@contextmanager
+def shown(
+    browser: Browser, path: Path, *, at: str = "", width: int = WIDE, scheme: Scheme = "light"
+) -> Iterator[Shown]:
+    """As :func:`opened`, and closed in the end."""
+    found = opened(browser, path, at=at, width=width, scheme=scheme)
     try:
-        page = context.new_page()
-        page.set_default_timeout(60_000)
-        found = Shown(page)
-        own = path.as_uri()
-        page.on("request", lambda each: None if each.url.partition("#")[0] == own else found.requests.append(each.url))
-        page.on(
-            "console", lambda each: found.complaints.append(each.text) if each.type in {"error", "warning"} else None
-        )
-        page.on("pageerror", lambda each: found.complaints.append(str(each)))
-        page.goto(f"{own}#{at}" if at else own)
         yield found
     finally:
-        context.close()
+        found.page.context.close()
+
+
+class Pages:
+    """Pages that stay open, for tests that need no more than that a page is *at* a place: loading one takes most of the time."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self._open: dict[tuple[Path, int, Scheme], Shown] = {}
+
+    def at(self, path: Path, at: str = "", *, width: int = WIDE, scheme: Scheme = "light") -> Shown:
+        """The page, gone to the place *at*."""
+        key = (path, width, scheme)
+        if key not in self._open:
+            self._open[key] = opened(self.browser, path, at=at, width=width, scheme=scheme)
+        found = self._open[key]
+        found.page.evaluate(_GO, at)
+        return found
+
+
+def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
+    """The page at *path*, written to the file *to* with *mistakes* in it: each text, which it has, is another."""
+    text = path.read_text(encoding="utf-8")
+    for old, new in mistakes:
+        assert old in text, old
+        text = text.replace(old, new)
+    script = text.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    to.write_text(re.sub("'sha256-[^']*'", lambda _: f"'sha256-{digest}'", text, count=1), encoding="utf-8")
+    return to
+
+
+def made(folder: Path, *arguments: str) -> Path:
+    """The page in *folder* that ``fsm explore`` makes, once."""
+    path = folder / f"{re.sub('[^a-z0-9-]', '_', arguments[0])}.html"
+    if not path.exists():
+        ran = fsm("explore", *arguments, "-o", str(path))
+        assert ran.returncode == 0, ran.stderr
+    return path

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fsm.diagrams.draw.sequence import CALLER, OUTSIDE, ChartRow, SequenceChart
+from fsm.diagrams.draw.sequence import CALLER, MARKS, OUTSIDE, ChartRow, SequenceChart, breaks_at
 from fsm.machine import Machine
 from fsm.property.claims import Property
 from fsm.property.evidence import Run, RunStep
@@ -11,7 +11,7 @@ from fsm.property.evidence import Run, RunStep
 def machine_chart(run: Run, machine: Machine, broken: Property | None = None) -> SequenceChart:
     """*run* of *machine*: a row for each step, and below it what is called, changed, put out and replied.
 
-    The property that is *broken* is named at the end.
+    The property that is *broken* is so by the last step, which is marked, unless the run goes on for ever, or stops.
 
     >>> from fsm.library import load
     >>> taken = RunStep(event="stop", source="absent", target="absent", outcome="ignored", reply="ok")
@@ -23,7 +23,7 @@ def machine_chart(run: Run, machine: Machine, broken: Property | None = None) ->
     for number, taken in enumerate((*run.steps, *run.cycle), 1):
         if run.cycle and number == len(run.steps) + 1:
             rows.append(ChartRow(kind="divider", text="from here on again and again"))
-        rows += _rows(number, taken, machine)
+        rows += _rows(number, taken, machine, broken=broken is not None and number == breaks_at(run))
     if run.stopped:
         rows.append(ChartRow(kind="divider", text="and then nothing happens any more"))
     if broken is not None:
@@ -34,12 +34,13 @@ def machine_chart(run: Run, machine: Machine, broken: Property | None = None) ->
     return SequenceChart(participants=shown, rows=tuple(rows), title=f"A run of {machine.title}")
 
 
-def _rows(number: int, taken: RunStep, machine: Machine) -> Iterator[ChartRow]:
+def _rows(number: int, taken: RunStep, machine: Machine, *, broken: bool) -> Iterator[ChartRow]:
     event, entity = machine.events.get(taken.event), machine.entity
     name = (event and event.rpc) or taken.event or "state observed"
     way = "" if taken.outcome in {"", "ok", "done", "ignored", "refused", taken.reply} else f" ({taken.outcome})"
     ends = taken.ends or taken.phase in {"reply", "lost"}
-    yield ChartRow(kind="step", text=f"{number}. {'… ' if ends else ''}{name}{way}", source=entity)
+    mark = f"{MARKS['violation']} " if broken else ""
+    yield ChartRow(kind="step", text=f"{mark}{number}. {'… ' if ends else ''}{name}{way}", source=entity)
     call = event is not None and event.kind == "call"
     if call and not ends:
         yield ChartRow(kind="call", text=taken.event, source=CALLER, target=entity)

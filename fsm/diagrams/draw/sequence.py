@@ -102,13 +102,11 @@ def chart(run: Run, system: System, broken: Property | None = None) -> SequenceC
     who waits for whom is shown, by what has to happen if it can.
     """
     steps = (*run.steps, *run.cycle)
-    endless = bool(run.cycle) or run.stopped
     rows: list[ChartRow] = []
     for number, taken in enumerate(steps, 1):
         if run.cycle and number == len(run.steps) + 1:
             rows.append(ChartRow(kind="divider", text="from here on again and again"))
-        here = broken is not None and not endless and number == len(steps)
-        rows += _rows(number, taken, system, broken=here)
+        rows += _rows(number, taken, system, broken=broken is not None and number == breaks_at(run))
     if run.stopped:
         rows.append(ChartRow(kind="divider", text="and then nothing happens any more"))
         fair = broken.claim.fair if broken is not None and isinstance(broken.claim, LeadsTo) else ()
@@ -121,6 +119,11 @@ def chart(run: Run, system: System, broken: Property | None = None) -> SequenceC
     names = [CALLER, *(copy.name for copy in system.copies), OUTSIDE]
     shown = tuple(name for name in names if name in met)
     return SequenceChart(participants=shown, rows=tuple(rows), title=f"A run of {system.title}")
+
+
+def breaks_at(run: Run) -> int:
+    """The number of the step by which *run* breaks a property; 0 if it does so by going on for ever, or by stopping."""
+    return 0 if run.cycle or run.stopped else len(run.steps)
 
 
 def _waits(steps: Iterable[RunStep], system: System, events: Collection[str]) -> Iterator[ChartRow]:

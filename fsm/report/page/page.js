@@ -71,18 +71,27 @@
   // -- pictures --------------------------------------------------------------------------------------------------------
 
   const MARKS = `
-    svg { max-width: 100%; min-width: min(34rem, var(--own)); height: auto; display: block; margin: 0 auto }
+    svg { max-width: 100%; min-width: min(max(34rem, .72 * var(--own)), var(--own)); height: auto; display: block; margin: 0 auto }
     .graph text { font-family: "DejaVu Sans", Verdana, sans-serif }
     .node[tabindex], .cell { cursor: pointer } .cell:hover text { text-decoration: underline }
     .node[tabindex]:hover :is(path, polygon, ellipse) { stroke-width: 2.5 }
     .node:focus { outline: none } .node:focus-visible { outline: 3px solid #0a58ca; outline-offset: 3px }
-    .node.possible :is(path, polygon, ellipse) { fill: #dcc8ff; stroke: #5a2ca0; stroke-width: 2.5 }
+    .shaded { --met0: #ffffff; --met1: #ddf4fe; --met2: #b6e3ff; --met3: #80ccff; --met4: #54aeff; --met: #0a6e86; --page: #ffffff; --ink: #1f2328 }
+    .shaded .graph > :is(path, polygon):not([fill="none"]), .shaded .node[data-states] :is(path, polygon):not([fill="none"]) { fill: var(--met0) }
+    ${[1, 2, 3, 4].map((heat) => `.shaded .node.heat${heat} :is(path, polygon):not([fill="none"]) { fill: var(--met${heat}) }
+    .edge.heat${heat} path { stroke: var(--met); stroke-width: ${[1.6, 2.6, 3.6, 4.8][heat - 1]} } .edge.heat${heat} polygon { stroke: var(--met); fill: var(--met) }`).join(" ")}
+    .count { font: bold 11px "DejaVu Sans", Verdana, sans-serif; fill: var(--ink); stroke: var(--page); stroke-width: 4px; stroke-linejoin: round; paint-order: stroke }
+    .node.possible :is(path, polygon, ellipse):not([fill="none"]), .shaded .node.possible[data-states] :is(path, polygon):not([fill="none"]) { fill: #dcc8ff }
+    .node.possible :is(path, polygon, ellipse) { stroke: #5a2ca0; stroke-width: 2.5 }
     .node.current :is(path, polygon, ellipse) { stroke: #0a58ca; stroke-width: 4.5 }
     .node.broken :is(path, polygon, ellipse) { stroke: #b3121d; stroke-width: 4.5 }
     .edge.taken path { stroke: #0a58ca; stroke-width: 3 } .edge.taken polygon { stroke: #0a58ca; fill: #0a58ca }
     .step.now { fill: #0a58ca; text-decoration: underline }
+    @media print { svg { min-width: 0 } }
     @media screen and (prefers-color-scheme: dark) {
-      .node.possible :is(path, polygon, ellipse) { fill: #4b2a86; stroke: #c9a6ff }
+      .shaded { --met0: #0d1117; --met1: #0c2d6b; --met2: #0d419d; --met3: #1158c7; --met4: #1763d4; --met: #4cc2e0; --page: #0d1117; --ink: #e6edf3 }
+      .node.possible :is(path, polygon, ellipse):not([fill="none"]), .shaded .node.possible[data-states] :is(path, polygon):not([fill="none"]) { fill: #4b2a86 }
+      .node.possible :is(path, polygon, ellipse) { stroke: #c9a6ff }
       .node:focus-visible { outline-color: #79b8ff } .node.current :is(path, polygon, ellipse) { stroke: #79b8ff }
       .node.broken :is(path, polygon, ellipse) { stroke: #ff7b72 }
       .edge.taken path { stroke: #79b8ff } .edge.taken polygon { stroke: #79b8ff; fill: #79b8ff }
@@ -101,23 +110,42 @@
     return { host, svg };
   }
 
-  /** The state chart of a machine, whose states can be chosen; *mark* shows where something is. */
+  const heatOf = (count) => `heat${Math.min(4, 1 + Math.floor(Math.log10(count)))}`;
+  const HEATS = [1, 10, 100, 1000].map(heatOf);
+  const metText = (count) => (count ? `met ${plural(count, "time")}` : "never met");
+
+  /** The text at the upper right corner of a state that says how often it was met. */
+  function counter(node) {
+    const corners = node.querySelector("path, polygon");
+    const numbers = (corners.getAttribute("d") ?? corners.getAttribute("points")).match(/-?[\d.]+/g).map(Number);
+    const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
+    text.setAttribute("class", "count");
+    text.setAttribute("x", Math.max(...numbers.filter((_, index) => index % 2 === 0)) - 6);
+    text.setAttribute("y", Math.min(...numbers.filter((_, index) => index % 2)) + 2);
+    node.append(text);
+    return text;
+  }
+
+  /** The state chart of a machine, whose states can be chosen; *mark* shows where something is, *shade* how often it was met. */
   function diagram(machine, profile, choose, chooseCell) {
     const { host, svg } = drawn(machine.pictures[profile.picture], `State chart of ${machine.name}`);
-    const nodes = bare({});
+    const nodes = bare({}), labels = new Map(), counts = new Map();
+    function label(node, text) {
+      node.querySelector("title").textContent = text;
+      if (choose) node.setAttribute("aria-label", text);
+    }
     for (const node of svg.querySelectorAll("g.node[data-states]")) {
       const states = node.dataset.states.split(" ");
       for (const state of states) (nodes[state] ??= []).push(node);
-      if (!choose) continue;
       const written = [...node.querySelectorAll("text")].map((each) => each.textContent).join(" ");
-      const label = `${written}: ${states.map((state) => machine.byName[state].about).join(" ")}`;
-      node.setAttribute("tabindex", "0");
-      node.setAttribute("role", "button");
-      node.setAttribute("aria-label", label);
       for (const inner of node.querySelectorAll("a")) {  // which Graphviz makes for what a pointer shows
         inner.replaceWith(...inner.childNodes);
       }
-      node.querySelector("title").textContent = label;
+      labels.set(node, (seen) => `${written}${seen}: ${states.map((state) => machine.byName[state].about).join(" ")}`);
+      label(node, labels.get(node)(""));
+      if (!choose) continue;
+      node.setAttribute("tabindex", "0");
+      node.setAttribute("role", "button");
       const chosen = () => choose(states.find((state) => profile.walks[state]) ?? states[0]);
       node.addEventListener("click", chosen);
       node.addEventListener("keydown", (event) => {
@@ -125,6 +153,16 @@
       });
     }
     const edges = [...svg.querySelectorAll("g.edge[data-from]")];
+    const arrows = edges.map((edge) => {
+      const { from, to } = edge.dataset;
+      const words = edge.querySelector(".cell") ? edge.querySelectorAll(".cell") : svg.querySelectorAll(`.cell[data-state="${CSS.escape(from)}"][data-to="${CSS.escape(to)}"]`);
+      const sources = from in nodes ? nodes[from][0].dataset.states.split(" ") : Object.keys(nodes);
+      const cells = [...words].flatMap((word) => {
+        const row = machine.rowOf[`${word.dataset.ends ? "…" : ""}${word.dataset.event}`];
+        return row === undefined ? [] : sources.map((state) => row * machine.states.length + machine.byName[state].index);
+      });
+      return { edge, cells: new Set(cells), to: new Set((nodes[to]?.[0].dataset.states.split(" ") ?? []).map((state) => machine.byName[state].index)) };
+    });
     for (const each of svg.querySelectorAll("g.edge > title")) each.remove();
     for (const cell of choose ? svg.querySelectorAll("g.cell[data-state]") : []) {
       const state = cell.dataset.state in machine.byName ? () => cell.dataset.state : () => machine.states[machine.initial].name;
@@ -143,14 +181,50 @@
       if (first) requestAnimationFrame(() => {  // where the drawing is wider than the screen
         const [box, at] = [host.getBoundingClientRect(), first.getBoundingClientRect()];
         host.scrollLeft += at.left + at.width / 2 - box.left - box.width / 2;
+        const view = host.closest(".picture"), around = view?.getBoundingClientRect();
+        if (around && view.scrollHeight > view.clientHeight) view.scrollTop += at.top + at.height / 2 - around.top - around.height / 2;
       });
       for (const edge of taken ? edges : []) {
         const drawn = (state) => nodes[state]?.[0]?.dataset.states.split(" ")[0];
         if ([drawn(taken[0]), "*"].includes(edge.dataset.from) && edge.dataset.to === drawn(taken[1])) edge.classList.add("taken");
       }
     }
-    return { host, mark };
+    /** Shades what *steps* met: each has how often it met each cell, and the states that were possible after it, if that is known. */
+    function shade(steps) {
+      const states = new Map(), taken = new Map(), vague = new Set();
+      for (const { met, after } of steps) for (const [cell, often] of Object.entries(met ?? {})) {
+        const state = machine.states[cell % machine.states.length].name;
+        states.set(state, (states.get(state) ?? 0) + often);
+        const those = arrows.filter((arrow) => arrow.cells.has(Number(cell)));
+        const led = those.filter((arrow) => after?.some((to) => arrow.to.has(to)));
+        for (const arrow of led.length ? led : those) {
+          taken.set(arrow, (taken.get(arrow) ?? 0) + often);
+          if (those.length > 1 && led.length !== 1) vague.add(arrow);
+        }
+      }
+      svg.classList.add("shaded");
+      for (const node of labels.keys()) {
+        const count = node.dataset.states.split(" ").reduce((sum, state) => sum + (states.get(state) ?? 0), 0);
+        node.classList.remove(...HEATS);
+        if (count) node.classList.add(heatOf(count));
+        if (!counts.has(node)) counts.set(node, counter(node));
+        const times = counts.get(node).textContent = count ? `${count.toLocaleString("en")}×` : "";
+        label(node, `${labels.get(node)(times && ` ${times}`)} — ${metText(count)}`);
+      }
+      for (const arrow of arrows) {
+        const count = taken.get(arrow) ?? 0;
+        arrow.edge.classList.remove(...HEATS);
+        if (count) arrow.edge.classList.add(heatOf(count));
+        const title = arrow.edge.querySelector(":scope > title") ?? document.createElementNS("http://www.w3.org/2000/svg", "title");
+        title.textContent = arrow.cells.size ? `${metText(count)}${count && vague.has(arrow) ? ", whichever way it went" : ""}` : "";
+        arrow.edge.prepend(title);
+      }
+    }
+    return { host, mark, shade };
   }
+
+  /** What the shades of a state chart mean. */
+  const shades = (when) => [h("span", {}, `Met ${when}:`), ["1×", "10×", "100×", "1,000×"].map((often, index) => h("span", { class: `cell ${HEATS[index]}` }, often)), h("span", {}, "or more; thicker arrows: more often. The numbers say how often.")];
 
   // -- a machine -------------------------------------------------------------------------------------------------------
 
@@ -272,7 +346,8 @@
   function walkSection(machine) {
     const picture = h("div", { class: "picture" });
     const panel = h("div", { class: "panel" });
-    let shownProfile = null, chart = null;
+    const key = data.recordings ? h("p", { class: "key" }, shades("by the recording")) : null;
+    let shownProfile = null, chart = null, shownCounts = null;
     const heading = h("h3", { tabindex: "-1", class: "now" });
 
     const start = (now) => machine.byName[now.from]?.index ?? machine.initial;
@@ -294,8 +369,15 @@
       const profile = machine.profileOf(now);
       if (profile !== shownProfile) {
         chart = diagram(machine, profile, choose, (cell) => { go({ cell }); section.parentElement.querySelector(".table").scrollIntoView(); });
-        fill(picture, chart.host);
+        fill(picture, key, chart.host);
         shownProfile = profile;
+        shownCounts = null;
+      }
+      const counted = coverageOf(machine, now);
+      if (key && counted !== shownCounts) {
+        shownCounts = counted;
+        const cells = machine.rows.flatMap((row, index) => machine.states.map((state, at) => [index * machine.states.length + at, counted?.[row.name]?.[state.name]]));
+        chart.shade([{ met: Object.fromEntries(cells.filter(([, count]) => count)) }]);
       }
       const from = start(now);
       const { at, taken, wrong } = walked(machine, profile, from, steps(now));
@@ -361,7 +443,7 @@
     const box = h("div", { class: "wide", role: "region", "aria-label": `Every event in every state of ${machine.name}`, tabindex: "0" });
     const detail = h("div", { class: "detail", "aria-live": "polite" });
     let shownProfile = null, buttons = [];
-    const counts = () => recordingOf(place())?.judgements.find((each) => each.machine === machine.name)?.coverage;
+    const counts = () => coverageOf(machine, place());
     let shownCounts = null;
 
     function cellButton(profile, row, state) {
@@ -371,7 +453,7 @@
       const count = shownCounts?.[machine.rows[row].name]?.[machine.states[state].name];
       const name = `${machine.rows[row].name}/${machine.states[state].name}`;
       const rest = [cellText(machine, cell, state), changed ? `changed by ${profile.name}` : "", count === 0 ? "never met" : ""].filter(Boolean).join(", ");
-      const heat = count ? ` heat${Math.min(4, 1 + Math.floor(Math.log10(count)))}` : count === 0 ? " unmet" : "";
+      const heat = count ? ` ${heatOf(count)}` : count === 0 ? " unmet" : "";
       const made = h("button", {
         type: "button", class: `cell ${cell.is || "none"}${changed ? " changed" : ""}${heat}`, tabindex: "-1", "data-cell": name,
         click: () => go({ cell: name }), keydown: (event) => move(event, row, state),
@@ -475,7 +557,9 @@
     for (const each of [picture?.host, host]) each?.setAttribute("tabindex", "0");  // a region that scrolls
     const lines = run.steps.map((step, index) => h("li", {}, h("button", { type: "button", class: "step", click: () => to(index + 1) }, step.what,
       h("span", { class: "about" }, step.parts.length ? ` ${step.parts.join("; ")}` : step.source === step.target ? ` stays ${step.target}` : ` ${step.source} → ${step.target}`)),
-      index === run.cycle ? h("span", { class: "note" }, " from here on for ever") : null));
+      index === run.cycle ? h("span", { class: "note" }, " from here on for ever") : null,
+      index === run.breaks - 1 ? [" ", h("span", { class: "badge violation" }, "✗ breaks it")] : null));
+    const stops = run.stopped ? h("div", { class: "note wrong" }, "And then nothing happens any more.", run.waits.length ? h("ul", {}, run.waits.map((each) => h("li", {}, each))) : null) : null;
     const slider = h("input", { type: "range", min: "0", max: String(run.steps.length), value: "0", "aria-label": `Step of ${name}`, input: () => to(Number(slider.value)) });
     const where = h("p", { role: "status" });
     function to(step) {
@@ -483,7 +567,7 @@
       slider.value = String(at);
       const taken = at ? run.steps[at - 1] : null;
       const state = taken ? taken.target : run.initial;
-      where.textContent = at ? `Step ${at} of ${run.steps.length}: ${taken.what}${machine ? `; then ${state}` : ""}${at === run.steps.length && run.stopped ? "; and then nothing happens any more" : ""}` : `It starts ${run.initial}`;
+      where.textContent = at ? `Step ${at} of ${run.steps.length}: ${taken.what}${machine ? `; then ${state}` : ""}${at === run.breaks ? "; this breaks it" : ""}${at === run.steps.length && run.stopped ? "; and then nothing happens any more" : ""}` : `It starts ${machine ? "in" : run.initial === "the beginning" ? "at" : "with"} ${run.initial}`;
       lines.forEach((line, index) => line.firstChild.toggleAttribute("aria-current", index === at - 1));
       if (at) lines[at - 1].firstChild.setAttribute("aria-current", "step");
       picture?.mark({ current: [state], taken: taken ? [taken.source, taken.target] : null });
@@ -492,7 +576,7 @@
     to(0);
     return h("div", { class: "replay" }, h("h4", {}, title), where,
       h("p", { class: "controls" }, h("button", { type: "button", class: "plain", click: () => to(at - 1) }, "Previous"), slider, h("button", { type: "button", class: "plain", click: () => to(at + 1) }, "Next")),
-      h("div", { class: "three" }, h("ol", { class: "run" }, lines), picture?.host, host));
+      h("div", { class: "three" }, h("div", {}, h("ol", { class: "run" }, lines), stops), picture?.host, host));
   }
 
   // -- profiles --------------------------------------------------------------------------------------------------------
@@ -668,6 +752,7 @@
   // -- a recording -----------------------------------------------------------------------------------------------------
 
   const recordingOf = (now) => data.recordings?.[Number(now.recording ?? 0)] ?? data.recordings?.[0];
+  const coverageOf = (machine, now) => recordingOf(now)?.judgements.find((each) => each.machine === machine.name)?.coverage;
   const short = (name) => name.replace(/\b([0-9a-f]{12})[0-9a-f]{52}\b/g, "$1");
   const lineOf = (violation) => `${violation.file}:${violation.line}`;
 
@@ -687,12 +772,23 @@
       row("stretch", violation.stretch.length ? h("pre", {}, violation.stretch.join("\n")) : null));
   }
 
+  /** The sequence chart of what stands around the first of a finding, with the step marked that breaks the clause. */
+  function around(finding) {
+    if (!finding?.chart) return null;
+    const { host } = drawn(finding.chart, `Sequence chart around ${short(finding.first.what)}`);
+    host.setAttribute("tabindex", "0");
+    return host;
+  }
+
   function toStory(recording, violation) {
     const index = recording.stories.findIndex((story) => story.entity === violation.entity && story.steps.some((step) => step.broken?.some((each) => each.line === violation.line && each.file === violation.file)));
     if (index < 0) return null;
     const step = recording.stories[index].steps.findIndex((each) => each.broken?.some((one) => one.line === violation.line && one.file === violation.file));
     return h("button", { type: "button", class: "plain", click: () => { go({ entity: String(index), step: String(step + 1) }); document.getElementById("story").focus(); } }, `See what happened to ${short(violation.entity)}`);
   }
+
+  /** The finding of which a violation is the first. */
+  const charted = (recording, violation) => recording.judgements.flatMap((each) => each.findings).find((each) => each.first.line === violation.line && each.first.file === violation.file && each.first.entity === violation.entity);
 
   /** The first violation of a recording, in the order of its lines, as far as stories and findings have it. */
   function firstOf(recording) {
@@ -703,7 +799,7 @@
   function findingItem(recording, judgement, finding, open) {
     const first = finding.first;
     return h("details", { class: `finding ${finding.word}`, open }, h("summary", {}, badge(finding.word), " ", h("strong", {}, short(first.what)), ` — ${finding.times} `, badge(first.clause.level)),
-      h("p", {}, `${judgement.entity} `, h("code", {}, short(first.entity)), " ", toStory(recording, first)), reasons(first),
+      h("p", {}, `${judgement.entity} `, h("code", {}, short(first.entity)), " ", toStory(recording, first)), reasons(first), around(finding),
       finding.also.length ? h("p", { class: "about" }, "Also at ", finding.also.map((each, index) => [index ? ", " : "", h("code", {}, lineOf(each))]), finding.count > finding.also.length + 1 ? ` and ${(finding.count - finding.also.length - 1).toLocaleString("en")} more` : "") : null);
   }
 
@@ -817,7 +913,7 @@
         shownProfile = machine.profileOf(now);
         chart = diagram(machine, machine.profileOf(now), null);
         chart.host.setAttribute("tabindex", "0");
-        fill(box.picture, h("p", { class: "key" }, h("span", { class: "cell possible" }, "possible after this observation"), h("span", { class: "cell brokenkey" }, "possible before what breaks the clause")), chart.host);
+        fill(box.picture, h("p", { class: "key" }, shades("up to this observation"), h("span", { class: "cell possible" }, "possible after this observation"), h("span", { class: "cell brokenkey" }, "possible before what breaks the clause")), chart.host);
         slider.max = String(story.steps.length);
         dots = story.steps.map((step, number) => h("li", {}, h("button", { type: "button", class: `observation${step.broken ? " broken" : ""}`, click: () => at(index, number + 1) },
           step.broken ? h("span", { class: "badge violation" }, step.broken[0].word) : null, h("code", {}, `:${step.line} `), short(step.what),
@@ -834,10 +930,11 @@
       fill(heading, `${name(story)}: observation ${seen.number} of ${story.all}`);
       const before = names(seen.before ?? seen.after);
       chart.mark({ possible: names(seen.after), broken: seen.broken ? before : [] });
+      chart.shade(story.steps.slice(0, step).flatMap((each) => [{ met: each.meanwhile }, each]));
       fill(told, seen.broken ? null : [h("p", {}, h("strong", {}, short(seen.what)), " ", h("code", {}, `${seen.file ?? recording.name}:${seen.line}`), ` ${seen.at}`),
         seen.detail ? h("p", { class: "about" }, short(seen.detail)) : null],
         h("p", {}, `Possible before: ${either(before) || "none"}. After: ${either(names(seen.after)) || "none"}.`),
-        seen.broken ? seen.broken.map((each) => h("div", { class: "finding violation" }, h("p", {}, badge(each.word), " ", h("strong", {}, short(each.what))), reasons(each))) : null);
+        seen.broken ? seen.broken.map((each) => h("div", { class: "finding violation" }, h("p", {}, badge(each.word), " ", h("strong", {}, short(each.what))), reasons(each), around(charted(recording, each)))) : null);
       dots.forEach((dot, number) => { if (number === step - 1) dot.firstChild.setAttribute("aria-current", "step"); else dot.firstChild.removeAttribute("aria-current"); });
       const panel = list.parentElement, line = dots[step - 1];
       panel.scrollTop = line.offsetTop - panel.offsetTop - panel.clientHeight / 3;

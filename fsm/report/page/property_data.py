@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from fsm.diagrams.draw import sequence_svg
 from fsm.diagrams.draw.machine_sequence import machine_chart
-from fsm.diagrams.draw.sequence import chart
+from fsm.diagrams.draw.sequence import breaks_at, chart
 from fsm.machine import Machine
 from fsm.product.system import System
 from fsm.property import evidence
@@ -107,6 +107,12 @@ def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, A
         ],
         "cycle": len(run.steps) if run.cycle else -1,
         "stopped": run.stopped,
+        "breaks": breaks_at(run) if broken is not None else 0,
+        "waits": [
+            f"{row.source} waits for {row.target}{row.text.removeprefix(row.kind)}"
+            for row in drawn.rows
+            if row.kind == "waits"
+        ],
         "chart": sequence_svg.svg(drawn).decode(),
     }
 

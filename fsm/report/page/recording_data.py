@@ -1,8 +1,11 @@
 """A judged recording as a page has it: what was found, and what happened to its entities, step by step."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
+from fsm.diagrams.draw import sequence_svg
 from fsm.errors import visible
 from fsm.judgement import Judged
 from fsm.judgement.part import Step, Story
@@ -11,8 +14,9 @@ from fsm.report import Report, why, words
 from fsm.report.json_report import Json
 from fsm.report.lanes import stretched
 from fsm.report.page.machine_data import clause_data
+from fsm.report.page.violation_charts import violation_chart
 from fsm.report.text import noted
-from fsm.trace import Observation, seen_at
+from fsm.trace import Line, Observation, seen_at
 from fsm.verdict import Finding, Judgement, Violation
 
 STEPS: Final = 200
@@ -27,6 +31,9 @@ FINDINGS: Final = 100
 LONGEST: Final = 600
 """Characters of a text of the recording."""
 
+CHARTS: Final = 20
+"""Findings of a machine that have a sequence chart, of the first of each."""
+
 
 def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
     """One recording of *report*."""
@@ -37,7 +44,7 @@ def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
         "detected": visible(judged.detected),
         "verdict": report.of(judged).name.lower(),
         "notes": [visible(noted(judged, note)) for note in judged.notes],
-        "judgements": [_judgement(report, each) for each in judged.judgements],
+        "judgements": [_judgement(report, judged, each) for each in judged.judgements],
         "stories": [_story(report, judged, each) for each in judged.stories],
         "left": max(0, sum(each.entities for each in judged.judgements) - len(judged.stories)),
     }
@@ -48,7 +55,7 @@ def _text(text: str) -> str:
     return visible(text if len(text) <= LONGEST else f"{text[:LONGEST]} …")
 
 
-def _judgement(report: Report, judgement: Judgement) -> Json:
+def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Json:
     found = report.findings(judgement)
     cells = judgement.covered.cells
     return {
@@ -61,7 +68,10 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         "observations": judgement.observations,
         "met": sum(1 for count in cells.values() if count),
         "cells": len(cells),
-        "findings": [_finding(report, each, judgement.machine) for each in found[:FINDINGS]],
+        "findings": [
+            _finding(report, each, judgement.machine, _chart(judged, each) if number < CHARTS else "")
+            for number, each in enumerate(found[:FINDINGS])
+        ],
         "left": len(found[FINDINGS:]),
         "tolerated": [
             {
@@ -83,11 +93,24 @@ def _counts(judgement: Judgement, row: str) -> Json:
     return {state: count for (name, state), count in judgement.covered.cells.items() if name == row}
 
 
-def _finding(report: Report, finding: Finding, machine: Machine) -> Json:
+def _chart(judged: Judged, finding: Finding) -> str:
+    """The chart around the first violation of *finding*, if the story of its entity is told."""
+    first = finding.first[0]
+    for story in judged.stories:
+        if story.machine.name == first.machine and story.entity == first.observation.entity:
+            place = Line(first.file, first.line)
+            for number, step in enumerate(story.steps):
+                if step.violations and step.place == place:
+                    return sequence_svg.svg(violation_chart(story, number, judged.kind)).decode()
+    return ""
+
+
+def _finding(report: Report, finding: Finding, machine: Machine, chart: str) -> Json:
     return {
         "word": _word(report, finding),
         "times": words.times(finding, machine.entity),
         "count": finding.count,
+        "chart": chart,
         "first": _violation(finding.first[0]),
         "also": [
             {"file": visible(words.file(each.file)), "line": each.line, "entity": visible(each.observation.entity)}
@@ -126,7 +149,14 @@ def _story(report: Report, judged: Judged, story: Story) -> Json:
         "machine": story.machine.name,
         "entity": visible(story.entity),
         "names": [visible(each) for each in story.names],
-        "steps": [_step(report, judged, number, story.steps[number], story.machine) for number in kept],
+        "steps": [
+            {
+                **_step(report, judged, number, story.steps[number], story.machine),
+                **_met("met", story.steps[number : number + 1], len(story.machine.states)),
+                **_met("meanwhile", story.steps[before + 1 : number], len(story.machine.states)),
+            }
+            for before, number in pairwise((-1, *kept))
+        ],
         "all": len(story.steps),
         "broken": sum(len(each.violations) for each in story.steps),
     }
@@ -148,7 +178,13 @@ def _kept(steps: Sequence[Step]) -> Iterator[int]:
     yield from sorted(wanted)
 
 
-def _step(report: Report, judged: Judged, number: int, step: Step, machine: Machine) -> Json:
+def _met(name: str, steps: Iterable[Step], states: int) -> dict[str, Json]:
+    """How often *steps* met each cell, by that *name*, if they met any; cells are numbered as on the page."""
+    met = Counter(row * states + state for step in steps for row, state in step.met)
+    return {name: {str(cell): count for cell, count in met.items()}} if met else {}
+
+
+def _step(report: Report, judged: Judged, number: int, step: Step, machine: Machine) -> dict[str, Json]:
     states = [*machine.states]
     found: dict[str, Json] = {
         "number": number + 1,

@@ -1,0 +1,61 @@
+"""Sequence charts of what stands around violations of a recording, one entity each, made of its story."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from msgspec import structs
+
+from fsm.diagrams.draw.sequence import SequenceChart
+from fsm.diagrams.recorded_chart import recorded_chart
+from fsm.diagrams.recorded_entities import RecordedEntity
+from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps
+from fsm.judgement.part import Step, Story
+from fsm.machine import Machine
+from fsm.recordings import RecordingKind
+from fsm.report.chart_marks import violation_mark
+from fsm.trace import Observation
+
+BEFORE: Final = 8
+AFTER: Final = 2
+"""Observations before and after a violation that its chart has."""
+
+
+def violation_chart(story: Story, number: int, kind: RecordingKind) -> SequenceChart:
+    """What stands around the step of that *number*, of a recording of that *kind*; what breaks a clause is marked."""
+    shown = story.steps[max(0, number - BEFORE) : number + AFTER + 1]
+    entity = RecordedEntity(story.machine.entity, story.entity)
+    steps = ChosenSteps(
+        files=tuple(dict.fromkeys(each.place.file for each in shown)),
+        kind=kind,
+        steps=tuple(_paired(shown, story.machine, entity)),
+        entities=(entity,),
+        pods={},
+        chosen=entity,
+    )
+    marks = (violation_mark(each) for step in shown for each in step.violations)
+    return recorded_chart(steps, [replace(each, seen=_called(each.seen, story.machine)) for each in marks])
+
+
+def _called(seen: Observation, machine: Machine) -> Observation:
+    """What was *seen* as clients call it."""
+    event = machine.events.get(seen.event)
+    return structs.replace(seen, event=(event and event.rpc) or seen.event, of=machine.entity)
+
+
+def _paired(steps: Sequence[Step], machine: Machine, entity: RecordedEntity) -> Iterator[ChartStep]:
+    """*steps*, where the reply to a call is that of the first one of its name in progress."""
+    begun: dict[tuple[str, int | str | None], list[ChartStep]] = {}
+    for order, step in enumerate(steps):
+        seen = _called(step.seen, machine)
+        made = ChartStep(lines=(step.place,), seen=seen, entity=entity if seen.entity else None, order=order)
+        calls = begun.setdefault((seen.event, seen.process), [])
+        if made.cuts:
+            begun.clear()
+        elif seen.phase == "request":
+            calls.append(made)
+        elif seen.phase in {"reply", "lost"} and calls:
+            made.sure = len(calls) == 1
+            made.mate = calls.pop(0)
+            made.mate.mate, made.mate.sure = made, made.sure
+        yield made
