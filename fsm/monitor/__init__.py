@@ -1,8 +1,7 @@
 """Whether a trace is a behaviour of a machine: one belief an entity, moved by each observation.
 
 The monitor keeps, for every entity that is alive, what may be true of it (:mod:`fsm.machine.calls`); those at rest, back
-in the initial state or known by name only, are remembered apart, the last :data:`REMEMBERED` of them.  Memory is bounded
-by the entities alive, not by the length of the trace.
+in the initial state or known by name only, are remembered apart.  So memory is bounded by the entities alive.
 """
 
 from __future__ import annotations
