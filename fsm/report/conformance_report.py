@@ -132,12 +132,16 @@ def _cells(tested: Tested, layout: Layout, label: str, cells: tuple[tuple[int, i
 
 
 def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
-    """The *outcomes*, each with the states in which it is one."""
+    """The *outcomes* that never came, each with the states where it did not, unless it came nowhere."""
     table = tested.oracle.plan.table
-    states: dict[str, list[str]] = {}
+    came = {(row, table.ways[way].name) for way in tested.cover.ways for row, _ in [table.origin[way]]}
+    states: dict[tuple[int, str], list[str]] = {}
     for row, state, outcome in outcomes:
-        states.setdefault(f"{table.rows[row].name}={outcome}", []).append(table.states[state])
-    return "; ".join(f"{which} in {', '.join(those)}" for which, those in states.items())
+        states.setdefault((row, outcome), []).append(table.states[state])
+    return "; ".join(
+        f"{table.rows[row].name}={outcome}" + (f" in {', '.join(those)}" if (row, outcome) in came else "")
+        for (row, outcome), those in states.items()
+    )
 
 
 def _few(lines: list[str], of: Sized, what: str) -> Iterator[str]:
