@@ -270,8 +270,7 @@ def _written(
 ) -> "Tested":
     """What was found of the runtime at *address*, and how often it comes again; written to *record* and *script*."""
     live = import_module("fsm.live.runtime_sut")
-    plan = tested.oracle.plan
-    machine = plan.table.machine
+    plan, machine = tested.oracle.plan, tested.oracle.plan.table.machine
     if script is not None:
         runs = [
             crictl.ClientRun(
