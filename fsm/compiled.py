@@ -1,8 +1,8 @@
 """Functions compiled to machine code, when they are first called; the code is kept in the user's cache folder.
 
-It is kept by the text of the package that the function is of, so that code of another version is never used, and may be
-deleted at any time.  A compiled function therefore calls others of its own package only, and those here.  Where nothing can
-be written, it is compiled in each process.
+It is kept by the text of those modules of the function's package that have such functions, so that code of another version is
+never used, and that of the same text is, wherever it lies; it may be deleted at any time.  A compiled function therefore
+uses what is defined in these modules only, and here.  Where nothing can be written, it is compiled in each process.
 
 Numba counts who has an array.  Where many are handed from function to function that costs more than what is done with them; a
 *lean* function does not count, and makes no arrays.
@@ -14,10 +14,12 @@ import shutil
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar, cast
+from types import FunctionType
+from typing import Final, Self, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numpy.typing import NDArray
 
 Number: TypeAlias = int | np.int64
@@ -35,6 +37,9 @@ FOLD: Final = np.uint64(32)
 EIGHT: Final = np.uint64(8)
 """Of numbers without a sign, since another number with them becomes a fraction."""
 
+ZERO: Final = np.int64(0)
+"""In place of a 0 that is handed to a function, which is compiled once more for numbers that stand in the code."""
+
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -42,16 +47,19 @@ _njit: Final = cast("Callable[..., Callable[[object], object]]", numba.njit)
 """The decorator with all of its options: the one by which nothing is counted is not among those that have types."""
 
 _LEAN: Final = {"_nrt": False}
+_INNER: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_KEPT: Final = {"no_cfunc_wrapper": True}
+"""Without what only calls from elsewhere need; to compile that as well took a third of the time."""
 
 
 def inner(function: F) -> F:
-    """*function*, which only compiled functions call, as a part of their machine code."""
-    return cast("F", numba.njit(function))
+    """*function*, which only compiled functions call, as a part of their machine code; Python cannot call it at all."""
+    return cast("F", _njit(**_INNER)(function))
 
 
 def lean_inner(function: F) -> F:
-    """*function*, which only compiled functions call and which makes no arrays, as a part of their machine code."""
-    return cast("F", _njit(**_LEAN)(function))
+    """*function*, which only compiled functions call and which makes no arrays, as a part of their machine code; as :func:`inner`."""
+    return cast("F", _njit(**_INNER, **_LEAN)(function))
 
 
 def compiled(function: F) -> F:
@@ -66,24 +74,60 @@ def lean(function: F) -> F:
 
 def _kept(function: F, options: Mapping[str, bool]) -> F:
     """*function* as machine code that is kept where there is a place."""
-    folder = _folder(Path(function.__code__.co_filename).parent)
-    if not folder:
-        return cast("F", _njit(**options)(function))
-    config = vars(numba.config)  # read when a function is wrapped
-    before = config["CACHE_DIR"]
-    config["CACHE_DIR"] = folder
-    try:
-        return cast("F", _njit(cache=True, **options)(function))
-    finally:
-        config["CACHE_DIR"] = before
+    dispatcher = _njit(**_KEPT, **options)(function)
+    if _folder(Path(function.__code__.co_filename).parent):
+        vars(dispatcher)["_cache"] = _Kept(function)  # type: ignore[no-untyped-call]
+    return cast("F", dispatcher)
+
+
+class _Place:
+    """Where the code of a *function* is kept; its folder has that of one text only, so no time has to be compared."""
+
+    def __init__(self, function: FunctionType) -> None:
+        self._code = function.__code__
+        self._py_file = self._code.co_filename  # told where the code cannot be kept
+
+    @classmethod
+    def from_function(cls, function: FunctionType, _path: str) -> Self:
+        return cls(function)
+
+    def get_cache_path(self) -> str:
+        return _folder(Path(self._code.co_filename).parent)
+
+    def ensure_cache_path(self) -> None:
+        Path(self.get_cache_path()).mkdir(parents=True, exist_ok=True)
+
+    def get_source_stamp(self) -> str:
+        return ""
+
+    def get_disambiguator(self) -> str:
+        return str(self._code.co_firstlineno)
+
+
+class _Named(CompileResultCacheImpl):
+    _locator_classes = [_Place]  # type: ignore[list-item]  # noqa: RUF012  (as numba has it)
+
+
+class _Kept(FunctionCache):
+    """Numba's, but that it does not prepare to compile before it loads what is kept, which takes a fraction of that time."""
+
+    _impl_class = _Named
+
+    load_overload = FunctionCache._load_overload  # noqa: SLF001  (which is the same without the preparation)
+
+
+def is_compiled(text: bytes) -> bool:
+    """Whether the module with this *text* has compiled functions."""
+    return any(b"\n@" + each in text for each in (b"compiled", b"inner", b"lean"))
 
 
 @cache
 def _folder(package: Path) -> str:
     """Where the machine code of the text of the folder *package* is kept; empty if nothing can be written there."""
     kept = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises where there is no home)
-    texts = b"".join(path.read_bytes() for path in [Path(__file__), *sorted(package.glob("*.py"))])
-    folder = Path(kept) / "container-fsm" / hashlib.sha256(texts).hexdigest()[:16]
+    texts = (path.read_bytes() for path in [Path(__file__), *sorted(package.glob("*.py"))])
+    text = b"".join(each for each in texts if is_compiled(each))
+    folder = Path(kept) / "container-fsm" / hashlib.sha256(text).hexdigest()[:16]
     if not folder.is_absolute():
         return ""
     try:

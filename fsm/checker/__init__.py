@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from fsm import library
+from fsm.checker.alike import Alike, asked
 from fsm.checker.breadth_first import LIMIT, Ending, Limit, StoppedError, on
 from fsm.checker.cones import Cones, JointListener
 from fsm.checker.idempotence import check_idempotent
@@ -85,7 +86,7 @@ def decide(
         if isinstance(machine, Table):
             machine = StepCache(machine)
         stepping = machine.stepping(stated.claim) if isinstance(machine, Cones) else machine
-        conclusion, searched = _conclude(stated.claim, stepping, profile, within)
+        conclusion, searched = _known(stated.claim, stepping, profile, within)
     except LimitError as error:
         conclusion = Unknown(why=f"the search has more than {error.limit:,} states")
     except StoppedError as error:
@@ -113,18 +114,19 @@ def examine(
     ending: Ending = on,
     advanced: Callable[[], None] = lambda: None,
     copies: Collection[claims.Specification[System]] = (),
+    alike: Alike | None = None,
 ) -> Examined:
     """The conclusions on all of *specification*, of its machine as *profile* has it; or of *machine* instead.
 
     *only* names the properties to check; *advanced* is called after each; *ending* is as in :func:`decide`.  Of what is claimed of other *copies*, that is
-    told which does not come out as of the first.  The size expected of a system is that of the
+    told which does not come out as of the first.  What is *alike* under several profiles is concluded once.  The size expected of a system is that of the
     largest cone of all its properties, so it is not compared if *only* is given.
     """
     described = machine or specification.machine
     specification = as_known(specification, profile, limit, ending)
     machine = described.under(profile)
     joint = isinstance(machine, System)
-    stepping = stepping_of(machine)
+    stepping = stepping_of(machine, alike)
     checked = []
     for stated in specification.properties:
         if only is None or stated.name in only:
@@ -188,9 +190,24 @@ def as_known(
     return replace(of, properties=tuple(properties))
 
 
-def stepping_of(machine: Machine | System) -> StepCache | Cones:
-    """The steps of *machine*, to decide many properties of it."""
-    return Cones(system=machine) if isinstance(machine, System) else StepCache(tabulate(machine))
+def stepping_of(machine: Machine | System, alike: Alike | None = None) -> StepCache | Cones:
+    """The steps of *machine*, to decide many properties of it; what was concluded of others that move *alike* is known."""
+    if isinstance(machine, System):
+        return Cones(system=machine, alike=alike)
+    table = tabulate(machine)
+    return StepCache(table, concluded=alike.of(table) if alike else None)
+
+
+def _known(
+    claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
+) -> tuple[Conclusion, claims.Counts]:
+    """As :func:`_conclude`, if that is not known."""
+    key = None if stepping.concluded is None else asked(claim, profile, limit.states)
+    if stepping.concluded is None or key is None:
+        return _conclude(claim, stepping, profile, limit)
+    if key not in stepping.concluded:
+        stepping.concluded[key] = _conclude(claim, stepping, profile, limit)
+    return stepping.concluded[key]
 
 
 def _conclude(

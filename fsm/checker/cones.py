@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from fsm.checker.alike import Alike
 from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.refinement import OutputListener
@@ -19,11 +20,12 @@ from fsm.property.claims import Claim, Counts, Follows, Idempotent, LeadsTo, con
 class Cones:
     """The cones of *system* on which claims were decided, each with its steps, which are made once.
 
-    *tables* are those of its parts, if they were made already.
+    *tables* are those of its parts, if they were made already.  With *alike* nothing is concluded twice of cones that move alike.
     """
 
     system: System
     tables: Mapping[str, Table] | None = None
+    alike: Alike | None = None
     _known: dict[tuple[frozenset[int], frozenset[str]], StepCache] = field(default_factory=dict)
     _influence: Influence = field(init=False)
 
@@ -35,10 +37,9 @@ class Cones:
         found, untouched = self._cone(claim, besides)
         untouched = untouched.union(events)
         if (found, untouched) not in self._known:
-            tables = self._influence.tables
-            self._known[found, untouched] = StepCache(
-                SystemTable(self.system, cone=found, mentioned=untouched, tables=tables)
-            )
+            table = SystemTable(self.system, cone=found, mentioned=untouched, tables=self._influence.tables)
+            concluded = self.alike.of(table) if self.alike else None
+            self._known[found, untouched] = StepCache(table, concluded=concluded)
         return self._known[found, untouched]
 
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from msgspec import Struct
 
+from fsm.checker.alike import Conclusions
 from fsm.checker.breadth_first import Limit, SearchEdge, reachable_size
 from fsm.checker.packing import foldable, packed
 from fsm.machine import ANY_ERROR, conditions
@@ -68,10 +69,19 @@ class StepCache:
     """The steps of *table*, made once for each set of error codes that a property distinguishes.
 
     A machine that is *like* another *but* for one state, as a mutant is, shares the other's steps from all other states.
+    What was *concluded* of tables that move alike is not searched for again.
     """
 
-    def __init__(self, table: TransitionSystem, *, like: StepCache | None = None, but: int = -1) -> None:
+    def __init__(
+        self,
+        table: TransitionSystem,
+        *,
+        like: StepCache | None = None,
+        but: int = -1,
+        concluded: Conclusions | None = None,
+    ) -> None:
         self.table = table
+        self.concluded = concluded
         self.like = like
         self.but = but
         self.witnesses: dict[Sequence, Run | None] = {}

@@ -18,21 +18,29 @@ if TYPE_CHECKING:
 SMALL: Final = 500
 """A system of so many states is searched sooner than the libraries are loaded."""
 
+FEW_STEPS: Final = 5_000
+"""A system of so few steps, too, is searched sooner than further code is compiled, or loaded."""
+
+ENGINE: Final = "fsm.checker.packed.packed_graph"
+
 FEW: Final = 100_000
 """Where copies have no more joint states than these, nothing is won by taking copies for one another."""
 
 
 def packed(table: TransitionSystem) -> PackedGraph | None:
     """*table* to be searched as packed states; ``None`` if that is not worth it, or not possible."""
-    if not isinstance(table, SystemTable) or not _large(table):
+    if not isinstance(table, SystemTable) or _joint_states(table) <= SMALL:
+        return None
+    loaded = ENGINE in modules
+    if not loaded and _small(table):
         return None
     try:
-        graph: PackedGraph = import_module("fsm.checker.packed.packed_graph").PackedGraph(table)
+        graph: PackedGraph = import_module(ENGINE).PackedGraph(table)
     except ImportError:  # the extra is not installed, or does not work
         return None
     except import_module("fsm.checker.packed.programs").TooWideError:
         return None
-    return graph
+    return None if loaded and graph.within(SMALL, FEW_STEPS) else graph
 
 
 def foldable(table: TransitionSystem) -> TypeGuard[SystemTable]:
@@ -45,14 +53,10 @@ def _joint_states(table: SystemTable) -> int:
     return prod(len(table.table_of(copies[digit].part).states) for digit in table.cone)
 
 
-def _large(table: SystemTable) -> bool:
-    """Whether *table* may reach more than so few states; once the libraries are loaded, it is not tried out."""
-    if _joint_states(table) <= SMALL:
-        return False
-    if "numba" not in modules:
-        try:
-            reachable_size(table, Limit(states=SMALL))
-        except LimitError:
-            return True
+def _small(table: SystemTable) -> bool:
+    """Whether *table* reaches so few states only, which is tried out."""
+    try:
+        reachable_size(table, Limit(states=SMALL))
+    except LimitError:
         return False
     return True

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from msgspec import structs
-
+from fsm.checker.alike import Behaviour
 from fsm.checker.breadth_first import Limit, SearchEdge, SearchResult, search
 from fsm.checker.instants import InstantStep, Successors, machine_table
 from fsm.machine import ANY_ERROR, Event
@@ -120,7 +119,7 @@ class BeliefTable:
         }
         self.tried = False
         self.refused: tuple[int, ...] = ()
-        self._moves = _moves(_Behaviour.of(other), None if whole else frozenset(shared))
+        self._moves = _moves(Behaviour.of(other), None if whole else frozenset(shared))
         self.dynamics = self._moves.dynamics
         self._numbers = self._moves.numbers
         self._after = self._moves.after
@@ -165,22 +164,6 @@ class BeliefTable:
         return belief
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Behaviour:
-    """A *table*, equal to any in which beliefs move alike: clauses and deviations make no difference."""
-
-    table: Table = field(compare=False)
-    key: tuple[object, ...]
-
-    @classmethod
-    def of(cls, table: Table) -> _Behaviour:
-        machine = table.machine
-        ways = tuple(ways and tuple(structs.replace(way, deviation=None) for way in ways) for ways in table.cells)
-        events = tuple((each.name, each.kind, each.rpc, each.interrupts) for each in machine.events.values())
-        states = table.initial, tuple(table.states), tuple(table.shows), machine.indefinite
-        return cls(table=table, key=(machine.name, states, events, ways, table.begun))
-
-
 class _Moves:
     """How beliefs about a machine move, so far as it was asked."""
 
@@ -194,7 +177,7 @@ class _Moves:
 
 
 @lru_cache(maxsize=8)
-def _moves(other: _Behaviour, shown: frozenset[str] | None) -> _Moves:
+def _moves(other: Behaviour, shown: frozenset[str] | None) -> _Moves:
     """Made once for all machines, and all profiles of one, that are held to the same *other*."""
     return _Moves(dynamics(other.table, shown=shown))
 

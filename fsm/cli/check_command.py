@@ -1,11 +1,14 @@
 """``fsm check``: what is claimed of the models, proved or refuted."""
 
+from __future__ import annotations
+
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from fsm.checker import examine
+from fsm.checker.alike import Alike
 from fsm.checker.any_number import examine_any
 from fsm.checker.breadth_first import LIMIT
 from fsm.cli import completion
@@ -30,7 +33,9 @@ from fsm.product.system import System
 from fsm.property.claims import Specification, is_of
 from fsm.property.evidence import Examined
 from fsm.report import check_report
-from fsm.report.cases import of_check
+
+if TYPE_CHECKING:
+    from fsm.report.cases import Cases
 
 PAIR: Final = 2
 FEW: Final = 9
@@ -114,6 +119,7 @@ def command(
         if (own := within(name, each.machine.profiles)) or name == "none"
     ]
     examined: list[Examined] = []
+    alike = Alike()
     size = sum(1 for each, _ in work for one in each.properties if not only or one.name in only)
     with INTERRUPTION.softly() as excess, progress("checking", size) as bar:
         ending = SearchProgress(bar, lambda: WHY[excess()])
@@ -137,7 +143,16 @@ def command(
                 continue
             copies = of_copies(each) if each_copy and is_of(each, System) else ()
             examined.append(
-                examine(each, profile, only=only or None, limit=limit, ending=ending, advanced=advanced, copies=copies)
+                examine(
+                    each,
+                    profile,
+                    only=only or None,
+                    limit=limit,
+                    ending=ending,
+                    advanced=advanced,
+                    copies=copies,
+                    alike=alike,
+                )
             )
         over = excess()
     examined = [each for each in examined if each.checked]
@@ -145,11 +160,17 @@ def command(
         form,
         text=lambda: check_report.text(examined, layout(), runs=runs),
         json=lambda: check_report.json(examined),
-        cases=lambda: of_check(examined),
+        cases=lambda: _cases(examined),
     )
     if over:
         click.echo(over, err=True)
     return check_report.answer(examined).value
+
+
+def _cases(examined: list[Examined]) -> Cases:
+    from fsm.report.cases import of_check  # noqa: PLC0415  (which knows tests too, and imports all that makes these)
+
+    return of_check(examined)
 
 
 def _claims(name: str, parts: dict[str, int]) -> Specification[Machine | System]:

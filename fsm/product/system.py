@@ -22,24 +22,23 @@ BEGINNING: Final = "the beginning"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """One copy of a part: ``index`` numbers it within the part, ``digit`` among all copies of the system."""
+    """One copy of a part: ``index`` numbers it within the part, ``digit`` among all copies of the system.
+
+    ``suffix`` is what distinguishes its ``name`` from those of other copies; empty if there are none.
+
+    >>> Copy(part="container", index=(1, 2), digit=0).suffix
+    '.1.2'
+    """
 
     part: str
     index: tuple[int, ...]
     digit: int
+    suffix: str = field(init=False, repr=False, compare=False)
+    name: str = field(init=False, repr=False, compare=False)
 
-    @property
-    def suffix(self) -> str:
-        """What distinguishes its name from those of other copies; empty if there are none.
-
-        >>> Copy(part="container", index=(1, 2), digit=0).suffix
-        '.1.2'
-        """
-        return "".join(f".{each}" for each in self.index)
-
-    @property
-    def name(self) -> str:
-        return f"{self.part}{self.suffix}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "suffix", "".join(f".{each}" for each in self.index))
+        object.__setattr__(self, "name", f"{self.part}{self.suffix}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from thorough import amount
 
 pytest.importorskip("numba", reason="the extra 'fast' is not installed")
 
+import numba
 import numpy as np
 
 from fsm.checker import decide
@@ -265,12 +266,14 @@ def test_states_of_the_same_tag_are_told_apart(numbers: list[int], *, exact: boo
     """Two that are looked for in the same place, with the same tag; states that are no tags must not be taken for tags."""
     words = np.array([state_of(7 << 40 | low) for low in (1, 2)], np.uint64)
     visited = Visited(states=np.zeros(8, np.uint64), slots=np.zeros(8, np.uint64), exact=exact)
-    hashes = [np.uint64(mixed(words, at, (0,))) for at in (0, 1)]
+    hashed = numba.njit(lambda at: mixed(words, at, (0,)))
+    entered = numba.njit(lambda at, visited, count: numbered(words, at, mixed(words, at, (0,)), visited, count, (0,)))
+    hashes = [np.uint64(hashed(at)) for at in (0, 1)]
 
     found: list[int] = []
     for at in (0, 1, 0, 1):
         count = max(found, default=-1) + 1
-        found.append(int(numbered(words, at, hashes[at], visited, count, (0,))))
+        found.append(int(entered(at, visited, count)))
 
     assert (7 << 8, 7 << 8) == tuple(int(each) >> 32 for each in hashes)
     assert numbers == found

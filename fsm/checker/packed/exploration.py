@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Width, Words, expand, written
 from fsm.checker.packed.representatives import represent
-from fsm.compiled import Number, Numbers, lean, lean_inner
+from fsm.compiled import ZERO, Number, Numbers, lean, lean_inner
 
 BATCH: Final = 512
 """Steps that are looked up together, so that the memory is asked for all of them at once."""
@@ -149,10 +149,10 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
     """Write the steps of *state*, which were not kept, from *free* on among those that are, and give their number."""
     space = expansion.space
     _, words, labels = written(space, width)
-    found = made(expansion, visited.states, state, width, 0)
+    found = made(expansion, visited.states, state, width, ZERO)
     for step in range(found):
         at = words + step * len(width)
-        steps.to[free + step] = numbered(space, at, mixed(space, at, width), visited, 0, width)
+        steps.to[free + step] = numbered(space, at, mixed(space, at, width), visited, ZERO, width)
         steps.labels[free + step] = space[labels + step]
     return found
 
@@ -174,7 +174,7 @@ def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
             return MORE
         count_level(progress)
         state, count = progress[EXPANDED], progress[MET]
-        found: Number = 0
+        found: Number = ZERO
         while state < progress[LEVEL] and state < end and found < BATCH:
             following = made(expansion, states, state, width, found)
             if following == FULL:
@@ -214,7 +214,7 @@ def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, wi
     space, states = expansion.space, visited.states
     _, words, _ = written(space, width)
     while True:
-        found = made(expansion, states, state, width, 0)
+        found = made(expansion, states, state, width, ZERO)
         for step in range(found):
             same = True
             for each in range(len(width)):

@@ -131,6 +131,12 @@ class PackedGraph:
             return Counts(states=states, transitions=transitions, depth=depth, representatives=self.met)
         return Counts(states=self.met, transitions=int(self.progress[STEPS]), depth=depth)
 
+    def within(self, states: int, steps: int) -> bool:
+        """Whether no more than so many *states* and *steps* can be reached."""
+        while self.met <= states and self.expand():
+            pass
+        return self.met <= states and int(self.progress[STEPS]) <= steps
+
     def expand(self, watch: Callable[[], None] = lambda: None) -> bool:
         """Go on for a while, the longer the more there is; whether there may be more.  What *watch* raises ends it."""
         end = 2 * int(self.progress[STEPS])

@@ -12,6 +12,7 @@ import re
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 from typing import Final
@@ -57,7 +58,7 @@ def find(path: str) -> tuple[Drawing, ...]:
     data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or a model's name", dash=True)
     if len(data) > LARGEST:
         raise refused(path, "FSM411", "is too large to look for drawings in", "cut out the drawing")
-    return parse(decoded_text(data, path, code="FSM401", hint="drawings are read from text files"), path)
+    return _parsed(decoded_text(data, path, code="FSM401", hint="drawings are read from text files"), path)
 
 
 def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
@@ -88,6 +89,10 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     if len(found) > _MOST_DRAWINGS:
         raise refused(path, "FSM411", f"has more than {_MOST_DRAWINGS} drawings", "cut out the one that is meant")
     return tuple(sorted(found, key=lambda each: each.line))
+
+
+_parsed = lru_cache(maxsize=4)(parse)
+"""As :func:`parse`, for text that is read once for each profile that is compared with it."""
 
 
 def _nothing(sheet: Canvas, lines: list[str]) -> Problem:

@@ -1,0 +1,94 @@
+"""Tables that move alike: of these the same is concluded, so it is searched for once.
+
+Profiles differ in clauses and deviations, which no step shows, and often in nothing that a claim depends on.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Generic, Self, TypeAlias, TypeVar
+
+from msgspec import structs
+
+from fsm.machine.table import Table, tabulate
+from fsm.machine.traversal import Numbering
+from fsm.product import SystemTable
+from fsm.property.claims import Claim, Counts, Follows, MatchesDiagram, Refines, Requires
+from fsm.property.evidence import Conclusion
+
+T = TypeVar("T")
+
+Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]
+"""What is concluded of tables that move alike, by what was :func:`asked`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """A *table*, equal to any in which beliefs and searches move alike: clauses and deviations make no difference."""
+
+    table: Table = field(compare=False)
+    key: tuple[Hashable, ...]
+
+    @classmethod
+    def of(cls, table: Table) -> Self:
+        machine = table.machine
+        ways = tuple(ways and tuple(structs.replace(way, deviation=None) for way in ways) for ways in table.cells)
+        events = tuple((each.name, each.kind, each.rpc, each.interrupts) for each in machine.events.values())
+        rows = tuple(row.name for row in table.rows)
+        states = table.initial, tuple(table.states), tuple(table.shows), machine.indefinite
+        return cls(table=table, key=(machine.name, states, events, rows, ways, table.begun))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same(Generic[T]):
+    """An object that equals itself alone, since it is large, and profiles share what they do not change."""
+
+    of: T
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.of is self.of
+
+    def __hash__(self) -> int:
+        return id(self.of)
+
+
+class Alike:
+    """What was concluded so far, of tables of machines and of cones of systems."""
+
+    def __init__(self) -> None:
+        self._numbers: Numbering[Hashable] = Numbering()
+        self._number = cache(self._number_of)
+        self._known = defaultdict[Hashable, Conclusions](dict)
+
+    def of(self, table: Table | SystemTable) -> Conclusions:
+        """What was concluded of tables that move as *table* does."""
+        if isinstance(table, SystemTable):
+            return self._known[self._joint(table)]
+        return self._known[self._number(_Same(table))]
+
+    def _number_of(self, table: _Same[Table]) -> int:
+        return self._numbers[Behaviour.of(table.of)]
+
+    def _joint(self, table: SystemTable) -> Hashable:
+        """The cone, its joint events, where all copies begin, and how those in the cone move."""
+        system = table.system
+        inside = {system.copies[digit].part for digit in table.cone}
+        begin = tuple((part.copies, part.initial) for part in system.parts.values())
+        moving = tuple(
+            (name, self._number(_Same(table.table_of(name))), part.without, _Same(part.heard))
+            for name, part in system.parts.items()
+            if name in inside
+        )
+        return system.name, table.cone, tuple(_Same(each.joint) for each in table.joint), begin, moving
+
+
+def asked(claim: Claim, profile: str | None, limit: int) -> Hashable:
+    """All that a conclusion on *claim* depends on beside how the table moves; ``None`` if it depends on more than that."""
+    match claim:
+        case Refines(other=other, overlap=overlap):
+            return Behaviour.of(tabulate(other.partly_under(profile))), overlap, limit
+        case MatchesDiagram() | Follows() | Requires():
+            return None
+        case _:
+            return claim, limit

@@ -1,0 +1,44 @@
+"""Compiled code is kept by the text of the modules with compiled functions, so these use nothing of others that may change."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numba", reason="the extra 'fast' is not installed")
+
+from fsm import compiled
+
+ROOT = Path(compiled.__file__).parent
+COMPILED = [path for path in sorted(ROOT.rglob("*.py")) if compiled.is_compiled(path.read_bytes())]
+DECORATORS = {"compiled", "inner", "lean", "lean_inner"}
+
+
+def foreign(tree: ast.Module) -> Iterator[str]:
+    """Names from modules of the project without compiled functions that compiled functions mention, but for their signatures."""
+    of = {
+        alias.asname or alias.name: node.module
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("fsm.")
+        for alias in node.names
+    }
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and any(ast.unparse(each) in DECORATORS for each in node.decorator_list):
+            names = {each.id for part in node.body for each in ast.walk(part) if isinstance(each, ast.Name)}
+            for name in names & of.keys():
+                path = ROOT.parent.joinpath(*of[name].split(".")).with_suffix(".py")
+                if not path.is_file() or path not in COMPILED:
+                    yield name
+
+
+@pytest.mark.parametrize("path", COMPILED, ids=lambda path: path.stem)
+def test_they_use_what_their_text_has(path: Path) -> None:
+    assert [] == [*foreign(ast.parse(path.read_text()))]
+
+
+def test_what_is_of_another_module_is_found() -> None:
+    text = (
+        "from fsm.machine.traversal import OFTEN\nfrom fsm.compiled import lean\n@lean\ndef some():\n    return OFTEN\n"
+    )
+    assert ["OFTEN"] == [*foreign(ast.parse(text))]
