@@ -177,6 +177,14 @@ def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begi
 
 
 @lean_inner
+def copied(text: NDArray[np.uint8], start: Number, to: NDArray[np.uint8], begin: Number, length: Number) -> None:
+    """Copy *length* bytes of *text* from *start* on *to* where they *begin*."""
+    at, by = np.uint64(start), np.uint64(begin)
+    for each in range(np.uint64(length)):
+        to[by + each] = text[at + each]
+
+
+@lean_inner
 def eight(text: NDArray[np.uint8], at: np.uint64) -> np.uint64:
     """Eight bytes from *at* on as one number, the first of them the lowest."""
     word = np.uint64(0)

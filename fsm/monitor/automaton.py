@@ -31,7 +31,6 @@ from fsm.monitor.running import (
     SLOWLY,
     TEXT,
     USED,
-    EntitySlots,
     KindRows,
     SlotStore,
     StepTable,
@@ -40,6 +39,8 @@ from fsm.monitor.running import (
     rest,
     run,
     slot_of,
+    slots_for,
+    store_for,
 )
 from fsm.trace import Batch, Columns, Key, Line, Observation, key
 
@@ -97,8 +98,8 @@ class BeliefAutomaton:
         self._translated: list[int] = []
         self._giving: list[bool] = []
         self._table = _table(8, 8)
-        self._slots = _slots(FIRST)
-        self._store = _store(FIRST, FIRST * 64, self._most)
+        self._slots = slots_for(FIRST)
+        self._store = store_for(FIRST, FIRST * 64, self._most)
 
     def feed(
         self,
@@ -166,14 +167,14 @@ class BeliefAutomaton:
         if not self.active:
             return
         self.count()
-        buckets, place = self._store.buckets, self._slots.place
+        buckets, place = self._store.buckets, self._slots["place"]
         slots = buckets[buckets > 0] - 1
-        alive = [(int(self._slots.born[each]), int(each)) for each in slots if place[each] == ALIVE]
+        alive = [(int(self._slots[each]["born"]), int(each)) for each in slots if place[each] == ALIVE]
         resting = [(int(place[each]), int(each)) for each in slots if place[each] >= 0]
         lives: dict[str, Life] = {}
         for _, slot in sorted(alive):
             entity = self._id(slot)
-            if self._slots.belief[slot] != _LENT:
+            if self._slots[slot]["belief"] != _LENT:
                 lives[entity] = self._life(slot)
             elif entity in self._alive:
                 lives[entity] = self._alive.pop(entity)
@@ -227,7 +228,7 @@ class BeliefAutomaton:
             _given(columns.text, np.uint8),
             _given(columns.starts, np.int64),
             _given(columns.ends, np.int64),
-            _given(np.array(self._translated, np.int32), np.int32),
+            _given(np.array([*self._translated, SLOWLY]), np.int32),
             np.full(len(columns.starts), NONE, np.int32),
             _given(np.empty(0, np.int64) if columns.at is None else columns.at, np.int64),
         )
@@ -263,18 +264,18 @@ class BeliefAutomaton:
     def _lend(self, entity: str) -> Belief | None:
         """Make *entity* the monitor's; gives the belief in it, if there was one here."""
         slot = self._slot(entity) if entity else NONE
-        if slot < 0 or self._slots.place[slot] == NEW:
+        if slot < 0 or self._slots[slot]["place"] == NEW:
             return None
-        if self._slots.belief[slot] == _LENT:
+        if self._slots[slot]["belief"] == _LENT:
             return self._alive[entity].belief
         belief = self._belief(slot)
-        if self._slots.place[slot] == ALIVE:
+        if self._slots[slot]["place"] == ALIVE:
             self._alive[entity] = self._life(slot)
         else:
             self._resting[entity] = belief
             self._store.counts[RESTING] -= 1
-            self._slots.place[slot] = NEW
-        self._slots.belief[slot] = _LENT
+            self._slots[slot]["place"] = NEW
+        self._slots[slot]["belief"] = _LENT
         return belief
 
     def _take_back(self, entity: str) -> None:
@@ -282,20 +283,20 @@ class BeliefAutomaton:
         life, belief = self._alive.get(entity), self._resting.pop(entity, None)
         slot = self._slot(entity, enter=life is not None or belief is not None)
         if belief is not None:
-            self._slots.belief[slot] = -2 - self._number(belief) if self._apart(entity) else self._number(belief)
+            self._slots[slot]["belief"] = -2 - self._number(belief) if self._apart(entity) else self._number(belief)
             rest(slot, self._most, self._slots, self._store)
         elif life is not None:
-            if self._slots.place[slot] != ALIVE:
+            if self._slots[slot]["place"] != ALIVE:
                 counts = self._store.counts
-                self._slots.place[slot], self._slots.born[slot] = ALIVE, counts[BORN]
+                self._slots[slot]["place"], self._slots[slot]["born"] = ALIVE, counts[BORN]
                 counts[BORN] += 1
             if not _plain(life) or self._apart(entity):
-                self._slots.belief[slot] = _LENT
+                self._slots[slot]["belief"] = _LENT
                 return
-            self._slots.belief[slot] = self._number(life.belief)
-            self._slots.since[slot] = NONE if life.deadline.since is None else life.deadline.since
-            self._slots.last[slot] = self._last(life.last)
-            self._slots.led[slot] = self._last(life.led)
+            self._slots[slot]["belief"] = self._number(life.belief)
+            self._slots[slot]["since"] = NONE if life.deadline.since is None else life.deadline.since
+            self._slots[slot]["last"] = self._last(life.last)
+            self._slots[slot]["led"] = self._last(life.led)
             del self._alive[entity]
         elif slot >= 0:
             remove(slot, self._slots, self._store)
@@ -304,8 +305,8 @@ class BeliefAutomaton:
         return NONE if seen is None else self._kind(key(seen))
 
     def _life(self, slot: int) -> Life:
-        last, led = (self._seen(int(each[slot])) for each in (self._slots.last, self._slots.led))
-        since = int(self._slots.since[slot])
+        last, led = (self._seen(int(self._slots[slot][each])) for each in ("last", "led"))
+        since = int(self._slots[slot]["since"])
         return Life(belief=self._belief(slot), last=last, led=led, deadline=Deadline(None if since < 0 else since))
 
     def _seen(self, kind: int) -> Observation | None:
@@ -313,12 +314,12 @@ class BeliefAutomaton:
         return None if kind < 0 else Observation(**self._kinds[kind]._asdict())
 
     def _belief(self, slot: int) -> Belief:
-        number = int(self._slots.belief[slot])
+        number = int(self._slots[slot]["belief"])
         return self._beliefs[number if number >= 0 else -2 - number]
 
     def _id(self, slot: int) -> str:
-        begins = self._slots.begins[slot]
-        return bytes(self._store.ids[begins : begins + self._slots.length[slot]]).decode()
+        begins = self._slots[slot]["begins"]
+        return bytes(self._store.ids[begins : begins + self._slots[slot]["length"]]).decode()
 
     def _slot(self, entity: str, *, enter: bool = False) -> int:
         text = np.frombuffer(entity.encode(), np.uint8)
@@ -332,15 +333,16 @@ class BeliefAutomaton:
         """Make room for one more entity, with an id of so many bytes of *text*."""
         counts, before = self._store.counts, self._store
         counts[FULL] = 0
-        size = len(self._slots.belief)
+        size = len(self._slots)
         if counts[FREE] == 0 and counts[HIGH] == size:
-            self._slots = EntitySlots(*(np.concatenate([each, *3 * [np.zeros_like(each)]]) for each in self._slots))
-            size *= 4
+            slots, size = self._slots, 2 * size
+            self._slots = slots_for(size)
+            self._slots[: len(slots)] = slots
         room = len(before.ids)
         if counts[USED] + text > room and 2 * (counts[TEXT] + text) > room:
             room = 4 * (room + text)
         self._store = SlotStore(
-            np.zeros(4 * size, np.int32),
+            np.zeros(2 * size, np.int32),
             np.zeros(room, np.uint8),
             before.queue,
             np.concatenate([before.free, np.zeros(size - len(before.free), np.int32)]),
@@ -382,18 +384,3 @@ def _wider(table: StepTable, beliefs: int, kinds: int) -> StepTable:
     wider.rests[: old[0]], wider.timed[: old[0]], wider.limits[: old[0]] = table.rests, table.timed, table.limits
     wider.asks[: old[1]], wider.leads[: old[1]] = table.asks, table.leads
     return wider
-
-
-def _slots(size: int) -> EntitySlots:
-    kinds = {"belief": np.int32, "last": np.int32, "led": np.int32, "hashes": np.uint64}
-    return EntitySlots(**{name: np.zeros(size, kinds.get(name, np.int64)) for name in EntitySlots._fields})
-
-
-def _store(size: int, text: int, most: int) -> SlotStore:
-    return SlotStore(
-        np.zeros(4 * size, np.int32),
-        np.zeros(text, np.uint8),
-        np.zeros(4 * most + 4, np.int32),
-        np.zeros(size, np.int32),
-        np.zeros(TEXT + 1, np.int64),
-    )

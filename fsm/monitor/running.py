@@ -1,11 +1,11 @@
 """The compiled part of an :class:`~fsm.monitor.automaton.BeliefAutomaton`: its entities by id, and the loop over a column."""
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.compiled import Bytes, Codes, Number, Numbers, alike, hashed, lean, lean_inner
+from fsm.compiled import Bytes, Codes, Number, Numbers, alike, copied, hashed, lean, lean_inner
 
 NONE: Final = -1
 """In place of a number: there is none."""
@@ -27,7 +27,7 @@ no room; bytes of ids that are needed."""
 class KindRows(NamedTuple):
     """The columns of a batch, by the numbers that kinds have here, and the slot of each id once it is known.
 
-    The times ``at`` are none at all where there is no column of them.
+    The last of the numbers is that of rows without a kind.  The times ``at`` are none at all where there is no column of them.
     """
 
     kind: Codes
@@ -56,24 +56,19 @@ class StepTable(NamedTuple):
     leads: NDArray[np.bool_]
 
 
-class EntitySlots(NamedTuple):
-    """What is known of each entity.
+EntitySlots: TypeAlias = NDArray[np.void]
+"""What is known of each entity, an :data:`ENTITY` of each."""
 
-    Its ``belief``, or less than 0 if it is not for compiled code, and ``since`` when it is in what is left in time, or -1;
-    kinds that were seen ``last`` and that ``led``; its
-    ``place`` among those at rest; when its life was ``born``, in which order; the id of the batch that ``owns`` it; its id.
-    """
-
-    belief: Codes
-    last: Codes
-    led: Codes
-    since: Numbers
-    place: Numbers
-    born: Numbers
-    owner: Numbers
-    begins: Numbers
-    length: Numbers
-    hashes: NDArray[np.uint64]
+ENTITY: Final = np.dtype(
+    [
+        *((name, np.int32) for name in ("belief", "last", "led", "length")),
+        *((name, np.int64) for name in ("begins", "owner", "since", "place", "born")),
+        ("hashed", np.uint64),
+    ]
+)
+"""A line of a cache: the ``belief`` in an entity, or less than 0 if it is not for compiled code, and ``since`` when it is in what
+is left in time, or -1; kinds that were seen ``last`` and that ``led``; its ``place`` among those at rest; when its life was
+``born``, in which order; the id of the batch that is its ``owner``; where its id ``begins``, of which ``length``, and its hash."""
 
 
 class SlotStore(NamedTuple):
@@ -86,6 +81,25 @@ class SlotStore(NamedTuple):
     counts: Numbers
 
 
+def slots_for(size: int) -> EntitySlots:
+    """Room for so many entities, each in a line of the cache."""
+    line = ENTITY.itemsize
+    room = np.zeros(line * (size + 1), np.uint8)
+    start = -room.ctypes.data % line
+    return room[start : start + line * size].view(ENTITY)
+
+
+def store_for(size: int, text: int, most: int) -> SlotStore:
+    """The same, for so many bytes of ids, and at most *most* at rest."""
+    return SlotStore(
+        np.zeros(2 * size, np.int32),
+        np.zeros(text, np.uint8),
+        np.zeros(4 * most + 4, np.int32),
+        np.zeros(size, np.int32),
+        np.zeros(TEXT + 1, np.int64),
+    )
+
+
 @lean_inner
 def found(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: EntitySlots, store: SlotStore) -> Number:
     """The slot of an id, or -1."""
@@ -94,9 +108,9 @@ def found(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: Enti
     while store.buckets[at]:
         slot = np.int64(store.buckets[at]) - 1
         if (
-            slots.hashes[slot] == mixed
-            and slots.length[slot] == end - start
-            and alike(text, start, store.ids, slots.begins[slot], end - start)
+            slots[slot]["hashed"] == mixed
+            and slots[slot]["length"] == end - start
+            and alike(text, start, store.ids, slots[slot]["begins"], end - start)
         ):
             return slot
         at = (at + np.uint64(1)) & last
@@ -107,23 +121,23 @@ def found(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: Enti
 def entered(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: EntitySlots, store: SlotStore) -> Number:
     """The slot of an id that has none yet, or -1 if there is no room."""
     counts, size = store.counts, end - start
-    full = counts[FREE] == 0 and counts[HIGH] == slots.belief.shape[0]
-    if full or counts[USED] + size > store.ids.shape[0]:
+    slot = np.int64(store.free[counts[FREE] - 1]) if counts[FREE] else counts[HIGH]
+    fits = slot < slots.shape[0] and slots[slot]["length"] == size  # where the id of one that was removed is
+    if slot == slots.shape[0] or (not fits and counts[USED] + size > store.ids.shape[0]):
         counts[FULL] = 1
         return NONE
     if counts[FREE]:
         counts[FREE] -= 1
-        slot = np.int64(store.free[counts[FREE]])
     else:
-        slot = counts[HIGH]
         counts[HIGH] += 1
-    for each in range(size):
-        store.ids[counts[USED] + each] = text[start + each]
-    slots.begins[slot], slots.length[slot], slots.hashes[slot] = counts[USED], size, mixed
-    counts[USED] += size
+    if not fits:
+        slots[slot]["begins"], slots[slot]["length"] = counts[USED], size
+        counts[USED] += size
+    copied(text, start, store.ids, slots[slot]["begins"], size)
+    slots[slot]["hashed"] = mixed
     counts[TEXT] += size
-    slots.place[slot], slots.owner[slot], slots.belief[slot] = NEW, NONE, NONE
-    slots.last[slot] = slots.led[slot] = slots.since[slot] = NONE
+    slots[slot]["place"], slots[slot]["owner"], slots[slot]["belief"] = NEW, NONE, NONE
+    slots[slot]["last"] = slots[slot]["led"] = slots[slot]["since"] = NONE
     last = np.uint64(store.buckets.shape[0] - 1)
     at = mixed & last
     while store.buckets[at]:
@@ -136,23 +150,23 @@ def entered(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: En
 def removed(slot: Number, slots: EntitySlots, store: SlotStore) -> None:
     """Nothing is known of the entity in *slot* any more."""
     last = np.uint64(store.buckets.shape[0] - 1)
-    hole = slots.hashes[slot] & last
+    hole = slots[slot]["hashed"] & last
     while store.buckets[hole] != slot + 1:
         hole = (hole + np.uint64(1)) & last
     at = hole
     while True:  # what would not be found any more behind the hole fills it
         store.buckets[hole] = 0
         at = (at + np.uint64(1)) & last
-        while store.buckets[at] and (at - (slots.hashes[store.buckets[at] - 1] & last)) & last < (at - hole) & last:
+        while store.buckets[at] and (at - (slots[store.buckets[at] - 1]["hashed"] & last)) & last < (at - hole) & last:
             at = (at + np.uint64(1)) & last
         if not store.buckets[at]:
             break
         store.buckets[hole] = store.buckets[at]
         hole = at
-    store.counts[TEXT] -= slots.length[slot]
+    store.counts[TEXT] -= slots[slot]["length"]
     store.free[store.counts[FREE]] = slot
     store.counts[FREE] += 1
-    slots.owner[slot], slots.place[slot], slots.belief[slot] = NONE, NEW, NONE
+    slots[slot]["owner"], slots[slot]["place"], slots[slot]["belief"] = NONE, NEW, NONE
 
 
 @lean_inner
@@ -164,18 +178,18 @@ def rested(slot: Number, most: Number, slots: EntitySlots, store: SlotStore) -> 
         end = counts[HEAD]
         for at in range(counts[HEAD], counts[TAIL]):
             each = queue[at % size]
-            if slots.place[each] == at:
+            if slots[each]["place"] == at:
                 queue[end % size] = each
-                slots.place[each] = end
+                slots[each]["place"] = end
                 end += 1
         counts[TAIL] = end
     queue[counts[TAIL] % size] = slot
-    slots.place[slot] = counts[TAIL]
+    slots[slot]["place"] = counts[TAIL]
     counts[TAIL] += 1
     counts[RESTING] += 1
     while counts[RESTING] > most:
         each = np.int64(queue[counts[HEAD] % size])
-        if slots.place[each] == counts[HEAD]:
+        if slots[each]["place"] == counts[HEAD]:
             removed(each, slots, store)
             counts[RESTING] -= 1
         counts[HEAD] += 1
@@ -210,24 +224,23 @@ def move(slots: EntitySlots, before: SlotStore, store: SlotStore) -> None:
         if not before.buckets[at]:
             continue
         slot = np.int64(before.buckets[at]) - 1
-        for each in range(slots.length[slot]):
-            store.ids[used + each] = before.ids[slots.begins[slot] + each]
-        slots.begins[slot] = used
-        used += slots.length[slot]
-        to = slots.hashes[slot] & last
+        copied(before.ids, slots[slot]["begins"], store.ids, used, slots[slot]["length"])
+        slots[slot]["begins"] = used
+        used += slots[slot]["length"]
+        to = slots[slot]["hashed"] & last
         while store.buckets[to]:
             to = (to + np.uint64(1)) & last
         store.buckets[to] = slot + 1
     store.counts[USED] = used
+    for each in range(store.counts[FREE]):
+        slots[store.free[each]]["length"] = 0
 
 
 @lean_inner
-def of_row(rows: KindRows, row: Number, base: Number, unseen: Number, slots: EntitySlots, store: SlotStore) -> Number:
-    """The slot of the entity of a *row*; -1 if it is of all entities, or there is no room."""
-    entity = rows.entity[row]
-    slot = np.int64(rows.slots[entity])
-    if slot >= 0 and slots.owner[slot] == base + entity:
-        return slot
+def looked_up(
+    rows: KindRows, entity: Number, base: Number, unseen: Number, slots: EntitySlots, store: SlotStore
+) -> Number:
+    """The slot of an *entity* of a batch; -1 if it is all entities, or there is no room."""
     start, end = rows.starts[entity], rows.ends[entity]
     if start == end:
         return NONE
@@ -236,22 +249,22 @@ def of_row(rows: KindRows, row: Number, base: Number, unseen: Number, slots: Ent
     if slot < 0:
         slot = np.int64(entered(rows.text, start, end, mixed, slots, store))
         if slot >= 0:
-            slots.belief[slot] = unseen
+            slots[slot]["belief"] = unseen
     if slot >= 0:
         rows.slots[entity] = slot
-        slots.owner[slot] = base + entity
+        slots[slot]["owner"] = base + entity
     return slot
 
 
 @lean_inner
 def born(slot: Number, slots: EntitySlots, counts: Numbers) -> None:
     """Of the entity in *slot*, which was at rest or of which nothing was seen, something is seen."""
-    if slots.place[slot] == NEW:
+    if slots[slot]["place"] == NEW:
         counts[ENTITIES] += 1
     else:
         counts[RESTING] -= 1
-    slots.place[slot], slots.born[slot] = ALIVE, counts[BORN]
-    slots.last[slot] = slots.led[slot] = slots.since[slot] = NONE
+    slots[slot]["place"], slots[slot]["born"] = ALIVE, counts[BORN]
+    slots[slot]["last"] = slots[slot]["led"] = slots[slot]["since"] = NONE
     counts[BORN] += 1
 
 
@@ -264,18 +277,18 @@ def in_time(
         return True
     if rows.at.shape[0] == 0:
         return False
-    since, now = slots.since[slot], rows.at[row]
-    return slots.place[slot] != ALIVE or since < 0 or now < 0 or now - since <= table.limits[before]
+    since, now = slots[slot]["since"], rows.at[row]
+    return slots[slot]["place"] != ALIVE or since < 0 or now < 0 or now - since <= table.limits[before]
 
 
 @lean_inner
 def moved(slot: Number, to: Number, now: Number, table: StepTable, slots: EntitySlots) -> None:
     """The belief in the entity in *slot* is *now* that with the number *to*."""
-    slots.belief[slot] = to
+    slots[slot]["belief"] = to
     if table.limits[to] < 0:
-        slots.since[slot] = NONE
-    elif slots.since[slot] < 0:
-        slots.since[slot] = now
+        slots[slot]["since"] = NONE
+    elif slots[slot]["since"] < 0:
+        slots[slot]["since"] = now
 
 
 @lean
@@ -296,27 +309,28 @@ def run(
     """
     counts = store.counts
     for row in range(first, rows.kind.shape[0]):
-        if rows.kind[row] < 0:
-            return row
         kind = rows.numbers[rows.kind[row]]
         if kind == SKIPPED:
             continue
         if kind < 0:
             return row
-        slot = of_row(rows, row, base, unseen, slots, store)
-        before = slots.belief[slot] if slot >= 0 else NONE
+        entity = np.int64(rows.entity[row])
+        slot = np.int64(rows.slots[entity])
+        if slot < 0 or slots[slot]["owner"] != base + entity:  # here, since a call is handed all arrays, one by one
+            slot = np.int64(looked_up(rows, entity, base, unseen, slots, store))
+        before = slots[slot]["belief"] if slot >= 0 else NONE
         to = table.to[before, kind] if before >= 0 else NONE
         if to < 0 or not in_time(rows, row, before, to, slot, table, slots):
             return row
-        if slots.place[slot] != ALIVE:
+        if slots[slot]["place"] != ALIVE:
             born(slot, slots, counts)
         counts[OBSERVED] += 1
         table.taken[before, kind] += 1
         moved(slot, to, rows.at[row] if table.timed[to] else NONE, table, slots)
         if not table.asks[kind]:
-            slots.last[slot] = kind
+            slots[slot]["last"] = kind
         if table.leads[kind]:
-            slots.led[slot] = kind
+            slots[slot]["led"] = kind
         if table.rests[to]:
             rested(slot, most, slots, store)
     return np.int64(rows.kind.shape[0])
