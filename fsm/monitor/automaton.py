@@ -200,7 +200,8 @@ class BeliefAutomaton:
 
     def _fresh(self, columns: Columns, kinds: Codes) -> OrderedDict[str, int]:
         """The rows that give ids that are certainly fresh, by these ids; the others that give some become rows of no kind."""
-        rows = np.flatnonzero(np.array([*self._giving, False])[kinds])
+        giving = np.array([*self._giving, False])
+        rows = np.flatnonzero(giving[kinds]) if giving.any() else np.zeros(0, np.int64)
         text = columns.text.tobytes() if len(rows) else b""
         found: OrderedDict[str, int] = OrderedDict()
         for row, own in zip(rows.tolist(), columns.entity[rows].tolist(), strict=True):

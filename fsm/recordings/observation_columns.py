@@ -1,5 +1,6 @@
 """Rows of Arrow as batches of observations: words become codes column by column, and rows that are alike one kind."""
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Final
@@ -70,12 +71,9 @@ class _Words:
         self.words: list[str | None] = [None]
         self._number: dict[str, int] = {}
 
-    def codes(self, column: pa.Array) -> NDArray[np.int32]:
-        """The number of the word in each row; -1 of words that are too many."""
-        found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        own = [self._code(each) for each in found.dictionary.to_pylist()]
-        codes: NDArray[np.int32] = np.array([*own, 0], np.int32)[_filled(found.indices, len(own))]
-        return codes
+    def codes(self, words: pa.Array) -> NDArray[np.int32]:
+        """The number of each of the *words*, -1 if they are too many; and behind them that of none."""
+        return np.array([*map(self._code, words.to_pylist()), 0], np.int32)
 
     def _code(self, word: str | None) -> int:
         if not word:
@@ -181,7 +179,8 @@ class ObservationColumns:
         Raises :class:`InputError` for columns that are of a wrong type, and fields that are no JSON.
         """
         count = rows.num_rows
-        columns = self._columns(dict(zip(rows.schema.names, rows.columns, strict=True)))
+        every = self._columns(dict(zip(rows.schema.names, rows.columns, strict=True)))
+        columns = {name: each for name, each in every.items() if each.null_count < count}
         beside = _Beside(lambda: columns | self._columns(later()), self._count, count)
         self._count += count
         self._check(columns, count)
@@ -223,7 +222,7 @@ class ObservationColumns:
             one, other, *_ = sorted(f"'{each}'" if each else "none" for each in self._said)
             what = f"has rows of several recordings: column '{ABOUT}' is {one} and {other}"
             raise refused(self._name, "FSM212", what, "judge those of each by themselves")
-        if ROW in columns and columns[ROW].null_count < count:
+        if ROW in columns:
             numbers = _integers(columns[ROW])
             if (numbers[1:] <= numbers[:-1]).any() or (len(numbers) and numbers[0] <= self._row):
                 what = f"has rows in another order than column '{ROW}' has it"
@@ -232,15 +231,33 @@ class ObservationColumns:
 
     def _kind(self, columns: dict[str, pa.Array], count: int) -> NDArray[np.int32]:
         """The kind of each row; -1 if there are too many."""
+        coded = {name: _coded(columns[name]) for name in self._words if name in columns}
+        codes = {name: self._words[name].codes(each.dictionary) for name, each in coded.items()}
+        places = {name: _filled(each.indices, len(each.dictionary)) for name, each in coded.items()}
+        shape = tuple(map(len, codes.values()))
+        if not shape or math.prod(shape) > count:
+            return self._numbered({name: codes[name][each] for name, each in places.items()}, count)
+        place = np.zeros(count, np.int32)
+        for size, each in zip(shape, places.values(), strict=True):
+            place *= np.int32(size)
+            place += each
+        met = np.zeros(math.prod(shape), np.bool_)
+        met[place] = True
+        some = np.flatnonzero(met)
+        parts = dict(zip(places, np.unravel_index(some, shape), strict=True))
+        numbers = np.zeros(len(met), np.int32)
+        numbers[some] = self._numbered({name: codes[name][each] for name, each in parts.items()}, len(some))
+        return numbers[place]
+
+    def _numbered(self, columns: Mapping[str, NDArray[np.int32]], count: int) -> NDArray[np.int32]:
+        """The kind of each row by the numbers of its words; those that are new are entered."""
         found, known = np.zeros(count, np.int32), 1
-        for name, words in self._words.items():
-            pairs, column = self._pairs[name], columns.get(name)
-            if column is None or column.null_count == count:
+        for name, pairs in self._pairs.items():
+            codes = columns.get(name)
+            if codes is None:
                 if not pairs.pairs:
                     continue
                 codes = np.zeros(count, np.int32)
-            else:
-                codes = words.codes(_joined(column) if name == "emits" else column)
             if not pairs.pairs:
                 pairs.begin(known)
             found, known = pairs.codes(found, codes), len(pairs.pairs)
@@ -301,6 +318,12 @@ def _json(fields: object) -> str | None:
     return msgspec.json.encode({name: value for name, value in fields.items() if value is not None}).decode()
 
 
+def _coded(column: pa.Array) -> pa.DictionaryArray:
+    """*column* as codes of words, lists of outputs as one word each."""
+    words = _joined(column) if pa.types.is_list(column.type) else column
+    return words if pa.types.is_dictionary(words.type) else words.dictionary_encode()
+
+
 def _filled(indices: pa.Array, empty: int) -> NDArray[np.int32]:
     """*indices*, those that are missing *empty*."""
     found = indices.cast(pa.int32())
@@ -308,7 +331,7 @@ def _filled(indices: pa.Array, empty: int) -> NDArray[np.int32]:
 
 
 def _integers(column: pa.Array) -> NDArray[np.int64]:
-    return np.asarray(column.fill_null(_NEVER), np.int64)
+    return np.asarray(column.fill_null(_NEVER) if column.null_count else column, np.int64)
 
 
 def _joined(column: pa.Array) -> pa.Array:

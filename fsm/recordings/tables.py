@@ -28,14 +28,16 @@ from fsm.trace import Batch, Line, Observation, nanoseconds
 ORIGIN: Final = b"container-fsm"
 """The key of what is known of a recording, in the metadata of its table."""
 
-ROWS: Final = 1 << 18
-"""Rows that are read at once."""
-
 GROUP: Final = 1 << 19
-"""Rows of a group, which is compressed by itself."""
+"""Rows of a group, which is compressed by itself, and rows that are read at once."""
 
-_REPEATED: Final = [*ENCODED, "detail", "fields"]
-_GROWING: Final = dict.fromkeys((ROW, "line", *TIMES), "DELTA_BINARY_PACKED")
+HOW: Final = {
+    "compression": "zstd",
+    "use_dictionary": [*ENCODED, "detail", "fields"],
+    "column_encoding": dict.fromkeys((ROW, "line", *TIMES), "DELTA_BINARY_PACKED"),
+    "dictionary_pagesize_limit": 128 * GROUP,
+}
+"""How a table is written: the ids of a group, of 64 digits, are written once each, so that codes are all that is read of a row."""
 
 LATER: Final = {
     "at": lambda kind: pa.types.is_int64(kind) or pa.types.is_timestamp(kind),
@@ -111,8 +113,7 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
         machine, *_ = (*found.machines, "")
         known = msgspec.json.encode(TraceHeader(trace=1, machine=machine, unseen=found.hidden)).decode()
     rows, waiting, size = 0, list[pa.RecordBatch](), 0
-    how = {"compression": "zstd", "use_dictionary": _REPEATED, "column_encoding": _GROWING}
-    with parquet.ParquetWriter(sink, SCHEMA, **how) as writer:
+    with parquet.ParquetWriter(sink, SCHEMA, **HOW) as writer:
         for each in found.batches:
             waiting.append(_rows(each, rows + size, found.name, known))
             size += waiting[-1].num_rows
@@ -291,7 +292,7 @@ def _reader(file: pa.NativeFile, name: str) -> _Opened:
         opened = ipc.open_stream(file) if stream else ipc.open_file(file)
         _checked(opened.schema)
         whole = iter(opened) if stream else map(opened.get_batch, range(opened.num_record_batches))
-        pieces = (each.slice(start, ROWS) for each in whole for start in range(0, each.num_rows, ROWS))
+        pieces = (each.slice(start, GROUP) for each in whole for start in range(0, each.num_rows, GROUP))
         return _Opened(opened.schema.metadata or {}, opened.schema.names, 0, ((each, dict) for each in pieces))
     raise pa.ArrowInvalid("it is neither Parquet nor an Arrow file")
 
@@ -312,9 +313,21 @@ def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
     first = [each.name for each in own if each.name not in later] or later
     for group in range(file.num_row_groups):
         rest, start = _Later(file, group, later, name), 0
-        for rows in file.iter_batches(batch_size=ROWS, row_groups=[group], columns=first, use_threads=False):
+        empty = _empty(file.metadata.row_group(group))
+        names = [each for each in first if each not in empty] or first
+        for rows in file.iter_batches(batch_size=GROUP, row_groups=[group], columns=names, use_threads=False):
             yield rows, partial(rest.columns, start, rows.num_rows)
             start += rows.num_rows
+
+
+def _empty(group: parquet.RowGroupMetaData) -> set[str]:
+    """The columns in which no row of the *group* has anything."""
+    columns = map(group.column, range(group.num_columns))
+    return {
+        each.path_in_schema
+        for each in columns
+        if each.is_stats_set and each.statistics.has_null_count and each.statistics.null_count == group.num_rows
+    }
 
 
 class _Later:

@@ -70,7 +70,7 @@ def lines(folder: Path, count: int, rounds: int) -> Iterator[Figure]:
 
 def columns(folder: Path, rows: int, rounds: int) -> Iterator[Figure]:
     """Tables."""
-    for name, path in zip(("in the order of time", "sorted"), tables.written(folder, rows), strict=True):
+    for name, path in tables.written(folder, rows).items():
         tables.judged(path)
         times = judge.best(path, {"fsm": tables.judged, "pyarrow": tables.read}, rounds)
         peer = f"pyarrow, reading: {rows / times['pyarrow'] / 1e6:.1f} M"

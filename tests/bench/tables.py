@@ -2,8 +2,10 @@
 
     python tests/bench/tables.py [--rows 10000000] [--rounds 3]
 
-The table is Parquet, of lives of ten observations of ``container-status``, with ids of 64 digits; once in the order of time,
-eight lives interleaved, and once sorted by container.  What is compiled, or loaded, is in none of the rounds.
+The table is Parquet, of lives of ten observations of ``container-status``, with ids of 64 digits; in the order of time,
+eight lives interleaved, and sorted by container; with all columns, as ``fsm convert`` writes it, and with those that are judged,
+as ``pyarrow`` does if it is told nothing: most ids are then written once for each row.
+What is compiled, or loaded, is in none of the rounds.
 Generated files go into a temporary folder and are deleted.
 """
 
@@ -19,15 +21,18 @@ from judge import LIFE, SHOWN, best
 from pyarrow import parquet
 
 from fsm.judgement import judge
+from fsm.recordings.observation_columns import SCHEMA
+from fsm.recordings.tables import GROUP, HOW
 from fsm.verdict import Holds
 
 COLUMNS = ("entity", "event", "reply", "shows")
+HEADER = '{"trace":1,"machine":"container-status"}'
 AT_ONCE = 8
 """Lives that are interleaved."""
 
 
-def written(folder: Path, rows: int) -> tuple[Path, Path]:
-    """The table in the order of time, and sorted."""
+def written(folder: Path, rows: int) -> dict[str, Path]:
+    """The tables, by what they are called."""
     shown = [""]
     for event in LIFE:
         shown.append(shown[-1] if event == "stop" and shown[-1] == "absent" else SHOWN.get(event, shown[-1]))
@@ -35,19 +40,29 @@ def written(folder: Path, rows: int) -> tuple[Path, Path]:
     block, step = numbers // (AT_ONCE * len(LIFE)), numbers % (AT_ONCE * len(LIFE)) // AT_ONCE
     container = block * AT_ONCE + numbers % AT_ONCE
     ids = pa.array([f"{each:064x}" for each in range(int(container.max()) + 1)])
-    table = pa.table(
-        {
-            "entity": ids.take(pa.array(container)),
-            "event": pa.array(LIFE).take(pa.array(step)),
-            "reply": pa.array(["ok"]).take(pa.array(np.zeros(rows, np.int8))),
-            "shows": pa.array(shown[1:]).take(pa.array(step)),
-            "at": numbers,
+    found: dict[str, Path] = {}
+    for name, order in ("in the order of time", numbers), ("sorted", np.argsort(container, kind="stable")):
+        none = pa.array(np.zeros(rows, np.int8))
+        table = pa.table(
+            {
+                "entity": ids.take(pa.array(container[order])),
+                "event": pa.array(LIFE).take(pa.array(step[order])),
+                "reply": pa.array(["ok"]).take(none),
+                "shows": pa.array(shown[1:]).take(pa.array(step[order])),
+                "at": numbers[order],
+            }
+        )
+        found[f"{name}, as pyarrow writes it"] = folder / f"{len(found)}.parquet"
+        parquet.write_table(table, [*found.values()][-1], compression="zstd")
+        known = {"row": numbers, "line": numbers, "file": pa.array(["trace.jsonl"]).take(none)}
+        known |= {
+            "recording": pa.array([HEADER]).take(none),
+            **dict(zip(table.column_names, table.columns, strict=True)),
         }
-    )
-    timely, ordered = folder / "timely.parquet", folder / "ordered.parquet"
-    parquet.write_table(table, timely, compression="zstd")
-    parquet.write_table(table.take(pa.array(np.argsort(container, kind="stable"))), ordered, compression="zstd")
-    return timely, ordered
+        whole = pa.table([known.get(each.name, pa.nulls(rows, each.type)) for each in SCHEMA], SCHEMA)
+        found[f"{name}, as fsm convert writes it"] = folder / f"{len(found)}.parquet"
+        parquet.write_table(whole, [*found.values()][-1], row_group_size=GROUP, **HOW)
+    return found
 
 
 def judged(path: Path) -> None:
@@ -59,7 +74,7 @@ def judged(path: Path) -> None:
 def read(path: Path) -> None:
     """Nothing but the columns that are judged, as codes and words, by one thread."""
     with parquet.ParquetFile(path, read_dictionary=list(COLUMNS)) as file:
-        for rows in file.iter_batches(batch_size=1 << 18, columns=list(COLUMNS), use_threads=False):
+        for rows in file.iter_batches(batch_size=GROUP, columns=list(COLUMNS), use_threads=False):
             assert rows.num_rows
 
 
@@ -70,7 +85,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     asked = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for name, path in zip(("in the order of time", "sorted"), written(Path(folder), asked.rows), strict=True):
+        for name, path in written(Path(folder), asked.rows).items():
             judged(path)
             times = best(path, {"fsm judge": judged, "pyarrow, reading": read}, asked.rounds)
             print(f"Parquet, {name}, {path.stat().st_size / asked.rows:.1f} bytes a row")  # noqa: T201

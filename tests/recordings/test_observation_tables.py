@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 from commands import RECORDINGS, fsm
@@ -16,13 +19,13 @@ from pyarrow import feather, fs, ipc, parquet
 
 from fsm.errors import InputError
 from fsm.judgement import judge
-from fsm.recordings import RecordingKind, open_recording
-from fsm.recordings.observation_columns import ObservationColumns
+from fsm.recordings import RecordingKind, observation_columns, open_recording, tables
+from fsm.recordings.observation_columns import SCHEMA, ObservationColumns
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.tables import write
 from fsm.report import Report
 from fsm.report.json_report import json as reported
-from fsm.trace import Line, nanoseconds
+from fsm.trace import Line, Observation, nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -134,6 +137,70 @@ def test_when_a_call_began_is_not_for_compiled_code(kind: RecordingKind) -> None
     columns = ObservationColumns("t.parquet").batch(rows).columns
 
     assert (columns is None) == (kind in {RecordingKind.CALLS, RecordingKind.COMBINED})
+
+
+def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation | None]:
+    """The kind of each of the *rows*; ``None`` of one that has none."""
+    found = columns.batch(rows).columns
+    assert found is not None
+    return [None if each < 0 else found.kinds[each] for each in found.kind]
+
+
+@pytest.mark.parametrize("many", [observation_columns._MANY, 20])  # noqa: SLF001
+def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bulk only rows that differ are looked at; also where there are too many words or kinds."""
+    monkeypatch.setattr(observation_columns, "_MANY", many)
+    chance = random.Random(1)
+    words: dict[str, list[Any]] = {
+        "event": ["start", "stop", None, "", "remove", "kill"],
+        "reply": ["ok", None, "é"],
+        "shows": [None, "A", "B", "C"],
+        "emits": [None, [], ["one"], ["one", "two"]],
+    }
+    found = [{name: chance.choice(each) for name, each in words.items()} for _ in range(2_000)]
+    rows = pa.RecordBatch.from_pylist(found, pa.schema([each for each in SCHEMA if each.name in words]))
+    alone, bulk = ObservationColumns("t.parquet"), ObservationColumns("t.parquet")
+
+    one_by_one = [each for at in range(len(rows)) for each in kinds(alone, rows.slice(at, 1))]
+
+    at_once = kinds(bulk, rows)
+    assert many == 20 or at_once == one_by_one
+    for row, *both in zip(found, one_by_one, at_once, strict=True):
+        kind = msgspec.convert({name: word or "" for name, word in row.items() if name != "emits"}, Observation)
+        own = msgspec.structs.replace(kind, emits=None if row["emits"] is None else tuple(row["emits"]))
+        assert all(each in (None, own) for each in both)
+    assert (None in at_once) == (many == 20)
+    monkeypatch.setattr(observation_columns, "_filled", lambda indices, _: np.zeros(len(indices), np.int32))
+    assert kinds(bulk, rows) != at_once
+
+
+def test_a_column_may_be_empty_in_one_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not read there, and only there."""
+    name = str(tmp_path / "own.parquet")
+    rows = [{"entity": "c1", "event": "start", "reply": reply} for reply in (None, None, "ok", None, "UNKNOWN")]
+    parquet.write_table(pa.Table.from_pylist(rows), name, row_group_size=2)
+
+    def replies() -> list[str]:
+        return [each.reply for batch in open_recording(name).batches for each in batch.observations]
+
+    assert replies() == ["", "", "ok", "", "UNKNOWN"]
+    monkeypatch.setattr(tables, "_empty", lambda _: {"reply"})
+    assert replies() != ["", "", "ok", "", "UNKNOWN"]
+
+
+def test_ids_of_a_group_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many they are, for what the format alone would do is to give up codes after a megabyte."""
+    lines, ids = tmp_path / "trace.jsonl", 17_000
+    rows = [json.dumps({"entity": f"{each:064x}", "event": "stop", "reply": "ok"}) for each in range(ids)]
+    lines.write_text("\n".join(rows * 2))
+
+    def size() -> int:
+        group = parquet.read_metadata(converted(str(lines), tmp_path)).row_group(0)
+        return int(group.column(SCHEMA.get_field_index("entity")).total_uncompressed_size)
+
+    assert size() < 75 * ids
+    monkeypatch.setitem(tables.HOW, "dictionary_pagesize_limit", 1 << 20)
+    assert size() > 75 * ids
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
