@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 collect_ignore = ["bench", "cli/corpus"]
-pytest_plugins = ["live_daemons"]
+pytest_plugins = ["browser_fixtures", "live_daemons"]
 
 settings.register_profile("default", max_examples=100, deadline=None, derandomize=True, database=None)
 settings.register_profile("thorough", max_examples=2_000, deadline=None)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One for all tests of a module: as long as it is open, no other loop of events can run."""
-    from browser import chromium  # noqa: PLC0415  (other tests of this folder need none)
+    from browser import chromium  # noqa: PLC0415  (other tests need none)
 
     with chromium() as found:
         yield found
