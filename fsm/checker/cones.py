@@ -2,18 +2,34 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from fsm.checker.alike import Alike
 from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.refinement import OutputListener
 from fsm.machine import Machine
-from fsm.machine.conditions import Atom, Condition, Emits, EmitsOnly, Happens, Replies, StepEmits, atoms
+from fsm.machine.conditions import (
+    All,
+    Atom,
+    Condition,
+    Emits,
+    EmitsOnly,
+    Happens,
+    Not,
+    Replies,
+    Some,
+    StepEmits,
+    atoms,
+    left_at,
+)
 from fsm.machine.table import Table, tabulate
 from fsm.product import SystemTable, read
 from fsm.product.influence import Influence
 from fsm.product.system import System
-from fsm.property.claims import Claim, Counts, Follows, Idempotent, LeadsTo, conditions_of
+from fsm.property.claims import Always, Claim, Counts, Follows, Idempotent, LeadsTo, conditions_of
+
+NOTHING: Final = Emits(output="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +68,7 @@ class Cones:
         conditions = [each.means for each in conditions_of(claim)]
         mentioned = {each for condition in conditions for each in _events(condition)}
         digits = {*besides, *(digit for condition in conditions for digit in read(condition))}
-        outputs = {digit for condition in conditions for digit in self._emitters(condition)}
+        outputs = {digit for condition in conditions for digit in self._emitters(condition)} | self._silent(claim)
         if isinstance(claim, Idempotent):
             mentioned.add(claim.event)
             digits |= self._copies(claim.event)
@@ -82,17 +98,21 @@ class Cones:
         return self._known[largest].size(limit)
 
     def _emitters(self, condition: Condition) -> Iterator[int]:
-        """The copies that may emit an output that *condition* mentions, or any where it says that there is none."""
-        asked = [_outputs(part) for part in atoms(condition)]
-        for copy in self.system.copies:
-            own = self.system.parts[copy.part].machine.outputs()
-            if any(outputs is None for outputs in asked) and own:
-                yield copy.digit
-                continue
-            for output in frozenset().union(*filter(None, asked)):
+        """The copies that may emit an output that *condition* mentions."""
+        for output in _outputs(condition):
+            for copy in self.system.copies:
                 bare = output.removesuffix(copy.suffix) if copy.suffix else output
-                if (bare != output or not copy.suffix) and bare in own:
+                if (bare != output or not copy.suffix) and bare in self.system.parts[copy.part].machine.outputs():
                     yield copy.digit
+
+    def _silent(self, claim: Claim) -> set[int]:
+        """The copies that may emit where *claim* asks whether nothing is emitted."""
+        found: set[int] = set()
+        for condition in _at_once(claim):
+            mentioned = _events(condition)
+            asking = {event for event in ("", *mentioned) if NOTHING in _left(condition, event)}
+            found = found.union(*map(self._copies, self.system.events if "" in asking else asking))
+        return {each for each in found if self.system.parts[self.system.copies[each].part].machine.outputs()}
 
     def _observed(self, claim: Follows) -> Iterator[int]:
         """Of the copies in *claim*, those with outputs or signals that the other machine has."""
@@ -114,17 +134,29 @@ def _events(condition: Condition) -> set[str]:
     return {part.event for part in atoms(condition) if isinstance(part, Happens | Replies)}
 
 
-def _outputs(part: Atom) -> frozenset[str] | None:
-    """The outputs that *part* of a condition is about; ``None`` if these are all."""
-    match part:
-        case Emits(output="") | EmitsOnly(among=None):
-            return None
-        case Emits(output=output) | StepEmits(output=output):
-            return frozenset({output})
-        case EmitsOnly(outputs=outputs, among=among):
-            return (among or frozenset()).union(outputs)
-        case _:
-            return frozenset()
+def _at_once(claim: Claim) -> list[Condition]:
+    """Conditions, each on one instant, that say together whether *claim* holds."""
+    if isinstance(claim, Always):
+        held = All(of=tuple(each.means for each in claim.conditions))
+        return [Some(of=(Not(of=claim.when.means), held)) if claim.when else held]
+    return [each.means for each in conditions_of(claim)]
+
+
+def _left(condition: Condition, event: str) -> list[Atom]:
+    """What *condition* asks of a step of *event*."""
+    left = left_at(condition, event)
+    return [] if isinstance(left, bool) else list(atoms(left))
+
+
+def _outputs(condition: Condition) -> set[str]:
+    found: set[str] = set()
+    for part in atoms(condition):
+        match part:
+            case Emits(output=output) | StepEmits(output=output):
+                found.add(output)
+            case EmitsOnly(outputs=outputs):
+                found |= set(outputs)
+    return found - {""}
 
 
 class JointListener(OutputListener):

@@ -134,6 +134,33 @@ def atoms(condition: Condition) -> Iterator[Atom]:
             yield condition
 
 
+def left_at(condition: Condition, event: str) -> Condition | bool:
+    """What is left of *condition* at a step of *event*, whatever else is true of that step.
+
+    >>> left_at(Some(of=(Not(of=Happens(event="stop")), Emits(output=""))), "stop")
+    Some(of=(Emits(output=''),))
+    >>> left_at(Some(of=(Not(of=Happens(event="stop")), Emits(output=""))), "start")
+    True
+    """
+    match condition:
+        case Happens(event=of):
+            return of == event
+        case Replies(event=of) if of != event:
+            return False
+        case Not(of=inner):
+            left = left_at(inner, event)
+            return not left if isinstance(left, bool) else Not(of=left)
+        case All(of=parts) | Some(of=parts):
+            decided = isinstance(condition, Some)  # by one part that is so
+            found = [left_at(part, event) for part in parts]
+            if decided in found:
+                return decided
+            rest = tuple(left for left in found if not isinstance(left, bool))
+            return type(condition)(of=rest) if rest else not decided
+        case _:
+            return condition
+
+
 def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool]]) -> Callable[[T], bool]:
     """A test of *condition*, made of the tests *of_atom*.
 

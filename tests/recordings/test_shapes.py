@@ -97,7 +97,7 @@ def read(
         assert batch.columns is None or shapes
         for index, seen in enumerate(batch.observations):
             if batch.columns is not None and batch.columns.kind[index] >= 0:
-                kinds, kind, entity, text, starts, ends = batch.columns
+                kinds, kind, entity, text, starts, ends, _ = batch.columns
                 assert key(kinds[kind[index]]) == key(seen)
                 assert (kinds[kind[index]].of, seen.fields) == (seen.of, None)
                 assert seen.entity.encode() == bytes(text[starts[entity[index]] : ends[entity[index]]])
