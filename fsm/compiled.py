@@ -20,6 +20,7 @@ from typing import Final, Self, TypeAlias, TypeVar, cast
 import numba
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.runtime.nrt import rtsys
 from numpy.typing import NDArray
 
 Number: TypeAlias = int | np.int64
@@ -113,7 +114,9 @@ class _Kept(FunctionCache):
 
     _impl_class = _Named
 
-    load_overload = FunctionCache._load_overload  # noqa: SLF001  (which is the same without the preparation)
+    def load_overload(self, sig: object, target_context: object) -> object:
+        rtsys.initialize(target_context)  # what counts arrays calls it
+        return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 def is_compiled(text: bytes) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -212,6 +214,16 @@ def test_a_template_stands_for_lines_that_say_the_same() -> None:
     assert form(b'time="2026-11-20T11:03:25.27Z" level=info msg="cleaning up dead shim"').does == NOTHING
     run = b'time="2026-11-20T11:03:25Z" level=info msg="RunPodSandbox for &PodSandboxMetadata{Name:p0,Uid:u,Namespace:d,Attempt:0,}"'
     assert form(run).does == QUIET
+
+
+def test_code_that_was_kept_runs_in_a_process_that_compiles_nothing() -> None:
+    """It is loaded without all that Numba prepares to compile."""
+    code = (
+        "from fsm.recordings.line_templates import Templates; print(Templates(8).scan(b'one 1\\none 2', 2).templates)"
+    )
+    for _ in range(2):  # the first may compile it
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "[0 0]\n")
 
 
 def test_what_is_sensitive_to_an_id_or_a_number_has_no_template() -> None:
