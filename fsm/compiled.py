@@ -20,7 +20,6 @@ from typing import Final, Self, TypeAlias, TypeVar, cast
 import numba
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
-from numba.core.runtime.nrt import rtsys
 from numpy.typing import NDArray
 
 Number: TypeAlias = int | np.int64
@@ -110,13 +109,7 @@ class _Named(CompileResultCacheImpl):
 
 
 class _Kept(FunctionCache):
-    """Numba's, but that it does not prepare to compile before it loads what is kept, which takes a fraction of that time."""
-
     _impl_class = _Named
-
-    def load_overload(self, sig: object, target_context: object) -> object:
-        rtsys.initialize(target_context)  # what counts arrays calls it
-        return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 def is_compiled(text: bytes) -> bool:

@@ -91,14 +91,14 @@ class Tested:
 
     @property
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
-        """The outcomes that never came where their event was tested, by row and state; a deviation need not come."""
+        """The outcomes that never came where others did, by row and state; a deviation need not come."""
         table, tried = self.oracle.plan.table, {*self.never, *self.unarranged}
+        came = {table.origin[way] for way in self.cover.ways}
         return tuple(
-            (row, state, way.name)
+            (*table.origin[way.index], way.name)
             for way in self.ways
-            for row, state in [table.origin[way.index]]
-            if self.cover.cells[row, state] and not self.cover.ways[way.index] and way.deviation is None
-            if (table.rows[row].event.name, way.name) not in tried
+            if table.origin[way.index] in came and way.index not in self.cover.ways and way.deviation is None
+            if (table.rows[table.origin[way.index][0]].event.name, way.name) not in tried
         )
 
     @property
