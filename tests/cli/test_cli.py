@@ -267,7 +267,7 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
     ("form", "data"),
     [
         *((form, b"") for form in FORMATS if form != "text"),
-        *(("text", data) for data in (b"\n\n", bytes(range(256)) * 40, b"\x1f\x8b" + b"x" * 100, b'{"op": 7}\n')),
+        *(("text", data) for data in (b"\n\n", b"\x00" * 99, b"\x1f\x8b" + b"x" * 100, b'{"op": 7}\n')),
     ],
 )
 def test_nothing_to_judge(form: str, data: bytes) -> None:
