@@ -120,7 +120,14 @@ def counters(count: int, *, to: int) -> System:
     return system_of(text, {"counter": counter(to=to)})
 
 
-@pytest.mark.parametrize(("count", "to", "words"), [(2, 9, 1), (16, 9, 1), (18, 9, 2), (40, 2, 2), (36, 9, 3)])
+@pytest.mark.parametrize(
+    ("count", "to", "words"),
+    [
+        (2, 9, 1),
+        (16, 9, 1),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((18, 9, 2), (40, 2, 2), (36, 9, 3))),
+    ],
+)
 def test_states_take_one_to_three_words(count: int, to: int, words: int) -> None:
     """States and steps up to a limit are the same where a state is several words."""
     system = counters(count, to=to)

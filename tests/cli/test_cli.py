@@ -777,6 +777,7 @@ def test_without_a_command() -> None:
     assert "Commands:" in ran.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["--length 200 --entities 3", "--length 300 --entities 5 --overlap 2"])
 @pytest.mark.parametrize("name", names())
 def test_what_is_simulated_holds(name: str, options: str) -> None:

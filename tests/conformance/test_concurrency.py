@@ -168,6 +168,7 @@ def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bo
     assert linearize(counter(), found.history) == found.verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unlocked", ["create", "start alone"])
 @pytest.mark.parametrize("chance", range(4 * TIMES))
 def test_a_check_on_the_line_before_is_caught(chance: int, unlocked: str) -> None:

@@ -59,7 +59,9 @@ def shown(found: Tested) -> list[str]:
 # -- what is covered -------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "profile"), PROFILES)
+@pytest.mark.parametrize(
+    ("name", "profile"), [pytest.param(*each, marks=[pytest.mark.slow] * bool(each[1])) for each in PROFILES]
+)
 def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: str | None) -> None:
     """By a machine that plays itself, which passes."""
     machine = load(name)

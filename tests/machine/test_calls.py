@@ -121,6 +121,7 @@ class Examples:
         assert 0.1 < sum(self.legal) / len(self.legal) < 0.97, "there have to be legal and illegal ones"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_scripts_that_do_not_overlap(part: int, record_property: Callable[[str, object], None]) -> None:
     """All judges of traces, histories and tests give one answer."""
@@ -130,6 +131,7 @@ def test_scripts_that_do_not_overlap(part: int, record_property: Callable[[str, 
         examples.legal += [agree(random_script(chance, machine)) for _ in range(5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_tests_that_leave_calls_in_progress(part: int, record_property: Callable[[str, object], None]) -> None:
     """The oracle and a naive one give one answer; what they allow is explained as a run, a trace and a history."""

@@ -67,6 +67,7 @@ def test_comes_out_as_stated(name: str, profile: str | None) -> None:
         assert isinstance(each.verdict, Proved | Refuted if decided else Undecided), (each.of.name, each.verdict)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated"), STATED, ids=["/".join(each) for each in STATED])
 def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
     """At least one, unless it is known to fail without a profile, where there is nothing to break."""

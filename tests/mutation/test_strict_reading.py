@@ -101,6 +101,7 @@ def contradictions(name: str) -> list[Contradiction]:
     return [each for each in found if each is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [each for each in (*CALLS, *LOGS) if TIMES > 1 or not any(crowded in each for crowded in CROWDED)]
 )

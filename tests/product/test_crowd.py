@@ -103,6 +103,7 @@ def not_simulated(system: System, crowd: Crowd, part: str) -> str:
     return ""
 
 
+@pytest.mark.slow
 @settings(max_examples=amount(40, night=5_000))
 @given(st.integers(0, 1 << 32).map(random.Random))
 def test_steps_of_random_systems_are_simulated(chance: random.Random) -> None:

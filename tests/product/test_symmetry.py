@@ -215,6 +215,7 @@ def is_run(table: SystemTable, run: Run) -> bool:
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=amount(60, night=5_000))
 @given(systems_of_three, chances, st.booleans())
 def test_claims_come_out_the_same(system: System, chance: random.Random, quick: bool) -> None:  # noqa: FBT001

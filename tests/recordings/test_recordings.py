@@ -85,6 +85,7 @@ def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
     assert [] == undecided(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", recordings(*LOGS, *CALLS, *EVENTS))
 def test_holds_with_the_profile_of_its_version(name: str, tmp_path: Path) -> None:
     """Whatever a version is known for is tolerated and reported; nothing else is found."""

@@ -105,6 +105,7 @@ def test_the_number_of_cells() -> None:
     assert len(own) == 6 * 4 * 3 + (2 * 3 + 2) + (2 * 4 + 3 + 1) + 4 + 4 * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("observer", [FIRST, SECOND])
 @pytest.mark.parametrize(("name", "release"), SUTS)
 def test_every_cell(name: str, release: str, observer: str) -> None:

@@ -44,6 +44,7 @@ UNARRANGED = {
 """The outcomes that only other releases have, by release; and those of containerd's text, which the reference avoids."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("release", UNARRANGED)
 def test_passes_the_test_of_its_machine(release: str) -> None:
     """All cells are covered, in each outcome of this release."""
