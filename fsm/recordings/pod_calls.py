@@ -303,8 +303,8 @@ class Joiner:
             return []
         self.began = now if self.began is None else self.began
         since = now - self.began
-        quiet = all(map(self._closed, self.reached)) and self.beginning.quiet()
-        if since <= WINDOW or (since <= 2 * WINDOW and not quiet):  # calls are in progress on what may be older
+        closed = map(self._closed, self.reached)  # one by one, if at all
+        if since <= WINDOW or (since <= 2 * WINDOW and not (all(closed) and self.beginning.quiet())):
             return []
         found = self.beginning.over()
         self.beginning = None
