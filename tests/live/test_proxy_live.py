@@ -98,14 +98,19 @@ def test_the_client_of_containerd_itself_works_through_it(containerd: Containerd
         assert (direct.returncode, through.returncode) == (0, 0), direct.stderr + through.stderr
         return direct.stdout == through.stdout
 
-    image = str(tmp_path / "image.tar")
+    image = tmp_path / "image.tar"
+
+    def moved() -> bool:
+        """Whether the image was exported and imported; ctr 2.1 may exit before it has written the end of an export."""
+        images = partial(done, tmp_path / "proxy", "images")
+        ctr_said.extend((images("export", str(image), PAUSE), images("import", str(image))))
+        return image.stat().st_size > 100_000 and not any(each.returncode for each in ctr_said[-2:])
+
+    ctr_said: list[subprocess.CompletedProcess[bytes]] = []
     with passing(tmp_path / "proxy", containerd.endpoint) as proxy:
         for words in (("version",), ("images", "ls", "-q"), ("content", "ls", "-q"), ("namespaces", "ls", "-q")):
             wait_for(partial(same, *words))  # containerd collects garbage whenever it likes
-        exported = done(tmp_path / "proxy", "images", "export", image, PAUSE)
-        assert exported.returncode == 0, exported.stderr
-        assert Path(image).stat().st_size > 100_000
-        wait_for(lambda: not done(tmp_path / "proxy", "images", "import", image).returncode)  # the same
+        wait_for(moved, ctr_said)
         assert [] == [line for each in proxy.calls for line in recorded(each)]
         assert proxy.proxy.unread == 0
 

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -99,11 +99,11 @@ class Passing:
         return self.calls
 
 
-def wait_for(what: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until it is so; raises ``AssertionError`` if it is not within seconds."""
-    ends = time.monotonic() + seconds
+def wait_for(what: Callable[[], bool], met: Sequence[object] = ()) -> None:
+    """Wait until it is so; raises ``AssertionError``, with the last that was *met*, if it is not within a minute."""
+    ends = time.monotonic() + 60
     while not what():
-        assert time.monotonic() < ends, "it did not happen"
+        assert time.monotonic() < ends, f"it did not happen; the last met: {met[-2:]}"
         time.sleep(0.001)
 
 
