@@ -39,6 +39,9 @@ ABSENT: Final = "absent"
 FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
 """The fraction of a second in a time."""
 
+LATEST: Final = (1 << 63) - 1
+"""The latest time, and the longest one, that a column and compiled code know."""
+
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.
 

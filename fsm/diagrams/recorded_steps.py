@@ -48,6 +48,36 @@ class ChartStep:
         return self.everywhere and (self.seen.phase == "gap" or (self.seen.event == "restart" and not self.seen.phase))
 
 
+@dataclass(slots=True, eq=False)
+class CallPairs:
+    """Finds the request of each reply, as steps are added in the order of time."""
+
+    _begun: dict[tuple[str, int | str | None, RecordedEntity | None], list[ChartStep]] = field(default_factory=dict)
+
+    def add(self, step: ChartStep, on: Iterable[RecordedEntity | None]) -> None:
+        """A reply is to a request that was on one of what it is *on*, the first of which there is one."""
+        seen = step.seen
+        if step.cuts:
+            self._begun.clear()
+        ways = [(seen.event, seen.process, each) for each in on]
+        if seen.phase == "request":
+            begun = self._begun.setdefault(ways[0], [])
+            begun.append(step)
+            for each in begun if begun[1:] else ():
+                each.sure = False
+        way = next((each for each in ways if each in self._begun), None)
+        if seen.phase not in {"reply", "lost"} or way is None:
+            return
+        begun = self._begun[way]
+        same = [each for each in begun if each.lines == step.lines]
+        step.mate = mate = (same or begun)[0]
+        begun.remove(mate)
+        if not begun:
+            del self._begun[way]
+        step.sure = mate.sure or bool(same)
+        mate.mate, mate.sure = step, step.sure
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSteps:
     """The steps in the order of time, and their entities, each container behind its pod; ``chosen`` if one was."""
@@ -152,7 +182,7 @@ class _Choice:
     _inside: bool = False
     _meanwhile: list[ChartStep] = field(default_factory=list)
     _skipped: int = 0
-    _open: dict[tuple[str, int | str | None, RecordedEntity | None], list[ChartStep]] = field(default_factory=dict)
+    _calls: CallPairs = field(default_factory=CallPairs)
 
     def take(self, steps: Iterable[RecordedStep]) -> None:
         if self.one is not None:
@@ -203,32 +233,9 @@ class _Choice:
 
     def _pair(self, step: ChartStep) -> None:
         """Find the request of a reply; one that is sure to have made an entity becomes a step of this."""
-        seen = step.seen
-        if step.cuts:
-            self._open.clear()
-        if seen.phase not in {"request", "reply", "lost"}:
-            return
-        makes = seen.event in MAKES
-        ways = [(seen.event, seen.process, on) for on in self._on(step)]
-        if seen.phase == "request":
-            begun = self._open.setdefault(ways[0], [])
-            begun.append(step)
-            for each in begun if begun[1:] else ():
-                each.sure = False
-            return
-        way = next((each for each in ways if each in self._open), None)
-        if way is None:
-            return
-        begun = self._open[way]
-        same = [each for each in begun if each.lines == step.lines]
-        step.mate = mate = (same or begun)[0]
-        begun.remove(mate)
-        if not begun:
-            del self._open[way]
-        step.sure = mate.sure or bool(same)
-        mate.mate, mate.sure = step, step.sure
-        if makes and step.sure and step.entity is not None:
-            mate.entity = step.entity
+        self._calls.add(step, self._on(step))
+        if step.mate is not None and step.sure and step.entity is not None and step.seen.event in MAKES:
+            step.mate.entity = step.entity
 
     def _on(self, step: ChartStep) -> list[RecordedEntity | None]:
         """What the call was on, where it may be told apart by that; a pod that is made has no id when it is asked for."""

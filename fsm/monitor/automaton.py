@@ -42,16 +42,13 @@ from fsm.monitor.running import (
     slots_for,
     store_for,
 )
-from fsm.trace import Batch, Columns, Key, Line, Observation, key
+from fsm.trace import LATEST, Batch, Columns, Key, Line, Observation, key
 
 CELLS: Final = 1 << 22
 """Entries of a table beyond which it is begun anew."""
 
 FIRST: Final = 1 << 12
 """Entities for which there is room at first; each of 64 bytes."""
-
-LATEST: Final = (1 << 63) - 1
-"""The latest time, and the longest one, that compiled code knows."""
 
 _LENT: Final = -1
 """In place of a belief: the monitor has the entity.  That of one at rest which it is to take is ``-2 - belief``."""

@@ -23,15 +23,12 @@ from fsm.recordings.open_calls import Beginning, OpenCalls
 from fsm.recordings.pod_calls import CONTAINER, POD, Joiner
 from fsm.recordings.pod_shapes import Pod, Shapes, Step, given_back, removed_so
 from fsm.recordings.time_order import WINDOW
-from fsm.trace import Batch, Observation
+from fsm.trace import LATEST, Batch, Observation
 
 _TEMPLATES: Final = 8_192
 
 _SLOW: Final = 0.1
 """The part of lines that the log itself must read from which on it reads all."""
-
-_LATEST: Final = (1 << 63) - 1
-"""The latest time that compiled code knows."""
 
 _FEW: Final = 64
 """Lines for which it is not worth while."""
@@ -168,7 +165,7 @@ class Bulk:
             return np.empty(0, np.int64)
         timed = (scanned.does == BESIDE) | (scanned.does == QUIET) | (scanned.does == SAYS)
         if joiner.began is not None:
-            timed &= scanned.moments[:, 0] - min(joiner.began, _LATEST) > WINDOW
+            timed &= scanned.moments[:, 0] - min(joiner.began, LATEST) > WINDOW
         late = np.flatnonzero(timed[start:]) + start
         return late if joiner.began is not None else late[:1]
 

@@ -9,7 +9,7 @@ from msgspec import structs
 from fsm.diagrams.draw.sequence import SequenceChart
 from fsm.diagrams.recorded_chart import recorded_chart
 from fsm.diagrams.recorded_entities import RecordedEntity
-from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps
+from fsm.diagrams.recorded_steps import CallPairs, ChartStep, ChosenSteps
 from fsm.judgement.part import Step, Story
 from fsm.machine import Machine
 from fsm.recordings import RecordingKind
@@ -44,18 +44,10 @@ def _called(seen: Observation, machine: Machine) -> Observation:
 
 
 def _paired(steps: Sequence[Step], machine: Machine, entity: RecordedEntity) -> Iterator[ChartStep]:
-    """*steps*, where the reply to a call is that of the first one of its name in progress."""
-    begun: dict[tuple[str, int | str | None], list[ChartStep]] = {}
+    """*steps*, and which reply ends which call."""
+    calls = CallPairs()
     for order, step in enumerate(steps):
         seen = _called(step.seen, machine)
         made = ChartStep(lines=(step.place,), seen=seen, entity=entity if seen.entity else None, order=order)
-        calls = begun.setdefault((seen.event, seen.process), [])
-        if made.cuts:
-            begun.clear()
-        elif seen.phase == "request":
-            calls.append(made)
-        elif seen.phase in {"reply", "lost"} and calls:
-            made.sure = len(calls) == 1
-            made.mate = calls.pop(0)
-            made.mate.mate, made.mate.sure = made, made.sure
+        calls.add(made, (None,))
         yield made
