@@ -72,6 +72,11 @@ def lean(function: F) -> F:
     return _kept(function, _LEAN)
 
 
+def beside(function: F) -> F:
+    """*function* as :func:`compiled`, while which other threads go on."""
+    return _kept(function, {"nogil": True})
+
+
 def _kept(function: F, options: Mapping[str, bool]) -> F:
     """*function* as machine code that is kept where there is a place."""
     dispatcher = _njit(**_KEPT, **options)(function)
@@ -114,7 +119,7 @@ class _Kept(FunctionCache):
 
 def is_compiled(text: bytes) -> bool:
     """Whether the module with this *text* has compiled functions."""
-    return any(b"\n@" + each in text for each in (b"compiled", b"inner", b"lean"))
+    return any(b"\n@" + each in text for each in (b"compiled", b"beside", b"inner", b"lean"))
 
 
 @cache

@@ -23,7 +23,7 @@ from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.json_lines import TraceHeader
 from fsm.recordings.line_reader import PIECE, LineReader, LineSequence, Piece, decoded, size_of
 from fsm.recordings.log_entries import entry
-from fsm.recordings.log_reader import LogReader
+from fsm.recordings.log_reader import AHEAD, LogReader
 from fsm.recordings.notes import Notes
 from fsm.recordings.restarts import Restarts
 from fsm.trace import Batch, Line, Observation, batch
@@ -243,9 +243,8 @@ def open_recording(
         case _:
             log = containerd_log.Log(notes=notes, as_called=as_called)
             lines = LogReader(log=log, size=size)
-            found_lines = _batches(
-                lines.observations, _at_starts(rest, b"starting containerd"), lines, whole=lines.whole
-            )
+            scanned = lines.scanned(_at_starts(rest, b"starting containerd"), ahead=0 if source else AHEAD)
+            found_lines = _batches(lines.observations, scanned, lines, whole=lines.whole)
             return replace(recorded(kind, name, found_lines, notes), version=lambda: log.version, names=log.names)
 
 

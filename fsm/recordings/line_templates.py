@@ -13,7 +13,7 @@ class Scanned(NamedTuple):
 
     Of a time there are its nanoseconds, where it begins and ends.  Each line begins where ``begins`` says, and behind the
     last one there would be another; ``places`` are where the ids from 1 on begin, and ``spans`` what was cut out of the last
-    line: kinds, where they begin and end.
+    line: kinds, where they begin and end.  There are ``known`` templates, which were numbered ``anew`` so many times.
     """
 
     data: bytes
@@ -23,20 +23,27 @@ class Scanned(NamedTuple):
     times: NDArray[np.int64]
     places: list[int]
     spans: NDArray[np.int64]
+    known: int
+    anew: int
 
     def line(self, row: int) -> bytes:
         return self.data[self.begins[row] : self.begins[row + 1] - 1]
 
 
 class Templates:
-    """The templates of all lines so far, up to so many."""
+    """The templates of all lines so far; before there may be more than so many, a power of two, they are numbered anew."""
 
     def __init__(self, most: int) -> None:
         self.most, self._words = most, 64 * most
-        self._table = np.zeros(4 * most, np.uint64)
+        self._anew = -1
+        self._begin()
+
+    def _begin(self) -> None:
+        self._table = np.zeros(4 * self.most, np.uint64)
         self._pool = np.zeros(self._words + LONGEST, np.uint64)
         self._line = np.zeros(LONGEST // 8 + 8, np.uint64)
         self._pool[0] = 2  # words that are used, then templates, then each of them
+        self._anew += 1
 
     @property
     def count(self) -> int:
@@ -49,6 +56,8 @@ class Templates:
 
     def scan(self, data: bytes, count: int) -> Scanned:
         """What is in *data*, which is so many lines."""
+        if self.full:
+            self._begin()
         found = np.zeros((count, 1 + IDS), np.int32)
         times = np.zeros((count, MOMENTS, 3), np.int64)
         places = np.zeros(IDS * count + 1, np.int64)
@@ -60,4 +69,5 @@ class Templates:
         lines = np.frombuffer(data, np.uint8)
         room = (self._line, self._line.view(np.uint8), np.zeros(4, np.uint64))
         scan(lines, self._table, self._pool, table, known, places, begins, found, times, spans, *room)
-        return Scanned(data, begins, found[:, 0], found[:, 1:], times, places[1 : int(places[0])].tolist(), spans)
+        ids = places[1 : int(places[0])].tolist()
+        return Scanned(data, begins, found[:, 0], found[:, 1:], times, ids, spans, self.count, self._anew)

@@ -68,11 +68,12 @@ class Bulk:
         self._pods: dict[str, Pod] = {}
         self._sayings: dict[tuple[Observation, bool, bool], _Saying] = {}
         self._doubts: dict[tuple[int, OpenCalls | None], _Doubted | None] = {}
-        self._clear()
-
-    def _clear(self) -> None:
-        """Forget all templates."""
         self._templates = Templates(_TEMPLATES)
+        self._clear(0)
+
+    def _clear(self, anew: int) -> None:
+        """Forget what the templates do, which were numbered *anew* so many times."""
+        self._anew = anew
         self._forms: list[LineForm] = []
         self._sayings_of: list[tuple[_Saying, ...]] = []
         # By template, the number of what is said of a pod and of a container, if no more than the id is needed to know it.
@@ -85,44 +86,50 @@ class Bulk:
         self._moments = np.zeros(_TEMPLATES + 1, np.int64)
         self._entities = np.zeros(_TEMPLATES + 1, np.int64)
 
-    def batch(self, lines: Sequence[bytes], first: int, file: str = "") -> Batch | None:
-        """The observations in *lines*; ``None`` if the log had better read them one by one."""
+    def scan(self, lines: Sequence[bytes]) -> Scanned | None:
+        """What is cut out of *lines*, which may be found by another thread; ``None`` if they are few."""
         if len(lines) < _FEW:
+            return None
+        return self._templates.scan(lines.data if isinstance(lines, LineSequence) else b"\n".join(lines), len(lines))
+
+    def batch(self, cut: Scanned | None, first: int, file: str = "") -> Batch | None:
+        """The observations in the lines that were *cut*; ``None`` if the log had better read them one by one."""
+        if cut is None:
             self.give_back()
             return None
-        scanned = self._scan(lines.data if isinstance(lines, LineSequence) else b"\n".join(lines), len(lines))
+        scanned = self._scanned(cut)
         log_reads = np.flatnonzero(scanned.does == SLOW)
         for row in log_reads.tolist():
             if RELEVANT.search(scanned.cut.line(row)) is None:
                 scanned.does[row] = NOTHING
-        counted = np.bincount(scanned.does, minlength=SLOW + 1)
-        if counted[SLOW] > _SLOW * len(lines):
+        counted, count = np.bincount(scanned.does, minlength=SLOW + 1), len(scanned.does)
+        if counted[SLOW] > _SLOW * count:
             self.give_back()
             return None
         if beside := int(counted[NOTHING] + counted[BESIDE]):
             self.log.notes[NO_EVENT] += beside
         seen = Found(scanned.ids)
         start = 0
-        while start < len(lines):
+        while start < count:
             start = self._read(scanned, start, seen)
         self._replied(seen)
         return batch_of(self._said, scanned, first, file, seen)
 
-    def _scan(self, data: bytes, count: int) -> ScannedLines:
-        """What is in *data*, which is so many lines."""
-        if self._templates.full:
-            self._clear()
-        cut = self._templates.scan(data, count)
+    def _scanned(self, cut: Scanned) -> ScannedLines:
+        """What the lines that were *cut* do."""
+        if cut.anew != self._anew:
+            self._clear(cut.anew)
         self._learn(cut)
-        moments = cut.times[np.arange(count), self._moments[cut.templates]]
-        entities = cut.ids[np.arange(count), self._entities[cut.templates]]
-        text = data.decode("latin-1")  # as many characters as bytes
+        rows = np.arange(len(cut.templates))
+        moments = cut.times[rows, self._moments[cut.templates]]
+        entities = cut.ids[rows, self._entities[cut.templates]]
+        text = cut.data.decode("latin-1")  # as many characters as bytes
         ids = ["", *(text[at : at + 64] for at in cut.places)]
         return ScannedLines(cut, self._does[cut.templates], entities, moments, text, ids)
 
     def _learn(self, cut: Scanned) -> None:
         """Find out what the templates do that were met twice."""
-        before, now, templates = len(self._forms), self._templates.count, cut.templates
+        before, now, templates = len(self._forms), cut.known, cut.templates
         if now == before and not self._waiting:
             return
         self._forms += [LineForm(SLOW)] * (now - before)

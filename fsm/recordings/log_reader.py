@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,10 +16,14 @@ from fsm.recordings.line_reader import Piece
 from fsm.trace import Batch, Line, Observation
 
 if TYPE_CHECKING:
+    from fsm.recordings.line_templates import Scanned
     from fsm.recordings.log_in_bulk import Bulk
 
 ENOUGH: Final = 12 << 20
 """Bytes of a log that are read sooner than the libraries are loaded."""
+
+AHEAD: Final = 2
+"""Pieces that are scanned while one is read."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,19 +35,40 @@ class LogReader:
     _read: int = 0
     _bulk: Bulk | None = None
     _tried: bool = False
+    _cut: Scanned | None = None
 
     def observations(self, line: bytes, number: int | Line) -> Iterable[tuple[int | Line, Observation]]:
         return zip(repeat(number), self.log.observations(line))
 
-    def whole(self, piece: Piece) -> Batch | None:
-        """What is in *piece*; ``None`` if its lines are to be read one by one."""
+    def scanned(self, pieces: Iterable[Piece], ahead: int = AHEAD) -> Iterator[Piece]:
+        """*pieces*, for :meth:`whole`; so many of those that follow are read, and scanned by a thread, while one is used."""
+        waiting: deque[tuple[Piece, Future[Scanned | None] | None]] = deque()
+        with ThreadPoolExecutor(1) as thread:
+            for piece in pieces:
+                bulk = self._in_bulk(piece)
+                waiting.append((piece, thread.submit(bulk.scan, piece.lines) if bulk else None))
+                if len(waiting) > ahead:
+                    yield self._next(*waiting.popleft())
+            while waiting:
+                yield self._next(*waiting.popleft())
+
+    def _next(self, piece: Piece, cut: Future[Scanned | None] | None) -> Piece:
+        self._cut = cut.result() if cut else None
+        return piece
+
+    def _in_bulk(self, piece: Piece) -> Bulk | None:
+        """What reads *piece* in bulk."""
         if self._bulk is None and not self._tried:
             self._read += sum(map(len, piece.lines))
             if max(self._read, self.size) > ENOUGH and not self.log.as_called:
                 self._tried = True
                 with suppress(ImportError):  # if the extra is not installed, or does not work
                     self._bulk = import_module("fsm.recordings.log_in_bulk").Bulk(self.log)
-        return self._bulk.batch(piece.lines, piece.first, piece.file) if self._bulk else None
+        return self._bulk
+
+    def whole(self, piece: Piece) -> Batch | None:
+        """What is in *piece*, the last of those :meth:`scanned`; ``None`` if its lines are to be read one by one."""
+        return self._bulk.batch(self._cut, piece.first, piece.file) if self._bulk else None
 
     def paused(self, quiet: int) -> Iterable[tuple[int | Line, Observation]]:
         return self.log.paused(quiet)

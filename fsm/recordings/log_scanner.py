@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.compiled import Bytes, Number, Numbers, compiled, inner
+from fsm.compiled import Bytes, Number, Numbers, beside, inner
 
 UNFIT: Final = -1
 """In place of the template of a line that has none."""
@@ -303,7 +303,7 @@ def _template(text: NDArray[np.uint64], size: Number, forms: NDArray[np.uint64],
     return number
 
 
-@compiled
+@beside
 def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     data: Bytes,
     forms: NDArray[np.uint64],

@@ -6,10 +6,12 @@ A table may be several files, of a folder or matched by a pattern, in the order 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatch
 from functools import cached_property, partial
+from threading import Lock
 from typing import BinaryIO, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -189,7 +191,7 @@ class _Table:
             with _reading(self._named(each)):
                 # It is closed once nothing of it can be asked for.
                 _, _, rows, pieces = _reader(self._store.open_input_file(each.path), self._named(each))
-                for piece, later in pieces:
+                for piece, later in _ahead(pieces):
                     yield columns.batch(piece, later)
                     if self.origin is None:
                         notes["lines"] += piece.num_rows
@@ -307,17 +309,33 @@ def _checked(schema: pa.Schema) -> pa.Schema:
     return schema
 
 
+def _ahead(pieces: _Pieces) -> _Pieces:
+    """*pieces*, of which a thread reads the next one while one is used."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = thread.submit(next, pieces, None)
+            yield piece
+
+
 def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
     own = [each for each in file.schema_arrow if each.name in SCHEMA.names]
     later = [each.name for each in own if each.name in LATER and LATER[each.name](each.type)]
     first = [each.name for each in own if each.name not in later] or later
+    alone = Lock()
     for group in range(file.num_row_groups):
-        rest, start = _Later(file, group, later, name), 0
+        rest, start = _Later(file, group, later, name, alone), 0
         empty = _empty(file.metadata.row_group(group))
         names = [each for each in first if each not in empty] or first
-        for rows in file.iter_batches(batch_size=GROUP, row_groups=[group], columns=names, use_threads=False):
+        batches = file.iter_batches(batch_size=GROUP, row_groups=[group], columns=names, use_threads=False)
+        while (rows := _next(batches, alone)) is not None:
             yield rows, partial(rest.columns, start, rows.num_rows)
             start += rows.num_rows
+
+
+def _next(batches: Iterator[pa.RecordBatch], alone: Lock) -> pa.RecordBatch | None:
+    with alone:
+        return next(batches, None)
 
 
 def _empty(group: parquet.RowGroupMetaData) -> set[str]:
@@ -331,14 +349,14 @@ def _empty(group: parquet.RowGroupMetaData) -> set[str]:
 
 
 class _Later:
-    """The columns of a *group* of rows in *file* that are read when they are asked for."""
+    """The columns of a *group* of rows in *file* that are read when they are asked for, *alone*: no other thread reads it then."""
 
-    def __init__(self, file: parquet.ParquetFile, group: int, names: list[str], name: str) -> None:
-        self._file, self._group, self._names, self._name = file, group, names, name
+    def __init__(self, file: parquet.ParquetFile, group: int, names: list[str], name: str, alone: Lock) -> None:
+        self._file, self._group, self._names, self._name, self._alone = file, group, names, name, alone
 
     @cached_property
     def _table(self) -> pa.Table:
-        with _reading(self._name):
+        with self._alone, _reading(self._name):
             return self._file.read_row_group(self._group, columns=self._names, use_threads=False)
 
     def columns(self, start: int, count: int) -> dict[str, pa.Array]:

@@ -2,7 +2,7 @@
 
     python tests/bench/goals.py [--lines 1000000] [--rounds 2] [--damaged 300]
 
-Figures are of one core, of the time of the processor, and the best of the rounds; what is loaded, or compiled for the first
+Figures are of one core, of the time of the processor, where they do not say by the clock, and the best of the rounds; what is loaded, or compiled for the first
 time, is in none but those of whole commands.  It takes a quarter of an hour.  Generated files go into a temporary folder and
 are deleted.  Ends with 1 if a goal is missed.
 """
@@ -58,23 +58,25 @@ def lines(folder: Path, count: int, rounds: int) -> Iterator[Figure]:
     judge.log(log, count)
     contenders = {"fsm": judge.judged, "msgspec": judge.decode_json, "transitions": judge.checked}
     times = judge.best(trace, contenders, rounds + 1)
-    rate = f"fsm {count / times['fsm']:,.0f} lines/s"
-    yield Figure("JSON lines", times["transitions"] / times["fsm"], "x", 20, f"{rate}, beside transitions")
-    yield Figure("JSON lines", times["msgspec"] / times["fsm"], "x", 0.35, "msgspec, decoding line by line")
+    fsm, msgspec, transitions = times.values()
+    rate = f"fsm {count / fsm.computing:,.0f} lines/s"
+    yield Figure("JSON lines", transitions.computing / fsm.computing, "x", 20, f"{rate}, beside transitions")
+    yield Figure("JSON lines", msgspec.computing / fsm.computing, "x", 0.35, "msgspec, decoding line by line")
     logs = {"fsm": judge.judged, "slowly": judge.judged_slowly, "polars": judge.extract}
-    times = judge.best(log, logs, rounds + 1)
-    rate = f"fsm {count / times['fsm']:,.0f} lines/s"
-    yield Figure("containerd log", times["slowly"] / times["fsm"], "x", 8, f"{rate}, beside line by line")
-    yield Figure("containerd log", times["polars"] / times["fsm"], "x", 0.3, "polars, one regular expression")
+    fsm, slowly, polars = judge.best(log, logs, rounds + 1).values()
+    for name, number in (("containerd log", 0), ("containerd log, by the clock", 1)):
+        rate = f"fsm {count / fsm[number]:,.0f} lines/s"
+        yield Figure(name, slowly[number] / fsm[number], "x", 8, f"{rate}, beside line by line")
+        yield Figure(name, polars[number] / fsm[number], "x", 0.3, "polars, one regular expression")
 
 
 def columns(folder: Path, rows: int, rounds: int) -> Iterator[Figure]:
     """Tables."""
     for name, path in tables.written(folder, rows).items():
         tables.judged(path)
-        times = judge.best(path, {"fsm": tables.judged, "pyarrow": tables.read}, rounds)
-        peer = f"pyarrow, reading: {rows / times['pyarrow'] / 1e6:.1f} M"
-        yield Figure(f"Parquet, {name}", rows / times["fsm"] / 1e6, "M rows/s", 10, peer)
+        fsm, pyarrow = judge.best(path, {"fsm": tables.judged, "pyarrow": tables.read}, rounds).values()
+        peer = f"by the clock {rows / fsm.clock / 1e6:.1f} M; pyarrow, reading: {rows / pyarrow.computing / 1e6:.1f} M"
+        yield Figure(f"Parquet, {name}", rows / fsm.computing / 1e6, "M rows/s", 10, peer)
 
 
 def calls(folder: Path, count: int, rounds: int, damaged: int) -> Iterator[Figure]:

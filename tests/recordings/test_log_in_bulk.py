@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+import threading
 from collections import Counter
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -18,24 +19,26 @@ import pytest
 from commands import RECORDINGS
 from damage import flipped, mixed
 
+from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.judgement.part import WHOLE, Part
-from fsm.recordings import log_in_bulk, log_reader, log_scanner, open_recording, pod_calls, pod_shapes
+from fsm.recordings import line_reader, log_in_bulk, log_reader, log_scanner, open_recording, pod_calls, pod_shapes
 from fsm.recordings.containerd_log import Log
 from fsm.recordings.following import Followed
 from fsm.recordings.line_forms import NOTHING, QUIET, SAYS, SLOW, LineForm, form, spans
 from fsm.recordings.line_reader import Piece
 from fsm.recordings.line_templates import Templates
 from fsm.recordings.log_in_bulk import Bulk
+from fsm.recordings.log_reader import AHEAD
 from fsm.recordings.pod_shapes import Removed, Step, removed_so
 from fsm.recordings.rotated import Rotated
 from fsm.trace import key, nanoseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from fsm.trace import Observation
+    from fsm.trace import Batch, Observation
 
 PLAIN = sorted(RECORDINGS.glob("containerd-*.log"))
 MORE = [RECORDINGS / f"{name}.log.gz" for name in ("2.1.9-random", "1.7.24-restart-graceful", "1.6.20-debuglevel")]
@@ -55,12 +58,17 @@ def read_slowly(lines: Sequence[bytes]) -> tuple[Log, list[tuple[int, Observatio
 
 
 def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[int, Observation]], int]:
-    """What is in *lines*, read in bulk, so many at once; and how many of them were so."""
+    """What is in *lines*, read in bulk, so many at once, which are scanned before; and how many of them were so."""
     log, found, at, in_bulk = Log(), list[tuple[Any, "Observation"]](), 0, 0
-    bulk = Bulk(log)
+    bulk, parts = Bulk(log), list[Any]()
     while at < len(lines):
-        part = lines[at : at + next(sizes)]
-        batch = bulk.batch(part, at + 1)
+        parts.append(lines[at : at + next(sizes)])
+        at += len(parts[-1])
+    cuts = [bulk.scan(part) for part in parts[:AHEAD]]
+    at = 0
+    for number, part in enumerate(parts):
+        cuts += [bulk.scan(each) for each in parts[number + AHEAD : number + AHEAD + 1]]
+        batch = bulk.batch(cuts[number], at + 1)
         if batch is None:
             found += [(number, seen) for number, line in enumerate(part, at + 1) for seen in log.observations(line)]
         else:
@@ -175,6 +183,28 @@ def forgotten_lines() -> list[bytes]:
         lines += [time % turn + each % pod for pod in pods[1:] for each in (asked, done)]
         lines += [time % turn + done % pods[0], time % turn + asked % pods[0], time % turn + done % pods[0]]
     return lines
+
+
+FEW_TEMPLATES = patch.object(log_in_bulk, "_TEMPLATES", 128)
+
+
+@pytest.fixture(scope="module")
+def many_templates() -> list[bytes]:
+    """Lines of many templates, of which most say nothing."""
+    lines = again(lines_of(PLAIN[1]), 3, 1)
+    return [each for at, line in enumerate(lines) for each in (b"word%s" % (b"x" * (at % 90)), line)]
+
+
+def test_where_templates_are_numbered_anew_the_same_is_said(many_templates: list[bytes]) -> None:
+    with FEW_TEMPLATES:
+        assert not differ(many_templates, random.Random(1))[0]
+
+
+def test_that_templates_are_numbered_anew_has_to_be_known(many_templates: list[bytes]) -> None:
+    scan = Templates.scan
+    unnoticed = patch.object(Templates, "scan", lambda *asked: scan(*asked)._replace(anew=0))
+    with FEW_TEMPLATES, unnoticed, pytest.raises(IndexError):
+        differ(many_templates, random.Random(1))
 
 
 def test_crashes_and_lost_lines_say_the_same() -> None:
@@ -316,8 +346,10 @@ def judged(path: Path, part: Part = WHOLE) -> object:
 
 
 def in_bulk() -> ExitStack:
+    """Short logs are read in bulk, and in short pieces."""
     stack = ExitStack()
     stack.enter_context(patch.object(log_reader, "ENOUGH", -1))
+    stack.enter_context(patch.object(line_reader, "PIECE", 1 << 14))
     return stack
 
 
@@ -368,13 +400,46 @@ class Once:
         return self.asked > 4
 
 
+def wholes(reader: log_reader.LogReader, pieces: Iterable[Piece], ahead: int = AHEAD) -> list[Batch | None]:
+    return [reader.whole(piece) for piece in reader.scanned(pieces, ahead)]
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 5])
+def test_pieces_are_asked_for_so_far_ahead_and_no_thread_is_left(ahead: int) -> None:
+    asked: list[int] = []
+
+    def pieces() -> Iterator[Piece]:
+        for number in range(20):
+            asked.append(number)
+            yield Piece(first=number, lines=lines_of(PLAIN[0])[:200])
+
+    before = threading.active_count()
+    with in_bulk():
+        scanned = log_reader.LogReader(log=Log()).scanned(pieces(), ahead)
+        assert [next(scanned).first for _ in range(3)] == [0, 1, 2]
+        assert asked == list(range(3 + ahead))
+    del scanned
+    assert threading.active_count() == before
+
+
+def test_a_file_that_cannot_be_read_on_is_refused_and_no_thread_is_left() -> None:
+    def pieces() -> Iterator[Piece]:
+        yield Piece(first=1, lines=lines_of(PLAIN[0]))
+        raise InputError([])
+
+    before = threading.active_count()
+    with in_bulk(), pytest.raises(InputError):
+        wholes(log_reader.LogReader(log=Log()), pieces())
+    assert threading.active_count() == before
+
+
 def test_short_logs_load_no_library_and_long_ones_need_none() -> None:
     reader = log_reader.LogReader(log=Log())
     piece = Piece(first=1, lines=lines_of(PLAIN[0]))
-    assert reader.whole(piece) is None
+    assert wholes(reader, [piece]) == [None]
     with in_bulk(), patch.object(log_reader, "import_module", side_effect=ImportError):
-        assert log_reader.LogReader(log=Log()).whole(piece) is None
+        assert wholes(log_reader.LogReader(log=Log()), [piece]) == [None]
     with in_bulk():
-        batch = log_reader.LogReader(log=Log()).whole(piece)
+        batch, *_ = wholes(log_reader.LogReader(log=Log()), [piece])
     assert batch is not None
     assert Counter(each.of for each in batch.observations)["pod"] > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import threading
 from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -22,10 +23,10 @@ from fsm.judgement import judge
 from fsm.recordings import RecordingKind, observation_columns, open_recording, tables
 from fsm.recordings.observation_columns import SCHEMA, ObservationColumns
 from fsm.recordings.restarts import Restarts
-from fsm.recordings.tables import write
+from fsm.recordings.tables import ORIGIN, write
 from fsm.report import Report
 from fsm.report.json_report import json as reported
-from fsm.trace import Line, Observation, nanoseconds
+from fsm.trace import Batch, Line, Observation, nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,6 +56,14 @@ def converted(name: str, folder: Path) -> Path:
     return table
 
 
+def in_groups(table: Path) -> None:
+    """Write the *table* once more, in groups of 50 rows."""
+    known, rows = parquet.read_metadata(table).metadata[ORIGIN], parquet.read_table(table)
+    with parquet.ParquetWriter(table, rows.schema) as writer:
+        writer.write_table(rows, 50)
+        writer.add_key_value_metadata({ORIGIN: known})
+
+
 def found(name: str, file: str, models: Sequence[str] = ()) -> dict[str, Any]:
     """All that is reported of the recording in *file*, called *name*, its times as numbers."""
     report = Report(judged=(judge(file, every=True, models=models),), every=True)
@@ -79,10 +88,13 @@ def table(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = N
 
 @pytest.mark.parametrize("name", SOME)
 def test_a_table_is_judged_as_its_recording(name: str, tmp_path: Path) -> None:
-    """Verdicts, violations, coverage, notes and lines are the same."""
+    """Verdicts, violations, coverage, notes and lines are the same, in one group of rows or in many."""
     recording = str(RECORDINGS / name)
+    expected, table = with_files(found(name, recording), recording, name), converted(recording, tmp_path)
 
-    assert found(name, str(converted(recording, tmp_path))) == with_files(found(name, recording), recording, name)
+    assert found(name, str(table)) == expected
+    in_groups(table)
+    assert found(name, str(table)) == expected
 
 
 @pytest.mark.slow
@@ -309,6 +321,30 @@ def test_a_damaged_table(tmp_path: Path) -> None:
         assert (2, "") == (done.returncode, done.stdout)
         assert "cannot be read" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
+    """Where the reading stops, or a later group is damaged; what was read before is what it was."""
+    name = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path)
+    in_groups(name)
+    groups, threads = parquet.read_metadata(name).num_row_groups, threading.active_count()
+    begun = iter(open_recording(str(name)).batches)
+    first = next(begun)
+    del begun
+    assert threading.active_count() == threads
+
+    column = parquet.read_metadata(name).row_group(groups - 1).column(SCHEMA.get_field_index("event"))
+    data = bytearray(name.read_bytes())
+    place = column.dictionary_page_offset
+    data[place : place + column.total_compressed_size] = bytes(column.total_compressed_size)
+    name.write_bytes(data)
+    batches = list[Batch]()
+    with pytest.raises(InputError, match="cannot be read"):
+        batches += (each for each in open_recording(str(name)).batches)  # those that are given are kept
+    assert groups > 3
+    assert len(batches) == groups - 1
+    assert list(batches[0].observations) == list(first.observations)
+    assert threading.active_count() == threads
 
 
 def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
