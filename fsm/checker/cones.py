@@ -73,7 +73,7 @@ class Cones:
             mentioned.add(claim.event)
             digits |= self._copies(claim.event)
             outputs |= self._copies(claim.event)
-        if isinstance(claim, LeadsTo):  # what all others do may go on for ever, and nothing else happen
+        if isinstance(claim, LeadsTo):  # when any other copy takes a step, the source may hold again
             mentioned.update(self.system.events)
             digits.update(range(len(self.system.copies)))
         if isinstance(claim, Follows):

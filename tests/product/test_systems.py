@@ -282,6 +282,32 @@ def test_emits_only_these_outputs() -> None:
         came(office(), 'never = "emits only started"\n')
 
 
+GATE = """
+[part.gate]
+machine = "door"
+[event.take]
+kind  = "call"
+about = "Take the gate away."
+steps = ["gate.remove"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("claim", "found"),
+    [
+        ('always = "emits nothing"\nwhen = "gate is gone"', Refuted),
+        ('never = "gate is gone and not emits nothing"', Refuted),
+        ('always = "emits nothing or not gate is gone"', Refuted),
+        ('always = "emits nothing"\nwhen = "take"', Proved),
+        ('from = "gate is gone"\nleads-to = "take"', Refuted),
+        ('from = "gate is shut"\nleads-to = "gate is gone"\nfair = ["take"]', Proved),
+    ],
+)
+def test_what_does_not_affect_a_copy_goes_on_meanwhile(claim: str, found: type[Conclusion]) -> None:
+    """The door has nothing to do with the gate, and opens, and emits an output, also when that is gone."""
+    assert isinstance(came(office(GATE), claim), found)
+
+
 def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
     """Where an error of the first ends a call before the second; so it matters which copy is meant."""
     system = office(CLEAR)
