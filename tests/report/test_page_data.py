@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from commands import FAILING, fsm
-from machines import DOOR
+from machines import DOOR, job
 from real_parts import program
 
 from fsm.judgement.stories import TOLD
 from fsm.library import load, load_system, names
+from fsm.machine import Machine
 from fsm.machine.calls.rules import Rules
 from fsm.machine.table import tabulate
 from fsm.product import SystemTable
@@ -94,6 +95,22 @@ def test_the_cells_of_each_profile_are_those_of_its_table(name: str) -> None:
                     assert len({each["key"] for each in shown}) == len(shown)
                 else:
                     assert all(each["key"].startswith("unspecified") for each in shown)
+
+
+@pytest.mark.parametrize("machine", [job(), load("cri-pod")], ids=lambda each: each.name)
+def test_each_cell_has_its_clause(machine: Machine) -> None:
+    """Also where the event itself is the clause."""
+    program("dot")
+    data: Any = machine_data(machine)
+    clauses = {name: each["says"] for name, each in data["clauses"].items()}
+
+    for profile in (None, *machine.profiles):
+        for event in machine.under(profile).events.values():
+            for cell in (*event.cells.values(), *event.ends.values()):
+                assert clauses[cell.clause.name] == cell.clause.says
+    shown = {each["clause"] for each in data["profiles"][0]["cells"] if each["clause"]}
+    assert shown
+    assert shown <= clauses.keys()
 
 
 @pytest.mark.parametrize("name", names())

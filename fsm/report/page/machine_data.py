@@ -7,7 +7,7 @@ from typing import Final
 from fsm.diagrams.draw.dot import FONT
 from fsm.diagrams.draw.image import svg
 from fsm.diagrams.draw.picture import Picture, picture
-from fsm.machine import Clause, Machine, Override
+from fsm.machine import Clause, Event, Machine, Override
 from fsm.machine.calls.rules import Rules
 from fsm.machine.table import tabulate
 from fsm.machine.versions import within
@@ -82,14 +82,17 @@ def _drawn(of: Picture) -> str:
 
 
 def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:
-    """The clauses of the machine, and those that deviations of its profiles break."""
+    """The clauses of the machine, those that its events are, and those that deviations of its profiles break."""
     profiles = machine.profiles.values()
     deviations = (
         *(each.deviation for profile in profiles for each in profile.overrides),
         *(each.deviation for profile in profiles for each in profile.exemptions),
     )
     broken = (each.clause for each in deviations if each)
-    for clause in (*machine.clauses.values(), *broken):
+    overrides = (each for profile in profiles for each in profile.overrides)
+    rows: tuple[Event | Override, ...] = (*machine.events.values(), *overrides)
+    used = (cell.clause for row in rows for cell in (*row.cells.values(), *row.ends.values()))
+    for clause in (*machine.clauses.values(), *used, *broken):
         yield clause.name, clause_data(clause)
 
 

@@ -397,7 +397,7 @@
       const items = (those, open) => those.map((row) => eventItem(machine, profile, row, at.state, open ? take : null));
       fill(panel,
         heading,
-        h("p", {}, state.about, state.shows ? h("span", { class: "about" }, ` A status call shows ${state.shows}.`) : null),
+        h("p", {}, state.about, state.shows ? h("span", { class: "about" }, ` Shows ${state.shows}.`) : null),
         from !== machine.initial ? h("p", { class: "note" }, profile.walks[machine.states[from].name] ? `The walk began in ${machine.states[from].name}.` : `Under ${profileName(profile)} nothing leads to ${machine.states[from].name}: the walk begins there.`) : null,
         wrong ? h("p", { class: "note wrong", role: "alert" }, `The walk in the link ends here: under ${profileName(profile)} its next step, ${wrong}, is not possible.`) : null,
         walkBar(machine, taken, from),
