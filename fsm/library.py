@@ -256,7 +256,7 @@ def _properties_beside(model: Path) -> Path:
 
 def _specified(path: Path, machine: Machine | System | None) -> Specification[Machine | System]:
     """The properties in the file at *path*, of *machine* or of the one that it names."""
-    if machine is not None and not path.is_file():
+    if machine is not None and not (path.is_file() and content(path).strip()):
         hint = f"write its properties in {path}, or give the path of a property file"
         raise refused(machine.path or machine.name, "FSM306", "has no properties", hint)
     return _made(
@@ -324,7 +324,7 @@ def _made(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, m
 
 
 def _a_system(name: str) -> InputError:
-    hint = "systems are for 'fsm check', 'findings', 'mutate', 'test' and 'show', and in Python for fsm.load_system"
+    hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and in Python for fsm.load_system"
     return refused(name, "FSM001", "is a system, not a machine", hint)
 
 

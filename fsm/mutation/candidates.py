@@ -148,7 +148,8 @@ class _Reading:
         ]
         if told:
             every = len(told) == len(self.machine.events)
-            says = f"It is stated what {'every event' if every else _list(told)} does in every state."
+            does = f"{'every event' if every else _list(told)} {'does' if every or len(told) == 1 else 'do'}"
+            says = f"It is stated what {does} in every state."
             claim = {"always": [f"not silent on {each}" for each in told]}
             clauses = self.clauses(self.machine.events.values(), self.met)
             yield self.candidate("stated", "nothing-is-left-open", says, claim, clauses)
@@ -283,8 +284,8 @@ class _OfEvent:
                 replied = _some([f"{name} replies ok", f"{name} replies {ANY_ERROR}"])
                 happens = _all(replied, self.reading.before(states) or f"was {states[0]}")
             ways = " or ".join(self._said(each) for each in sorted(effects))
-            verb = "ends like this" if ends else "does this"
-            says = f"Where it is {_either(states)}, {name} {verb}, and in no other way."
+            what = f"a call of {name} that is in progress" if ends else name
+            says = f"Where it is {_either(states)}, {what} {', or '.join(map(_told, sorted(effects)))}."
             if ways:
                 yield self._made(
                     f"{'ends' if ends else 'acts'}-in-{states[0]}", says, {"always": ways, "when": happens}, states
@@ -333,6 +334,16 @@ class _OfEvent:
 
 def _effect(way: Outcome, state: str) -> _Effect:
     return ("" if way.to == state else way.to, tuple(sorted(way.reply)), way.emits)
+
+
+def _told(effect: _Effect) -> str:
+    """What has this *effect* does, as a sentence has it."""
+    to, replies, emits = effect
+    replied = (
+        f"replies {_either([f'any {each}' if each == ANY_ERROR else each for each in replies])}" if replies else ""
+    )
+    put_out = f"emits {_list(emits)}" if emits else ""
+    return _list([*filter(None, (replied, put_out)), f"leads to {to}" if to else "changes nothing"])
 
 
 def _some(conditions: Iterable[str]) -> str:

@@ -151,6 +151,27 @@ def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
     assert fsm("check", str(path)).returncode == 0
 
 
+@pytest.mark.parametrize("there", ["", "\n"])
+def test_an_empty_file_has_no_properties(there: str, tmp_path: Path) -> None:
+    """A shell has made it already when what is suggested goes there, by > or >>."""
+    path = without_properties(tmp_path, "nri-pod")
+    path.write_text(DOOR, encoding="utf-8")
+    (tmp_path / "properties" / path.name).write_text(there, encoding="utf-8")
+
+    suggests = fsm("mutate", str(path), "--suggest")
+    checks = fsm("check", str(path))
+
+    assert (0, "door") == (suggests.returncode, tomllib.loads(suggests.stdout)["machine"])
+    assert (2, True) == (checks.returncode, "has no properties [FSM306]" in checks.stderr)
+
+
+def test_a_suggestion_says_what_it_claims() -> None:
+    """In a sentence that can be read without the claim."""
+    told = {name: each.says for name, (each, _) in suggestions.holding(door()).items()}
+
+    assert told["push-acts-in-gone"] == "Where it is gone, push replies NOT_FOUND and changes nothing."
+
+
 def test_what_nothing_can_kill_is_said(tmp_path: Path) -> None:
     """It is equivalent; and where there is no suggestion the exit code says so."""
     path = without_properties(tmp_path, "nri-pod")
