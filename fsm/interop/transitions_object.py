@@ -59,10 +59,10 @@ def found(path: Path, name: str = "") -> FoundMachine:
         raise refused(str(path), "FSM518", what, hint)
     (made,) = expressions
     value, fresh = _value(made, namespace, path)
-    inside = "" if isinstance(value, Machine) or not _attribute(value) else f".{_attribute(value)}"
-    machine = value if isinstance(value, Machine) else _held(value)
-    if not isinstance(machine, Machine):
-        raise refused(str(path), "FSM518", f"'{made}' is no Machine of transitions, and has none", "name one that is")
+    inside, machine = ("", value) if isinstance(value, Machine) else _inside(value)
+    if machine is None:
+        hint = "name a machine, or what has one: self.machine = Machine(...)"
+        raise refused(str(path), "FSM518", f"'{made}' is no Machine of transitions, and has none", hint)
     if not machine.models:
         raise refused(str(path), "FSM518", f"the machine of '{made}' has no model", "give it the object that it moves")
     if fresh and made.isidentifier():
@@ -138,6 +138,14 @@ def _attribute(value: object) -> str:
 def _held(value: object) -> Machine | None:
     name = _attribute(value)
     return getattr(value, name) if name else None
+
+
+def _inside(value: object) -> tuple[str, Machine | None]:
+    """How to get at the machine from *value*: by an attribute, or else by what the library gives every model of one."""
+    if name := _attribute(value):
+        return f".{name}", getattr(value, name)
+    bound = getattr(getattr(getattr(value, "__dict__", {}).get("trigger"), "func", None), "__self__", None)
+    return (".trigger.func.__self__", bound) if isinstance(bound, Machine) else ("", None)
 
 
 def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bool]:

@@ -15,6 +15,7 @@ from toml_text import toml_text
 from fsm.errors import InputError
 from fsm.language.codes import RULES
 from fsm.language.machine_file import Written
+from fsm.language.property_file import Stated
 from fsm.language.read import content, parse
 from fsm.language.read.toml import DEEPEST, LARGEST, locate
 from fsm.library import home
@@ -225,6 +226,16 @@ def test_a_header_of_its_own_counts_before_a_table_that_is_implied() -> None:
     text = edited(text, 'moves  = { shut = "ajar" }\n', "")
 
     assert [(line_of(text), "FSM011")] == [(problem.line, problem.code) for problem in problems_of(text)]
+
+
+def test_what_is_missing_at_the_top_is_no_table_where_it_is_text() -> None:
+    """The hint can be followed."""
+    with pytest.raises(InputError) as raised:
+        parse(b"", Stated, path="door.toml")
+
+    assert ["add above all tables: machine = …", "add a table: [property]"] == [
+        each.hint for each in raised.value.problems
+    ]
 
 
 def test_a_byte_order_mark_is_no_mistake() -> None:

@@ -282,6 +282,18 @@ def test_what_the_machine_is_made_of(tmp_path: Path) -> None:
     assert [("error",)] == [way.reply for way in machine.step("BROKEN", "press") or ()]
 
 
+def test_a_machine_that_no_attribute_has(tmp_path: Path) -> None:
+    """It is found by the triggers that it gave its model."""
+    kept = LAMP.replace("self.rules = Machine(", "Machine(")
+    assert kept != LAMP
+    (tmp_path / "lamp.py").write_text(kept, encoding="utf-8")
+
+    ran = fsm("init", "thing", "--from-transitions", "lamp.py", cwd=tmp_path)
+
+    assert (0, "") == (ran.returncode, ran.stderr)
+    run_tests(tmp_path)
+
+
 def test_what_the_drawing_shows(tmp_path: Path) -> None:
     """An arrow is a call that moves, two of a label are a choice, and where there is none it is refused."""
     begun(tmp_path, "mermaid")

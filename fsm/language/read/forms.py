@@ -66,7 +66,10 @@ def _described(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, name
             hint = nearest(str(last), vocabulary.words(*table), of="words")
             return "FSM010", f"unknown word {last!r} in {_table(table)}", hint
         case "missing":
-            hint = f"add: {last} = …" if table else f"add a table: [{last}]"
+            above = "" if table else " above all tables"
+            hint = f"add{above}: {last} = …"
+            if not table and vocabulary.expected(last) == "a table":
+                hint = f"add a table: [{last}]"
             return "FSM011", f"{last!r} is missing from {_table(table)}", hint
         case _ if named:
             return "FSM012", f"{last!r} in {_table(table)} is not a name", f"use {vocabulary.names(*table)}"
