@@ -18,7 +18,7 @@ from random_machines import machines
 from readers import read_by_mermaid, read_by_plantuml
 from real_parts import program
 
-from fsm.diagrams.draw.captions import origin
+from fsm.diagrams.draw.captions import footer, origin
 from fsm.diagrams.draw.dot import dot
 from fsm.diagrams.draw.image import digest, png, svg
 from fsm.diagrams.draw.markdown import markdown
@@ -131,6 +131,17 @@ def test_states_that_differ_in_nothing_drawn_are_one() -> None:
     assert [(each,) for each in together] == [
         node.states for node in picture(machine, show=["interrupts"]).nodes if "unknown" in node.name
     ]
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_has_an_arrow_is_not_said_to_have_none(name: str) -> None:
+    """Such as a restart that is drawn only to states that nothing else leads to."""
+    drawn = picture(load(name))
+    events = {label.event for edge in drawn.edges for label in edge.labels}
+    undrawn, _, partly = " ".join(footer(drawn)).partition("not drawn: ")[2].partition(" drawn only to states ")
+
+    assert not events & {*undrawn.split(", ")}
+    assert bool(events & {*drawn.left_out}) == bool(partly)
 
 
 @given(machines())

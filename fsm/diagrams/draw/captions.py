@@ -101,8 +101,13 @@ def footer(picture: Picture) -> list[str]:
     for profiles in dict.fromkeys(names for _, names in picture.unreached):
         states = [state for state, names in picture.unreached if names == profiles]
         lines.append(f"only under {' or '.join(profiles)}: {', '.join(states)}")
-    if picture.left_out:
-        lines.append(f"not drawn: {', '.join(picture.left_out)}")
+    strays = {label.event for edge in picture.edges if edge.source == ELSEWHERE for label in edge.labels}
+    for says, left_out in (
+        ("not drawn", [event for event in picture.left_out if event not in strays]),
+        ("drawn only to states that nothing else leads to", [event for event in picture.left_out if event in strays]),
+    ):
+        if left_out:
+            lines.append(f"{says}: {', '.join(left_out)}")
     return [short for line in lines for short in textwrap.wrap(line, WIDTH, break_on_hyphens=False)]
 
 
