@@ -114,7 +114,7 @@ def command(
             listener.listen(_WAITING)
 
         stack.enter_context(_live("listening").listening(listen, bind))
-        stack.callback(signal.signal, signal.SIGPIPE, signal.signal(signal.SIGPIPE, signal.SIG_IGN))
+        stack.enter_context(sockets.peers_may_leave())
         judging = stack.enter_context(_Judge(profile, settle, fail_on)) if judge else None
         recorder = stack.enter_context(_Recorder(record, judging)) if record or judge else None
         proxy: Proxy = proxying.Proxy(

@@ -53,7 +53,8 @@ def command(address: str, output: Path | None) -> int:
     file = _opened(output, recorders.opened)
     writer = recorders.LineWriter(file)
     try:
-        recorder = asyncio.run(_recorded(recorders, address, writer))
+        with sockets.peers_may_leave():
+            recorder = asyncio.run(_recorded(recorders, address, writer))
     finally:
         _close(writer, file, own=output is not None)
     counts = f"{words.plural(recorder.events, 'event')} on {words.plural(recorder.connections, 'connection')}"

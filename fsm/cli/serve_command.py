@@ -12,6 +12,7 @@ from fsm.cli.options import of_one, profile_option
 from fsm.errors import of_extra
 from fsm.interruption import INTERRUPTION
 from fsm.library import load
+from fsm.live.sockets import peers_may_leave
 from fsm.scratch import ScratchFolder
 
 MACHINES = ("container-status", "pod-sandbox", "sandbox-controller", "nri-container", "nri-pod")
@@ -97,5 +98,6 @@ def command(
                 click.echo(f"serving CRI at {address}{f', NRI at {nri}' if nri else ''}", err=True)
                 await over.wait()
 
-    asyncio.run(serve())
+    with peers_may_leave():
+        asyncio.run(serve())
     return 0

@@ -33,7 +33,7 @@ from fsm.live.nri_link import (
 from fsm.live.ttrpc import ClosedError, Handler, RpcError, method
 from fsm.recordings.nri_events import EVENTS
 
-AGAIN: Final = (0.01, 5.0)
+AGAIN: Final = (0.01, 0.5)
 """Seconds between two attempts to connect: the first time, and the most, each being twice the one before."""
 LISTED: Final = 100_000
 """Pods and containers that a plugin may be synchronised with."""

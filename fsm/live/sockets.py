@@ -1,9 +1,11 @@
 """Addresses of Unix sockets, as runtimes and the kubelet spell them: whether one can be used, and how gRPC connects to it."""
 
 import os
+import signal
 import socket
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 from urllib.parse import quote
 
@@ -34,6 +36,16 @@ Proxies of the environment are for networks.  Without an authority gRPC sends th
 refuse.  Each channel has a connection of its own, and soon tries again after the runtime was restarted.  The least time
 between two tries is left as it is: it is also what a runtime has to answer a connection, and one that starts needs more.
 """
+
+
+@contextmanager
+def peers_may_leave() -> Iterator[None]:
+    """Meanwhile, to write to a socket whose other side has gone is an error, and not the end of the process."""
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGPIPE, before)
 
 
 def path(address: str) -> str:

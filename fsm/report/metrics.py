@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter as Tally
 from collections.abc import Iterator
@@ -106,7 +107,12 @@ def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
 
     Raises ``OSError`` if nothing can be served there.
     """
-    server, thread = start_http_server(port, address, metrics.registry)
+    # The threads that answer have the mask of this one; a client that has gone is an error there, and not the end of the process.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+    try:
+        server, thread = start_http_server(port, address, metrics.registry)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         yield server.server_port
     finally:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from fsm.judgement import begin, judge
 from fsm.recordings import open_recording
 from fsm.report import Report
-from fsm.report.metrics import Metrics
+from fsm.report.metrics import Metrics, serving
 from fsm.verdict import Illegal
 
 if TYPE_CHECKING:
@@ -87,6 +90,16 @@ def test_what_is_followed_is_scraped() -> None:
     assert _sum(samples, "fsm_lag_seconds") + _sum(samples, "fsm_last_line_timestamp_seconds") == pytest.approx(
         time.time(), abs=60
     )
+
+
+def test_a_scraper_that_has_gone_does_not_end_what_follows() -> None:
+    """To write to a closed connection is an error where that signal is blocked, and the end of the process elsewhere."""
+    with serving(Metrics(Report(judged=(), fail_on="MUST")), "127.0.0.1", 0):
+        (thread,) = (each for each in threading.enumerate() if each is not threading.current_thread())
+        status = Path(f"/proc/self/task/{thread.native_id}/status").read_text(encoding="ascii")
+    (blocked,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigBlk:"))
+    assert blocked == 1 << (signal.SIGPIPE - 1)
+    assert signal.SIGPIPE not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_a_recording_that_holds_has_no_violations() -> None:

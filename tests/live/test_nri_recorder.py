@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import signal
+import socket
 import subprocess
 import threading
 from contextlib import asynccontextmanager
@@ -16,9 +17,12 @@ import pytest
 from commands import FSM, fsm
 
 from fsm.live import nri_pb2 as nri
-from fsm.live.nri_link import POD_EVENTS, RelayedEvent
+from fsm.live.frames import frames
+from fsm.live.nri_link import CONNECTIONS, PLUGIN, POD_EVENTS, RelayedEvent
 from fsm.live.nri_recorder import LineWriter, opened, record
 from fsm.live.nri_runtime import NriRuntime
+from fsm.live.ttrpc_messages import MessageKind, encoded
+from fsm.live.ttrpc_pb2 import Request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -40,6 +44,9 @@ LIFE = [
     "StopPodSandbox",
     "RemovePodSandbox",
 ]
+CONFIGURE = encoded(
+    1, MessageKind.REQUEST, Request(service=PLUGIN, method="Configure", timeout_nano=10**9).SerializeToString()
+)
 STARTED_TWICE = [*LIFE[:5], "StartContainer", *LIFE[5:]]
 
 
@@ -246,3 +253,29 @@ def test_a_recording_goes_on_after_one_that_was_cut_off(tmp_path: Path) -> None:
     path.touch()
     ran = fsm("record", "--nri", "unix:///nowhere", "-o", str(path))
     assert (2, f"Error: Could not open file '{path}': file exists\n") == (ran.returncode, ran.stderr)
+
+
+def test_a_runtime_that_goes_before_it_is_answered_does_not_end_the_command(tmp_path: Path) -> None:
+    """What it asks last is answered into a socket whose other side has gone."""
+    address, path = tmp_path / "nri.sock", tmp_path / "events.jsonl"
+    told: list[str] = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.settimeout(20)
+        listener.bind(str(address))
+        listener.listen()
+        with subprocess.Popen(
+            [FSM, "record", "--nri", f"unix://{address}", "-o", str(path)], stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            for _ in range(2):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(1 << 16)  # the registration
+                    connection.shutdown(socket.SHUT_RD)  # nobody reads what is written from now on
+                    connection.sendall(frames(CONNECTIONS[PLUGIN], CONFIGURE))
+                    told.append(process.stderr.readline())
+            process.send_signal(signal.SIGTERM)
+            _, last = process.communicate()
+    assert process.returncode == 0
+    assert told == ["fsm record: the runtime has closed the connection\n"] * 2
+    assert last == "recorded 0 events on 2 connections\n"
