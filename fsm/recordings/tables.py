@@ -25,6 +25,7 @@ from fsm.recordings.line_reader import STDIN
 from fsm.recordings.notes import Notes
 from fsm.recordings.observation_columns import ABOUT, ENCODED, ROW, SCHEMA, TIMES, ObservationColumns, said_of
 from fsm.recordings.restarts import Restarts
+from fsm.recordings.time_order import HELD
 from fsm.trace import Batch, Line, Observation, nanoseconds
 
 ORIGIN: Final = b"container-fsm"
@@ -61,13 +62,15 @@ _HINT: Final = (
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a recording beside its observations, as :class:`fsm.recordings.Recording` has it.
 
-    ``about`` is what each of its rows says of it.  Calls were read with ``restarts``.
+    ``about`` is what each of its rows says of it.  Calls were read with ``restarts``.  ``version`` is what it shows in the
+    end, and ``first`` what it showed before so many observations as are waited for.
     """
 
     about: str
     restarts: Restarts
     fresh: bool = False
     version: str = ""
+    first: str | None = None
     notes: Mapping[str, int] = {}
     pods: Mapping[str, str] | None = None
     names: Mapping[str, tuple[str, ...]] = {}
@@ -102,7 +105,7 @@ def recording(
     return replace(
         recorded(about(origin.about, name), name, batches, notes),
         fresh=origin.fresh,
-        version=lambda: origin.version,
+        version=lambda: origin.version if table.read or origin.first is None else origin.first,
         pods=origin.pods,
         names=origin.names,
     )
@@ -115,10 +118,13 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
         machine, *_ = (*found.machines, "")
         known = msgspec.json.encode(TraceHeader(trace=1, machine=machine, unseen=found.hidden)).decode()
     rows, waiting, size = 0, list[pa.RecordBatch](), 0
+    first: str | None = None
     with parquet.ParquetWriter(sink, SCHEMA, **HOW) as writer:
         for each in found.batches:
             waiting.append(_rows(each, rows + size, found.name, known))
             size += waiting[-1].num_rows
+            if first is None and (found.version() or rows + size > HELD):
+                first = found.version()
             if size >= GROUP:
                 writer.write_table(pa.Table.from_batches(waiting))
                 rows, waiting, size = rows + size, [], 0
@@ -128,6 +134,7 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
             restarts=restarts,
             fresh=found.fresh,
             version=found.version(),
+            first=first,
             notes=found.notes,
             pods=found.pods,
             names=found.names,
@@ -158,6 +165,7 @@ class _Table:
         self.name = name
         self.origin: Origin | None = None
         self.about = ""
+        self.read = False
         with _reading(name):
             self._store, path = _store(name)
             _check_partition(name, path)
@@ -198,6 +206,7 @@ class _Table:
                     advanced(each.size * piece.num_rows // max(1, rows))
         if self.origin is not None:
             notes.update(self.origin.notes)
+        self.read = True
 
 
 def _check_partition(name: str, path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -434,6 +435,22 @@ def test_restarts_are_those_of_the_conversion(tmp_path: Path) -> None:
 
     assert mine.returncode == fsm("judge", "--restarts", "none", name).returncode
     assert fsm("judge", "none.parquet", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize("older", ["1.6.20", "2.1.9"])
+def test_the_profile_is_that_of_the_version_before_an_update(older: str, tmp_path: Path) -> None:
+    """What a recording shows first decides, in a table too, which has all of it from the beginning."""
+    log, table = tmp_path / "both.log", str(tmp_path / "both.parquet")
+    parts = (
+        gzip.decompress((RECORDINGS / f"{each}-restart-graceful.log.gz").read_bytes()) for each in (older, "1.7.24")
+    )
+    log.write_bytes(b"".join(parts))
+    assert fsm("convert", str(log), "-o", table).returncode == 0
+    found = [judge(name, profile="auto") for name in (str(log), table)]
+
+    assert f"profile containerd-{older}, the version that it shows; then containerd 1.7.24" in found[0].detected
+    assert found[0].detected == found[1].detected
+    assert [each.verdict for each in found[0].judgements] == [each.verdict for each in found[1].judgements]
 
 
 def test_a_part_of_a_recording_says_what_came_before(tmp_path: Path) -> None:
