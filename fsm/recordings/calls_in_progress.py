@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from fsm.recordings.cri_calls import LOST
 from fsm.recordings.time_order import HELD
 from fsm.trace import Line, Observation
 
@@ -72,7 +73,7 @@ class CallsInProgress:
     def ended(self, seen: Observation, entity: str, *, at: int) -> Asked | None:
         """The call on *entity* that ends with *seen*; the first of several, since which it is is not recorded."""
         which = (seen.event, entity)
-        if seen.phase == "lost":
+        if seen.phase == "lost" or seen.reply in LOST:
             self._lost.add(which)
         asked = self._asked.get(which)
         if not asked:

@@ -42,6 +42,11 @@ _OOM: Final = re.compile(r"^TaskOOM event (?:&TaskOOM\{)?(?:ContainerID|containe
 _SEEN: Final = re.compile(
     r'^Container to stop "([0-9a-f]{64})" must be in running or unknown state, current state "(CONTAINER_[A-Z]+)"'
 )
+_GIVEN_UP: Final = re.compile(
+    rb"NRI (?!post-create)[a-z -]+\b.*\bcontext (?:canceled|deadline exceeded)|"
+    rb"\bcontext (?:canceled|deadline exceeded)\b.*NRI (?!post-create)[a-z -]+\""
+)
+"""That plugins have not answered for a call that succeeds nevertheless, since its caller gave it up."""
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
 CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
 _BOOT: Final = re.compile(rb"^-- (?:Reboot|Boot [0-9a-f]+)")
@@ -82,6 +87,8 @@ SHOWN: Final = frozenset({"restart"})
 class Log:
     """Turns the lines of one log into observations, ``as_called`` without what calls mean for other entities.
 
+    What was called shows no success of which no caller knew, and for which plugins were not waited for.
+
     ``names`` has what the last containers and pods that were made are called: ``NAME``, and ``NAMESPACE/NAME`` of pods,
     ``POD/NAME`` of containers.
     """
@@ -94,6 +101,7 @@ class Log:
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     _rebooted: bool = False
     _booting: bool = False
+    _given_up: bool = False
     replies: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=DOUBTFUL))
 
     def observations(self, line: bytes) -> Sequence[Observation]:
@@ -115,6 +123,7 @@ class Log:
     def read(self, line: bytes) -> Sequence[Observation]:
         if RELEVANT.search(line) is None:
             self.notes[NO_EVENT] += 1
+            self._given_up |= self.as_called and _GIVEN_UP.search(line) is not None
             return ()
         found = entry(line)
         if found is None:
@@ -127,7 +136,14 @@ class Log:
         return [*begun, *self._joined(seen)]
 
     def _joined(self, found: Sequence[Observation]) -> Sequence[Observation]:
-        return found if self.as_called else [each for seen in found for each in self.joiner.joined(seen)]
+        if not self.as_called:
+            return [each for seen in found for each in self.joiner.joined(seen)]
+        if self._given_up and any(
+            each.phase == "reply" and each.reply == "ok" and each.event not in MAKES for each in found
+        ):
+            self._given_up = False
+            return [structs.replace(each, phase="lost", reply="") for each in found]
+        return found
 
     def _framed(self, line: bytes) -> Sequence[Observation]:
         """Observations in a line that is not containerd's: journald reports lost lines and boots."""
