@@ -363,7 +363,7 @@ _ANSWER: Final = msgspec.json.Decoder(ChildAnswer)
 
 _CLOSED: Final = "was closed"
 _PROTOCOL: Final = documented("reference/exec-protocol")
-_HELLO: Final = f'its first line is to be {{"fsm":1,"can":[]}}, written and flushed ({_PROTOCOL})'
+_HELLO: Final = 'its first line is to be {"fsm":1,"can":[]}, written and flushed'
 _RIGHT: Final = f'an answer is one line such as {{"id":1,"reply":"ok"}}, written and flushed ({_PROTOCOL})'
 
 
