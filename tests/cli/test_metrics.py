@@ -94,8 +94,9 @@ def test_what_is_followed_is_scraped() -> None:
 
 def test_a_scraper_that_has_gone_does_not_end_what_follows() -> None:
     """To write to a closed connection is an error where that signal is blocked, and the end of the process elsewhere."""
+    before = {*threading.enumerate()}
     with serving(Metrics(Report(judged=(), fail_on="MUST")), "127.0.0.1", 0):
-        (thread,) = (each for each in threading.enumerate() if each is not threading.current_thread())
+        (thread,) = {*threading.enumerate()} - before
         status = Path(f"/proc/self/task/{thread.native_id}/status").read_text(encoding="ascii")
     (blocked,) = (int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigBlk:"))
     assert blocked == 1 << (signal.SIGPIPE - 1)
