@@ -10,7 +10,7 @@ from typing import TypeVar, assert_never
 
 from fsm import library
 from fsm.checker.alike import Alike, asked
-from fsm.checker.breadth_first import LIMIT, Ending, Limit, StoppedError, on
+from fsm.checker.breadth_first import LIMIT, UNLIMITED, Ending, Limit, StoppedError, on
 from fsm.checker.cones import Cones, JointListener
 from fsm.checker.idempotence import check_idempotent
 from fsm.checker.instants import StepCache, machine_table
@@ -80,7 +80,7 @@ def decide(
         covered = now
         return ending(now)
 
-    within = Limit(states=limit, ending=looking)
+    within = Limit(states=min(limit, UNLIMITED), ending=looking)
     try:
         within.watch(covered)
         if isinstance(machine, Table):

@@ -16,6 +16,9 @@ from fsm.property.evidence import RunStep
 LIMIT = 2_000_000
 """Largest number of nodes of one search; beyond it the answer is unknown."""
 
+UNLIMITED: Final = 1 << 62
+"""States of a search that has no limit: as many as compiled code counts, and more than can be kept."""
+
 N = TypeVar("N")
 
 

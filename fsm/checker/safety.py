@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fsm.checker.breadth_first import Limit, SearchEdge, SearchResult, along, search
+from fsm.checker.breadth_first import UNLIMITED, Limit, SearchEdge, SearchResult, along, search
 from fsm.checker.first_instant import first_instants
 from fsm.checker.instants import Instant, SequenceNode, StepCache, Successors, holds, system_table
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
@@ -20,9 +20,6 @@ from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unr
 
 if TYPE_CHECKING:
     from fsm.checker.packed.sequences import PackedScan, PackedSearch
-
-UNLIMITED = 1 << 62
-"""States of a search that has no limit."""
 
 DONE = -1
 """In place of that number: all of them have held."""
@@ -91,6 +88,7 @@ def _run_through(
     sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: Limit
 ) -> tuple[Run | None, Counts]:
     """The shortest run through *sequence*, if there is one."""
+    until = until if len(sequence) > 1 else None  # nothing begins again where none of it has held
     conditions = [each.means for each in (*sequence, *([until] if until else []))]
     if (folded := stepping.folded(conditions)) is not None:
         run, counts = _run_through(sequence, until, folded, limit)

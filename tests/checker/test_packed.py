@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from machines import counter
+from machines import counter, door, job
 from random_systems import random_claim_of, random_system, system_of
 from thorough import amount
+from toy_systems import OFFICE, stated_of
 
 pytest.importorskip("numba", reason="the extra 'fast' is not installed")
 
@@ -191,6 +192,27 @@ def test_a_limit_stops_both(chance: random.Random, limit: int) -> None:
     """Beyond the same number of states."""
     system = small(random_system(chance))
     plain, quick = both(random_claim_of(system, chance), system, limit=limit)
+
+    assert plain == quick
+
+
+STARTING = OFFICE + '[event.start]\nkind = "call"\nof = "job"\nabout = "S"\nsteps = ["job.start"]\n'
+"""A start is refused with any error."""
+
+
+@pytest.mark.parametrize(
+    ("claim", "limit"),
+    [
+        ('never = "some job is ended then open"', 10**30),  # which no machine word has
+        (
+            'for = "job"\nnever = "start and job is ended"\nuntil = "start replies LATE"',
+            100_000,
+        ),  # what nothing depends on
+    ],
+)
+def test_of_an_office_it_comes_out_the_same(claim: str, limit: int) -> None:
+    system = system_of(STARTING, {"door": door(), "job": job()})
+    plain, quick = both(stated_of(system, claim), system, limit=limit)
 
     assert plain == quick
 
