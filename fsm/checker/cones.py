@@ -27,7 +27,7 @@ from fsm.machine.table import Table, tabulate
 from fsm.product import SystemTable, read
 from fsm.product.influence import Influence
 from fsm.product.system import System
-from fsm.property.claims import Always, Claim, Counts, Follows, Idempotent, LeadsTo, conditions_of
+from fsm.property.claims import Always, Claim, Counts, Follows, Idempotent, LeadsTo, Never, Reachable, conditions_of
 
 NOTHING: Final = Emits(output="")
 
@@ -79,6 +79,10 @@ class Cones:
         if isinstance(claim, Follows):
             outputs |= set(self._observed(claim))
         found = self._influence.cone(frozenset(digits), frozenset(mentioned), frozenset(outputs))
+        if _counts_instants(claim):
+            while heard := self._heard_elsewhere(found):
+                outputs |= heard
+                found = self._influence.cone(frozenset(digits), frozenset(mentioned), frozenset(outputs))
         # Events that touch nothing in the cone are in its table only if the claim mentions them.
         return found, frozenset(name for name in mentioned if not self._copies(name) & found)
 
@@ -114,6 +118,12 @@ class Cones:
             found = found.union(*map(self._copies, self.system.events if "" in asking else asking))
         return {each for each in found if self.system.parts[self.system.copies[each].part].machine.outputs()}
 
+    def _heard_elsewhere(self, cone: frozenset[int]) -> set[int]:
+        """The copies in *cone* with outputs that are heard by what copies outside it are like."""
+        system = self.system
+        parts = ((digit, system.parts[system.copies[digit].part]) for digit in cone)
+        return {digit for digit, part in parts if part.machine.outputs() and not read(part.heard) <= cone}
+
     def _observed(self, claim: Follows) -> Iterator[int]:
         """Of the copies in *claim*, those with outputs or signals that the other machine has."""
         known = {name for event in claim.other.events.values() for name in (event.name, event.rpc)}
@@ -140,6 +150,11 @@ def _at_once(claim: Claim) -> list[Condition]:
         held = All(of=tuple(each.means for each in claim.conditions))
         return [Some(of=(Not(of=claim.when.means), held)) if claim.when else held]
     return [each.means for each in conditions_of(claim)]
+
+
+def _counts_instants(claim: Claim) -> bool:
+    """Whether it matters to *claim* that a step which emits several outputs is several instants."""
+    return isinstance(claim, Never | Reachable) and any(len(each) > 1 for each in claim.sequences)
 
 
 def _left(condition: Condition, event: str) -> list[Atom]:

@@ -11,7 +11,7 @@ import naive_system
 import pytest
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
-from machines import door, job
+from machines import door, job, machine_of
 from random_systems import random_system, system_of
 from thorough import amount
 from toy_systems import OFFICE, stated_of
@@ -123,6 +123,51 @@ def test_a_cone_decides_as_the_whole_does(chance: random.Random) -> None:
     assert type(conclusion) is type(other)
     if isinstance(conclusion, Refuted) and isinstance(other, Refuted):
         assert conclusion.length == other.length
+
+
+TOLD = """\
+[machine]
+name = "told"
+title = "T"
+about = "T"
+source = "none"
+initial = "before"
+[states]
+before = { about = "B" }
+after = { about = "A" }
+[event.go]
+about = "G"
+moves = { before = { to = "after", emits = ["one", "two"] } }
+cannot = ["*"]
+"""
+HEARD = """\
+[system]
+name = "heard"
+title = "H"
+about = "H"
+source = "none"
+[part.door]
+machine = "door"
+[part.told]
+machine = "told"
+heard = "door is open"
+[event.go]
+kind = "signal"
+about = "G"
+steps = ["told.go"]
+"""
+OPENING = '[event.open]\nkind = "call"\nabout = "O"\nsteps = ["door.push/opened"]\n'
+
+
+@pytest.mark.parametrize(("more", "reached"), [("", False), (OPENING, True)])
+def test_outputs_that_are_not_heard_are_no_instants(more: str, *, reached: bool) -> None:
+    """Two outputs are two instants only while the door is open, which the claim does not mention."""
+    system = system_of(HEARD + more, {"door": door(), "told": machine_of(TOLD)})
+    twice = stated_of(system, 'never = "told was before then told was before"')
+    conclusion = decide(twice, Cones(system=system)).verdict
+
+    assert conclusion == decide(twice, StepCache(SystemTable(system))).verdict
+    assert isinstance(conclusion, Refuted) == reached
 
 
 def _claim(system: System, chance: random.Random) -> Property:
