@@ -196,18 +196,34 @@ def test_a_limit_stops_both(chance: random.Random, limit: int) -> None:
     assert plain == quick
 
 
-STARTING = OFFICE + '[event.start]\nkind = "call"\nof = "job"\nabout = "S"\nsteps = ["job.start"]\n'
-"""A start is refused with any error."""
+STARTING = (
+    OFFICE.replace(
+        "[event.make]",
+        """\
+[event.haste]
+kind  = "call"
+of    = "job"
+about = "It is made, whatever the reply."
+ways.made = { steps = ["job.make"], reply = ["EARLY", "LATE"] }
+[event.make]""",
+    )
+    + """\
+[event.start]
+kind  = "call"
+of    = "job"
+about = "It is refused with any error."
+steps = ["job.start"]
+"""
+)
 
 
 @pytest.mark.parametrize(
     ("claim", "limit"),
     [
         ('never = "some job is ended then open"', 10**30),  # which no machine word has
-        (
-            'for = "job"\nnever = "start and job is ended"\nuntil = "start replies LATE"',
-            100_000,
-        ),  # what nothing depends on
+        ('for = "job"\nnever = "haste replies LATE"', 100_000),  # its state was met with the other reply
+        ('for = "job"\nnever = "haste replies LATE"', 1),
+        ('for = "job"\nnever = "start and job is ended"\nuntil = "start replies LATE"', 10**5),  # where none has held
     ],
 )
 def test_of_an_office_it_comes_out_the_same(claim: str, limit: int) -> None:

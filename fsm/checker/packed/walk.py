@@ -207,7 +207,11 @@ def scan(
             count = facts.replies[label] * facts.outputs[label]
             for each in range(facts.first[label], facts.first[label] + count):
                 if true(automaton.tests, automaton.conditions[0], base | facts.instants[each]):
-                    progress[STEPS] += 1 + (each - facts.first[label]) // facts.outputs[label]
+                    before = (each - facts.first[label]) // facts.outputs[label]
+                    progress[STEPS] += 1 + before
+                    if before and to >= progress[MET]:
+                        progress[MET] = to + 1
+                        return TOO_MANY if to >= limit else FOUND
                     return FOUND
             progress[STEPS] += facts.replies[label]
             if to >= progress[MET]:
