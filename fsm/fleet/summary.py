@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
-from msgspec import DecodeError, Struct, ValidationError, structs
+from msgspec import DecodeError, Meta, Struct, ValidationError, structs
 from msgspec.json import decode, encode
 
 from fsm.errors import contents, refused
@@ -32,6 +32,8 @@ _KEPT: Final = 3
 
 _FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
+Amount: TypeAlias = Annotated[int, Meta(ge=0)]
+
 NEVER: Final = 1 << 63
 """The time of what has none: it comes last."""
 
@@ -39,10 +41,10 @@ NEVER: Final = 1 << 63
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
     """Where a violation stands, ordered by its time; ``what`` is it in words."""
 
-    at: int
+    at: Amount
     node: str
     file: str
-    line: int
+    line: Amount
     entity: str
     what: str
 
@@ -61,8 +63,8 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
     event: str
     illegal: str
     deviation: str
-    count: int
-    entities: int
+    count: Amount
+    entities: Amount
     first: tuple[FirstPlace, ...]
     others: bool = False
 
@@ -88,13 +90,13 @@ class Share(Struct, frozen=True, kw_only=True):
     machine: str
     entity: str
     profile: str
-    recordings: int
-    entities: int
-    observations: int
-    unknown: Mapping[str, int]
-    notes: Mapping[str, int]
-    cells: Mapping[str, Mapping[str, int]]
-    fields: Mapping[str, int]
+    recordings: Amount
+    entities: Amount
+    observations: Amount
+    unknown: Mapping[str, Amount]
+    notes: Mapping[str, Amount]
+    cells: Mapping[str, Mapping[str, Amount]]
+    fields: Mapping[str, Amount]
     found: tuple[GatheredCause, ...]
     tolerated: tuple[GatheredCause, ...]
 

@@ -6,6 +6,7 @@ It runs on a thread of its own, and is called from that of the test.
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -55,8 +56,12 @@ class ToldPlugin:
         self._connection: Future[None] | None = None
         self._synchronized = threading.Event()
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="plugin", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="plugin", daemon=True)
         self._thread.start()
+
+    def _run(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})  # a runtime that has gone is an error, and not the end
+        self._loop.run_forever()
 
     @property
     def joined(self) -> bool:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from passing import wait_for
 
 from fsm.errors import InputError
 from fsm.live.listening import bound
 from fsm.live.sockets import path, reached, target
+from fsm.live.told_plugin import ToldPlugin
 
 
 @pytest.fixture
@@ -110,3 +114,17 @@ def test_what_is_no_socket_stays(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="is no socket"):
         bound(str(tmp_path / "file"))
     assert (tmp_path / "file").is_file()
+
+
+def test_a_runtime_that_goes_does_not_end_the_test_that_tells_it(listening: Path) -> None:
+    """The thread of its plugin is not sent SIGPIPE, which ends the command elsewhere."""
+    plugin = ToldPlugin(str(listening), lambda _: True)
+    [thread] = (each for each in threading.enumerate() if each.name == "plugin")
+    status = Path(f"/proc/self/task/{thread.native_id}/status")
+
+    def blocked() -> bool:
+        mask = next(line for line in status.read_text().splitlines() if line.startswith("SigBlk:"))
+        return bool(int(mask.split()[1], 16) >> signal.SIGPIPE - 1 & 1)
+
+    wait_for(blocked)
+    plugin.close()
