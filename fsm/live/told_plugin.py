@@ -60,7 +60,9 @@ class ToldPlugin:
         self._thread.start()
 
     def _run(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})  # a runtime that has gone is an error, and not the end
+        signal.pthread_sigmask(
+            signal.SIG_BLOCK, {signal.SIGPIPE}
+        )  # a runtime that has gone is an error, and not the end
         self._loop.run_forever()
 
     @property
