@@ -77,8 +77,7 @@ class Monitor:
         wanted: Callable[[Observation], bool] = lambda _: True,
     ) -> None:
         self._shared = shared(machine, profile, seen, outputs=outputs)
-        self._dynamics = self._shared.dynamics
-        self.machine = self._shared.machine
+        self._dynamics, self.machine = self._shared.dynamics, self._shared.machine
         self.file = file
         self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
         self._ids = FreshIds(self._dynamics if ids else None)
@@ -93,8 +92,7 @@ class Monitor:
         self._steps = Stepping(self._shared, self._beliefs, self._everything, self._fields.anew)
         self._broken: tuple[Violation, ...] = ()
         self._assumptions = Assumptions()
-        self._notes: Counter[str] = Counter()
-        self._own = own
+        self._notes, self._own = Counter[str](), own
         self._compiled: BeliefAutomaton | None = None
         emits = not outputs or any(way.emits for event in self.machine.events.values() for way in event.outcomes())
         self._unread = "" if emits else f"outputs are all that was recorded, and {machine.name} has none"
@@ -170,7 +168,6 @@ class Monitor:
     def _count(self) -> None:
         """Add what compiled code has met."""
         if self._compiled is not None:
-            self._compiled.count()
             observations, entities = self._compiled.counted()
             self.observations += observations
             self.entities += entities
@@ -243,7 +240,7 @@ class Monitor:
 
     def _slowly(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
-        if not seen.entity:
+        if not seen.entity and seen.phase in {"gap", "assumed"}:
             self._give_back()
         self._beside += not seen.entity or seen.phase == "gap"
         self._fields.notice(seen)
@@ -267,9 +264,7 @@ class Monitor:
             opened = self._open.get(seen.entity)  # where the state is wrong, its fields are those of another
             self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place)
         else:
-            for entity in tuple(self._alive):
-                self._take(msgspec.structs.replace(seen, entity=entity), place)
-            self._happened_unseen(seen)
+            self._take_of_all(seen, place)
 
     def _gap(self, entity: str) -> None:
         """Nothing is known any more of *entity*, or of any entity, also of those not seen yet."""
@@ -288,11 +283,16 @@ class Monitor:
             self._resting.pop(entity, None)
             self._keep(entity, Life(belief=self._everything))
 
-    def _happened_unseen(self, seen: Observation) -> None:
-        """What was *seen* of all entities may have moved those at rest, and those not seen yet if they exist."""
+    def _take_of_all(self, seen: Observation, place: Line) -> None:
+        """What was *seen* of all entities may have moved those at rest too, and those not seen yet if they exist."""
+        if self._compiled is not None:
+            self._compiled.happens(seen)
+        for entity in tuple(self._alive):
+            self._take(msgspec.structs.replace(seen, entity=entity), place)
         moved = self._dynamics.after(self._shared.beginning, key(seen))
         if moved <= self._shared.beginning:
             return
+        self._give_back()
         self._resting.clear()
         known = self._unseen.configurations
         possible = tried(lambda: self._dynamics.closed(known | moved)) or self._everything.configurations

@@ -33,14 +33,15 @@ from fsm.monitor.running import (
     USED,
     KindRows,
     SlotStore,
-    StepTable,
     move,
     remove,
     rest,
     run,
     slot_of,
     slots_for,
+    steps_for,
     store_for,
+    widened,
 )
 from fsm.trace import LATEST, Batch, Columns, Key, Line, Observation, key
 
@@ -82,6 +83,7 @@ class BeliefAutomaton:
         self._limit = limit
         self._waited, self._patience = 0, 0
         self._known: Sequence[Observation] | None = None
+        self._lent: dict[str, Belief] = {}
         self._base = 0
         self.active = False
         self._begin()
@@ -94,7 +96,7 @@ class BeliefAutomaton:
         self._kind_numbers: dict[Key, int] = {}
         self._translated: list[int] = []
         self._giving: list[bool] = []
-        self._table = _table(8, 8)
+        self._table = steps_for(8, 8)
         self._slots = slots_for(FIRST)
         self._store = store_for(FIRST, FIRST * 64, self._most)
 
@@ -131,12 +133,13 @@ class BeliefAutomaton:
             self._give(fresh, at - 1)
             if fresh and self._ids.gives(seen) and (later := fresh.pop(seen.entity, None)) is not None:
                 kind[later] = NONE
-            before = self._lend(seen.entity) or unseen
+            self._lent = {seen.entity: self._lend(seen.entity) or unseen} if seen.entity else {}
             slowly(seen, line)
             if not self.active:
                 return at
-            self._take_back(seen.entity)
-            self._learn(before, key(seen))
+            for each, before in self._lent.items():
+                self._take_back(each)
+                self._learn(before, key(seen))
             if len(self._table.taken) * len(self._table.asks) > CELLS:
                 self.give_back()
                 self._patience = max(2 * self._patience, CELLS)
@@ -145,7 +148,7 @@ class BeliefAutomaton:
         self._base += len(rows.slots)
         return at
 
-    def count(self) -> None:
+    def _count(self) -> None:
         """Let the steps know how often they were taken."""
         taken = self._table.taken
         for belief, kind in np.argwhere(taken):
@@ -153,7 +156,8 @@ class BeliefAutomaton:
         taken[:] = 0
 
     def counted(self) -> tuple[int, int]:
-        """Observations and entities that compiled code has met since this was last asked."""
+        """Observations and entities that compiled code has met since this was last asked; the steps know of theirs."""
+        self._count()
         counts = self._store.counts
         found = int(counts[OBSERVED]), int(counts[ENTITIES])
         counts[OBSERVED] = counts[ENTITIES] = 0
@@ -163,24 +167,13 @@ class BeliefAutomaton:
         """Make all entities the monitor's."""
         if not self.active:
             return
-        self.count()
-        buckets, place = self._store.buckets, self._slots["place"]
-        slots = buckets[buckets > 0] - 1
-        alive = [(int(self._slots[each]["born"]), int(each)) for each in slots if place[each] == ALIVE]
-        resting = [(int(place[each]), int(each)) for each in slots if place[each] >= 0]
-        lives: dict[str, Life] = {}
-        for _, slot in sorted(alive):
-            entity = self._id(slot)
-            if self._slots[slot]["belief"] != _LENT:
-                lives[entity] = self._life(slot)
-            elif entity in self._alive:
-                lives[entity] = self._alive.pop(entity)
-        lives |= self._alive
-        self._alive.clear()
-        self._alive.update(lives)
+        self._count()
+        self._lend_alive(self._living())
         last = dict(self._resting)
         self._resting.clear()
-        self._resting.update((self._id(slot), self._belief(slot)) for _, slot in sorted(resting))
+        place = self._slots["place"]
+        resting = sorted((int(place[each]), int(each)) for each in self._used() if place[each] >= 0)
+        self._resting.update((self._id(slot), self._belief(slot)) for _, slot in resting)
         self._resting.update(last)
         self.active = False
         self._waited = 0
@@ -236,7 +229,7 @@ class BeliefAutomaton:
         if number == len(self._kinds):
             self._kinds.append(kind)
             if number == len(self._table.asks):
-                self._table = _wider(self._table, len(self._table.rests), 2 * number)
+                self._table = widened(self._table, len(self._table.rests), 2 * number)
             self._table.asks[number] = kind.phase == "request"
             self._table.leads[number] = self._leads(kind)
         return number
@@ -246,7 +239,7 @@ class BeliefAutomaton:
         if number == len(self._beliefs):
             self._beliefs.append(belief)
             if number == len(self._table.rests):
-                self._table = _wider(self._table, 2 * number, len(self._table.asks))
+                self._table = widened(self._table, 2 * number, len(self._table.asks))
             self._table.rests[number], self._table.timed[number] = belief.rests, belief.timed
             limit = self._limit(belief)
             self._table.limits[number] = NONE if limit is None else min(limit * 1_000_000_000, LATEST)
@@ -275,6 +268,49 @@ class BeliefAutomaton:
             self._slots[slot]["place"] = NEW
         self._slots[slot]["belief"] = _LENT
         return belief
+
+    def happens(self, seen: Observation) -> None:
+        """Let what is *seen* of all happen to those alive of which it is known where it leads; the others become the monitor's."""
+        if not self.active:
+            return
+        kind, alive, slots = self._kind(key(seen)), self._living(), self._slots
+        before = slots["belief"][alive]
+        to, timed = np.where(before < 0, NONE, self._table.to[before, kind]), self._table.timed
+        known = (to >= 0) & ~(self._table.rests[to] | timed[before] | timed[to]) & (self._table.limits[to] < 0)
+        np.add.at(self._table.taken, (before[known], kind), 1)
+        slots["belief"][alive[known]], slots["since"][alive[known]] = to[known], NONE
+        if not self._table.asks[kind]:
+            slots["last"][alive[known]] = kind
+        if self._table.leads[kind]:
+            slots["led"][alive[known]] = kind
+        self._lend_alive(alive[~known])
+        self._lent = {entity: life.belief for entity, life in self._alive.items()}
+
+    def _lend_alive(self, slots: NDArray[np.int32]) -> None:
+        """Make those in *slots*, which are alive, the monitor's, in that order."""
+        lives: dict[str, Life] = {}
+        for slot in slots.tolist():
+            entity = self._id(slot)
+            if self._slots[slot]["belief"] != _LENT:
+                lives[entity] = self._life(slot)
+                self._slots[slot]["belief"] = _LENT
+            elif entity in self._alive:
+                lives[entity] = self._alive.pop(entity)
+        lives |= self._alive
+        self._alive.clear()
+        self._alive.update(lives)
+
+    def _living(self) -> NDArray[np.int32]:
+        """The slots of those that are alive, in the order in which their lives began."""
+        used = self._used()
+        alive = used[self._slots["place"][used] == ALIVE]
+        found: NDArray[np.int32] = alive[np.argsort(self._slots["born"][alive])]
+        return found
+
+    def _used(self) -> NDArray[np.int32]:
+        """The slots that have an entity."""
+        buckets = self._store.buckets
+        return buckets[buckets > 0] - 1
 
     def _take_back(self, entity: str) -> None:
         """Take *entity*, of which the monitor has found something out; or leave it to the monitor for now."""
@@ -360,25 +396,3 @@ def _given(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
     given = np.ascontiguousarray(array, kind).view()
     given.flags.writeable = False
     return given
-
-
-def _table(beliefs: int, kinds: int) -> StepTable:
-    return StepTable(
-        np.full((beliefs, kinds), NONE, np.int32),
-        np.zeros((beliefs, kinds), np.int64),
-        np.zeros(beliefs, np.bool_),
-        np.zeros(beliefs, np.bool_),
-        np.zeros(beliefs, np.int64),
-        np.zeros(kinds, np.bool_),
-        np.zeros(kinds, np.bool_),
-    )
-
-
-def _wider(table: StepTable, beliefs: int, kinds: int) -> StepTable:
-    """*table* with room for more."""
-    wider = _table(beliefs, kinds)
-    old = table.to.shape
-    wider.to[: old[0], : old[1]], wider.taken[: old[0], : old[1]] = table.to, table.taken
-    wider.rests[: old[0]], wider.timed[: old[0]], wider.limits[: old[0]] = table.rests, table.timed, table.limits
-    wider.asks[: old[1]], wider.leads[: old[1]] = table.asks, table.leads
-    return wider

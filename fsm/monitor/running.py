@@ -81,6 +81,29 @@ class SlotStore(NamedTuple):
     counts: Numbers
 
 
+def steps_for(beliefs: int, kinds: int) -> StepTable:
+    """Room for steps from so many beliefs, by so many kinds."""
+    return StepTable(
+        np.full((beliefs, kinds), NONE, np.int32),
+        np.zeros((beliefs, kinds), np.int64),
+        np.zeros(beliefs, np.bool_),
+        np.zeros(beliefs, np.bool_),
+        np.zeros(beliefs, np.int64),
+        np.zeros(kinds, np.bool_),
+        np.zeros(kinds, np.bool_),
+    )
+
+
+def widened(table: StepTable, beliefs: int, kinds: int) -> StepTable:
+    """*table* with room for more."""
+    wider = steps_for(beliefs, kinds)
+    old = table.to.shape
+    wider.to[: old[0], : old[1]], wider.taken[: old[0], : old[1]] = table.to, table.taken
+    wider.rests[: old[0]], wider.timed[: old[0]], wider.limits[: old[0]] = table.rests, table.timed, table.limits
+    wider.asks[: old[1]], wider.leads[: old[1]] = table.asks, table.leads
+    return wider
+
+
 def slots_for(size: int) -> EntitySlots:
     """Room for so many entities, each in a line of the cache."""
     line = ENTITY.itemsize

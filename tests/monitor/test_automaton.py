@@ -121,6 +121,44 @@ def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch
     assert plain.judgement.observations == len(trace)
 
 
+def restarted(model: str, seed: int) -> tuple[Machine, list[Observation]]:
+    """A trace in which all entities are restarted again and again, some of them wrongly."""
+    machine, chance = load(model), random.Random(seed)
+    trace = trace_of(chance, machine, length=1_200, wrong=0.02, overlap=2)
+    restart = Observation(event="restart", of=machine.entity)
+    return machine, [each for seen in trace for each in ([restart, seen] if chance.random() < 0.1 else [seen])]
+
+
+@pytest.mark.parametrize("model", ["container-status", "pod-sandbox"])
+@pytest.mark.parametrize("remembered", [3, 65_536])
+def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is taken for those that are alive, in their order; those at rest need not be given back for it."""
+    monkeypatch.setattr(judging, "REMEMBERED", remembered)
+    monkeypatch.setattr(automaton, "FIRST", 4)
+    compiled, counted = 0, BeliefAutomaton.counted
+
+    def observed(each: BeliefAutomaton) -> tuple[int, int]:
+        nonlocal compiled
+        observations, entities = counted(each)
+        compiled += observations
+        return observations, entities
+
+    monkeypatch.setattr(BeliefAutomaton, "counted", observed)
+    for seed in range(3):
+        machine, trace = restarted(model, seed)
+        plain, fast = both(machine, trace, 300, fresh=True)
+        assert plain == fast
+        assert plain.told
+        assert compiled > len(trace) / 10
+
+
+def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, trace = restarted("container-status", 0)
+    monkeypatch.setattr(BeliefAutomaton, "happens", lambda *_: None)
+    plain, fast = both(machine, trace, 300, fresh=True)
+    assert plain != fast
+
+
 def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
     """Containers that are stopped again and again, and looked at in time, too late, or at a time that is not known."""
     found, now = [], 0
@@ -285,7 +323,7 @@ def leads_back(self: BeliefAutomaton, before: object, seen: object) -> None:
 
 PLANTED = {
     "a wrong entry": ("_learn", leads_back),
-    "coverage is not counted": ("count", lambda _self: None),
+    "coverage is not counted": ("_count", lambda _self: None),
     "entities are not counted": ("counted", lambda _self: (0, 0)),
 }
 
