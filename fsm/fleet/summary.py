@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import PurePosixPath
-from typing import Annotated, Final, TypeAlias
+from typing import Final
 
-from msgspec import DecodeError, Meta, Struct, ValidationError, structs
+from msgspec import DecodeError, Struct, ValidationError, structs
 from msgspec.json import decode, encode
 
 from fsm.errors import contents, refused
@@ -32,8 +32,6 @@ _KEPT: Final = 3
 
 _FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
-Amount: TypeAlias = Annotated[int, Meta(ge=0)]
-
 NEVER: Final = 1 << 63
 """The time of what has none: it comes last."""
 
@@ -41,10 +39,10 @@ NEVER: Final = 1 << 63
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
     """Where a violation stands, ordered by its time; ``what`` is it in words."""
 
-    at: Amount
+    at: int
     node: str
     file: str
-    line: Amount
+    line: int
     entity: str
     what: str
 
@@ -63,8 +61,8 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
     event: str
     illegal: str
     deviation: str
-    count: Amount
-    entities: Amount
+    count: int
+    entities: int
     first: tuple[FirstPlace, ...]
     others: bool = False
 
@@ -90,13 +88,13 @@ class Share(Struct, frozen=True, kw_only=True):
     machine: str
     entity: str
     profile: str
-    recordings: Amount
-    entities: Amount
-    observations: Amount
-    unknown: Mapping[str, Amount]
-    notes: Mapping[str, Amount]
-    cells: Mapping[str, Mapping[str, Amount]]
-    fields: Mapping[str, Amount]
+    recordings: int
+    entities: int
+    observations: int
+    unknown: Mapping[str, int]
+    notes: Mapping[str, int]
+    cells: Mapping[str, Mapping[str, int]]
+    fields: Mapping[str, int]
     found: tuple[GatheredCause, ...]
     tolerated: tuple[GatheredCause, ...]
 
