@@ -256,12 +256,11 @@ def _properties_beside(model: Path) -> Path:
 
 def _specified(path: Path, machine: Machine | System | None) -> Specification[Machine | System]:
     """The properties in the file at *path*, of *machine* or of the one that it names."""
-    if machine is not None and not (path.is_file() and content(path).strip()):
+    data = content(path) if machine is None or path.is_file() else b""
+    if machine is not None and not data.strip():
         hint = f"write its properties in {path}, or give the path of a property file"
         raise refused(machine.path or machine.name, "FSM306", "has no properties", hint)
-    return _made(
-        _stated, content(path), Stated, str(path), partial(specify, find=partial(_beside, path, known=machine))
-    )
+    return _made(_stated, data, Stated, str(path), partial(specify, find=partial(_beside, path, known=machine)))
 
 
 def _beside(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
