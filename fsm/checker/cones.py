@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from fsm.checker.alike import Alike
@@ -78,11 +79,11 @@ class Cones:
             digits.update(range(len(self.system.copies)))
         if isinstance(claim, Follows):
             outputs |= set(self._observed(claim))
-        found = self._influence.cone(frozenset(digits), frozenset(mentioned), frozenset(outputs))
-        if _counts_instants(claim):
-            while heard := self._heard_elsewhere(found):
-                outputs |= heard
-                found = self._influence.cone(frozenset(digits), frozenset(mentioned), frozenset(outputs))
+        cone = partial(self._influence.cone, frozenset(digits), frozenset(mentioned))
+        found = cone(frozenset(outputs))
+        while _counts_instants(claim) and (heard := self._heard_elsewhere(found)):
+            outputs |= heard
+            found = cone(frozenset(outputs))
         # Events that touch nothing in the cone are in its table only if the claim mentions them.
         return found, frozenset(name for name in mentioned if not self._copies(name) & found)
 

@@ -60,9 +60,8 @@ class ToldPlugin:
         self._thread.start()
 
     def _run(self) -> None:
-        signal.pthread_sigmask(
-            signal.SIG_BLOCK, {signal.SIGPIPE}
-        )  # a runtime that has gone is an error, and not the end
+        # A runtime that has gone is an error, and not the end of the process.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
         self._loop.run_forever()
 
     @property

@@ -284,7 +284,7 @@ class Monitor:
             self._keep(entity, Life(belief=self._everything))
 
     def _take_of_all(self, seen: Observation, place: Line) -> None:
-        """What was *seen* of all entities may have moved those at rest too, and those not seen yet if they exist."""
+        """Take what was *seen* of all for those alive; it may have moved those at rest too, and those not seen yet."""
         if self._compiled is not None:
             self._compiled.happens(seen)
         for entity in tuple(self._alive):
