@@ -95,10 +95,10 @@ class Cones:
         """Whether any claim was decided on one of them."""
         return bool(self._known)
 
-    def counts(self, limit: Limit) -> Counts:
-        """The size of the largest cone on which a claim was decided, within the *limit*."""
+    def counts(self, limit: Limit) -> Counts | None:
+        """The size of the largest cone on which a claim was decided, within the *limit*; ``None`` if none was."""
         if not self._known:
-            return Counts(states=0, transitions=0, depth=0)
+            return None
         largest = max(self._known, key=lambda each: len(each[0]))
         return self._known[largest].size(limit)
 

@@ -197,5 +197,9 @@ class Examined:
 
     @property
     def resized(self) -> bool:
-        """Whether the reachable part has another size than is stated: the machine's meaning has changed."""
-        return self.counts is not None and self.expected not in {None, self.counts}
+        """Whether the reachable part has another size than is stated: the machine's meaning has changed.
+
+        Sizes are compared only if every property was decided: of a system the size is that of the largest cone that was searched.
+        """
+        decided = all(type(each.verdict) is not Unknown for each in self.checked)
+        return decided and self.counts is not None and self.expected not in {None, self.counts}

@@ -200,6 +200,7 @@ def folded(system: System) -> tuple[int, int]:
     cones = Cones(system=system)
     decide(_claim(system), cones, limit=MANY)
     counts = cones.counts(Limit(states=MANY))
+    assert counts is not None
     return counts.states, counts.transitions
 
 

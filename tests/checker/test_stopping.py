@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,10 @@ from toy_systems import specification_of, stated_of
 
 from fsm.checker import decide, examine
 from fsm.checker.cones import Cones
-from fsm.property.claims import Specification
+from fsm.property.claims import NO_PROFILE, Counts, Specification
 from fsm.property.evidence import Proved
-from fsm.report.check_report import text
+from fsm.report import ExitCode
+from fsm.report.check_report import answer, text
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
@@ -118,6 +120,32 @@ def test_what_was_not_begun_is_not_counted(system: System) -> None:
     assert stopped.counts is None
     assert "without a profile: more states than were searched\n" in text([stopped])
     assert "without a profile: 4,096 states" in text([whole])
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_sizes_are_compared_only_if_every_claim_was_decided(*, wrong: bool) -> None:
+    """Until then nothing is a changed size; the twin has a wrong size, which is found at the end."""
+    parts = COUNTERS.replace("[event]", '[part.alone]\nmachine = "counter"\n[event]')
+    apart = system_of(
+        f'{parts}more = {{ kind = "call", about = "M", steps = ["alone.add"] }}\n', {"counter": counter(to=7)}
+    )
+    stated = tuple(
+        stated_of(apart, each) for each in ('always = "alone is n0 or not alone is n0"', CLAIMS["one condition"])
+    )
+    expect = Counts(states=SIZE + wrong, transitions=20_480, depth=28)
+    of, never = Specification(machine=apart, properties=stated, expect={NO_PROFILE: expect}), Ending(1 << 60)
+
+    whole = examine(of, ending=never)
+    cut = [examine(of, ending=Ending(at)) for at in range(1, never.looks)]
+
+    assert wrong == whole.resized, whole.counts
+    decided = Counter(sum(isinstance(one.verdict, Proved) for one in each.checked) for each in cut)
+    assert decided[0] > 0 < decided[1], decided
+    undecided = [
+        each for each in cut if len(each.checked) > sum(isinstance(one.verdict, Proved) for one in each.checked)
+    ]
+    assert {(False, ExitCode.UNKNOWN)} == {(each.resized, answer([each])) for each in undecided}
+    assert cut[0].counts is None
 
 
 def test_what_the_system_refuses_ends_a_search(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
