@@ -9,11 +9,12 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from fsm.report.cases import Cases
 
 WIDEST = 100
+
+REPORTING: Final = 10.0
+"""Seconds between two reports of progress."""
+
 _DIGITS = 10
 _Model = TypeVar("_Model", Machine, System)
 
@@ -226,19 +231,36 @@ def sizes(names: Iterable[str]) -> int:
 
 @contextmanager
 def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
-    """A bar on a terminal, over *size* pieces of work; nothing in a pipe, or if there is no work.
+    """A bar on a terminal, over *size* pieces of work; in a pipe a line every ten seconds; nothing if there is no work.
 
     Out of time or memory, a line says how much of it was done.
     """
-    shown = size and sys.stderr is not None and sys.stderr.isatty()  # it may even be closed
+    shown = bool(size) and sys.stderr is not None and sys.stderr.isatty()  # it may even be closed
     bar = click.progressbar(length=size, label=label, file=sys.stderr if shown else io.StringIO())
+    over, began = Event(), time.monotonic()
+
+    def report() -> None:
+        while not over.wait(REPORTING):
+            spent = f"{time.monotonic() - began:,.0f} s"
+            if shown:
+                bar.label = f"{label} {spent}"
+                bar.render_progress()
+            else:
+                with suppress(OSError, ValueError):  # nobody reads it, or it is closed
+                    click.echo(f"{label}: {bar.pos:,} of {bar.length or 0:,} after {spent}", err=True)
+
     try:
         with bar:
+            if size:
+                with suppress(RuntimeError):  # there is no memory for a thread
+                    Thread(target=report, daemon=True).start()
             yield bar
     except (KeyboardInterrupt, MemoryError) as error:
         if size and (error.args or isinstance(error, MemoryError)):  # not where somebody interrupts it
             click.echo(f"{label} came as far as {bar.pos:,} of {size:,}", err=True)
         raise
+    finally:
+        over.set()
 
 
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import sys
+import time
 
 import click
 import pytest
 
+from fsm.cli import options
 from fsm.cli.search_progress import PAUSE, SearchProgress
 from fsm.machine.traversal import Explored
 
@@ -40,3 +43,22 @@ def test_the_answer_is_whether_it_is_over() -> None:
         looking = SearchProgress(bar, lambda: "out of time", clock=lambda: 0.0)
 
         assert "out of time" == looking(Explored(1, 0, 1))
+
+
+@pytest.mark.parametrize(
+    ("terminal", "shown"), [(False, "testing: 1 of 7 after 0 s\n"), (True, "testing 0 s")], ids=str
+)
+def test_work_that_takes_long_is_reported_every_few_seconds(
+    monkeypatch: pytest.MonkeyPatch, shown: str, *, terminal: bool
+) -> None:
+    """A line in a pipe, the time on a terminal, also while no piece of work ends; nothing where there is no work."""
+    monkeypatch.setattr(options, "REPORTING", 0.02)
+    for size in (7, 0):
+        file = Terminal() if terminal else io.StringIO()
+        monkeypatch.setattr(sys, "stderr", file)
+        with options.progress("testing", size) as bar:
+            if size:
+                bar.update(1)
+            time.sleep(0.2)
+
+        assert (size > 0) == (shown in file.getvalue())
