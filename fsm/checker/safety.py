@@ -27,12 +27,8 @@ DONE = -1
 
 def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether no run goes through a sequence; the shortest that does is the counterexample."""
-    found = [_run_through(sequence, claim.until, stepping, limit) for sequence in claim.sequences]
-    total = _total(counts for _, counts in found)
-    best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
-    if best is not None:
-        return Refuted(evidence=best), total
-    return _unless_vacuous(stepping, limit, [part for sequence in claim.sequences for part in _parts(sequence)]), total
+    needed = (part for sequence in claim.sequences for part in _parts(sequence))
+    return _check_none(claim.sequences, claim.until, stepping, limit, needed)
 
 
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
@@ -65,13 +61,21 @@ def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: Limit) ->
 
 def check_always(claim: Always, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether each condition holds at every instant, or at every one at which ``when`` holds."""
-    total = _total(())
-    for sequence in breaches(claim):
-        run, counts = _run_through(sequence, None, stepping, limit)
-        total = _total((total, counts))
-        if run is not None:
-            return Refuted(evidence=run), total
-    return _unless_vacuous(stepping, limit, [claim.when] if claim.when else []), total
+    return _check_none(breaches(claim), None, stepping, limit, [claim.when] if claim.when else [])
+
+
+def _check_none(
+    sequences: Iterable[Sequence],
+    until: WrittenCondition | None,
+    stepping: StepCache,
+    limit: Limit,
+    needed: Iterable[WrittenCondition],
+) -> tuple[Conclusion, Counts]:
+    """Whether no run goes through one of *sequences*; the shortest that does is the counterexample, the first of equals."""
+    found = [_run_through(sequence, until, stepping, limit) for sequence in sequences]
+    total = _total(counts for _, counts in found)
+    best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
+    return (_unless_vacuous(stepping, limit, needed) if best is None else Refuted(evidence=best)), total
 
 
 def breaches(claim: Always) -> tuple[Sequence, ...]:

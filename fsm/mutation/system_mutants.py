@@ -195,7 +195,7 @@ class _Making:
         for state, cell in (machine.ends if ends else machine.cells).items():
             for way in outcomes(cell, state, machine.kind) or ():
                 if way.name not in part.without:
-                    fails = bool(way.reply) and "ok" not in way.reply
+                    fails = any(reply != "ok" for reply in way.reply)
                     found[way.name] = found.get(way.name, False) or fails
         return found
 

@@ -73,9 +73,10 @@ class JointMove:
 
     def _options(self, local: int) -> tuple[_Option, ...]:
         ways = offered(self._table, local, self._row, self.step.outcomes, self.part.without)
-        return tuple(self._option(local, way) for way in (ways if self._row >= 0 else [self._reset]))
+        return tuple(each for way in (ways if self._row >= 0 else [self._reset]) for each in self._each(local, way))
 
-    def _option(self, local: int, way: Way) -> _Option:
+    def _each(self, local: int, way: Way) -> Iterator[_Option]:
+        """What *way* may come to: the joint event goes on, unless the reply is an error that ends it."""
         states, copy = self._table.states, self.step.copy
         done = Done(
             copy=copy.name,
@@ -88,8 +89,12 @@ class JointMove:
             emits=tuple(f"{output}{copy.suffix}" for output in way.emits),
             reply=way.reply,
         )
-        error = way.reply if self._ends and way.reply and "ok" not in way.reply else ()
-        return way.to, error, done, structs.replace(done, emits=())
+        silent = structs.replace(done, emits=())
+        errors = tuple(reply for reply in way.reply if reply != "ok") if self._ends else ()
+        if len(errors) < len(way.reply) or not way.reply:
+            yield way.to, (), done, silent
+        if errors:
+            yield way.to, errors, done, silent
 
 
 JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tuple[int, int], ...]]

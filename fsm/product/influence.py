@@ -71,4 +71,4 @@ class Influence:
         table, without = self.tables[part], self._system.parts[part].without
         row = table.end[table.row[event]] if ends else table.row[event]
         ways = [tuple(offered(table, state, row, outcomes, without)) for state in range(len(table.states))]
-        return not all(ways), any(way.reply and "ok" not in way.reply for each in ways for way in each)
+        return not all(ways), any(reply != "ok" for each in ways for way in each for reply in way.reply)

@@ -122,6 +122,17 @@ def test_counterexamples_are_shortest(states: int) -> None:
     assert run.steps[-1].target == last
 
 
+@pytest.mark.parametrize("claim", ['["not n2", "not n1"]', '["not n1", "not n2"]'])
+def test_of_several_conditions_the_one_that_fails_soonest_is_shown(claim: str) -> None:
+    """Whichever is written first; the search is as large as those of both."""
+    machine = counter(to=5)
+    checked = decide(stated(machine, f"always = {claim}"), tabulate(machine))
+
+    assert len(run_of(checked.verdict).steps) == 1
+    alone = [decide(stated(machine, f'always = "not n{number}"'), tabulate(machine)).searched for number in (1, 2)]
+    assert checked.searched.states == sum(each.states for each in alone)
+
+
 def test_what_is_reachable_has_witnesses() -> None:
     """One for each sequence, in their order; and its twin has none."""
     machine = machine_of(DOOR)

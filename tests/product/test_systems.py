@@ -11,7 +11,7 @@ import naive_system
 import pytest
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
-from machines import door, job, machine_of
+from machines import DOOR, door, edited, job, machine_of
 from random_systems import random_system, system_of
 from thorough import amount
 from toy_systems import OFFICE, stated_of
@@ -260,6 +260,52 @@ def test_an_error_ends_a_joint_event() -> None:
     failed = 'for = "job"\nnever = "door was open and work replies error and door is shut"\n'
     assert isinstance(came(office(), failed), Proved | Vacuous)
     assert way(office(), 'for = "job"\nnever = "door was open and try replies ok and door is shut"\n')[-1][0] == "try.1"
+
+
+LISTED = """\
+[system]
+name   = "listed"
+title  = "Two jobs, one after the other"
+about  = "A step may reply ok, or an error."
+source = "none"
+[part.first]
+machine = "door"
+[part.second]
+machine = "door"
+[event.both]
+kind  = "KIND"
+about = "Push both."
+steps = [STEP, "second.push"]
+"""
+
+
+def in_order(*, kind: str = "call", step: str = '"first.push"') -> System:
+    """A system of two doors, of which a push may reply ok or an error, whatever it does."""
+    machine = machine_of(edited(DOOR, 'name = "opened",', 'name = "opened", reply = ["ok", "STUCK", "LATE"],'))
+    return system_of(LISTED.replace("KIND", kind).replace("STEP", step), {"door": machine})
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_each_reply_of_a_list_is_possible(monkeypatch: pytest.MonkeyPatch, *, packed: bool) -> None:
+    """Ok goes on with the rest, each error ends the event, and the part has changed either way."""
+    if packed:
+        pytest.importorskip("numba")
+        monkeypatch.setattr("fsm.checker.packing.SMALL", 0)
+        monkeypatch.setattr("fsm.checker.packing.FEW_STEPS", 0)
+        monkeypatch.setattr("fsm.checker.packing._small", lambda _: False)
+    one_alone, both = "first is open and second is shut", "first is open and second is open"
+    assert way(in_order(), f'never = "{one_alone}"\n') == [("both", "STUCK", ("Creak",))]
+    assert way(in_order(), f'never = "both replies LATE and {one_alone}"\n') == [("both", "LATE", ("Creak",))]
+    assert way(in_order(), f'never = "{both} and both replies ok"\n') == [("both", "ok", ("Creak", "Creak"))]
+    goes_on, late = (
+        in_order(step='{ do = "first.push", goes-on = true }'),
+        'never = "both replies LATE and second is shut"\n',
+    )
+    assert isinstance(came(goes_on, late), Proved | Vacuous)
+    assert way(in_order(), late) == [("both", "LATE", ("Creak",))]
+    second_alone = 'never = "first is shut and second is open"\n'
+    assert isinstance(came(in_order(), second_alone), Proved | Vacuous)
+    assert way(in_order(kind="signal"), second_alone) == [("both", "", ("Creak",))]
 
 
 def test_reset_copies_are_in_their_initial_state() -> None:

@@ -129,7 +129,6 @@ def shortest(machine: Machine, stated: Property) -> int | None:
             asked = (claim.when.means,) if claim.when else ()
             breaches = [All(of=(*asked, Not(of=each.means))) for each in claim.conditions]
             lengths = [_through(machine, (WrittenCondition(text="", means=each),), None) for each in breaches]
-            return next((each for each in lengths if each is not None), None)
         case Idempotent():
             return _twice(machine, claim)
         case LeadsTo():

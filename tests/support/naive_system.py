@@ -104,8 +104,9 @@ def _taken(
             continue
         emits = tuple(f"{output}{step.copy.suffix}" for output in way.emits) if hears else ()
         after = {**now, name: way.to}
-        if call and not step.goes_on and way.replies and "ok" not in way.replies:
-            yield after, emits, tuple(way.replies)
-        else:
+        errors = set(way.replies) - {"ok"} if call and not step.goes_on else set()
+        if errors:
+            yield after, emits, tuple(errors)
+        if not errors or "ok" in way.replies:
             for last, more, error in _taken(system, rest, after, call=call):
                 yield last, (*emits, *more), error
