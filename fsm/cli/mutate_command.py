@@ -110,10 +110,11 @@ def command(
     or swapped, an alternative dropped. Of a system it is one with one thing changed in a joint event: a step dropped,
     repeated or swapped, a condition dropped or turned round, a way or an outcome less or more. A property kills it if
     it no longer comes out as stated. One that no property kills is either equivalent to the model, or survives:
-    something is not stated.
+    something is not stated. A property that does not come out as stated of the model itself kills nothing.
 
     Properties that compare with another machine are asked only about mutants that the others let pass, and of a
-    system the first property that kills a mutant is listed. The exit code is 1 if any survives.
+    system the first property that kills a mutant is listed. The exit code is 1 if any survives, or if a property does
+    not come out as stated of the model itself. Where standard error is no terminal, it has a line every ten seconds.
 
     With --suggest survivors become properties, the one that kills most of them first, each with the mutants that it
     was checked to kill, cell by cell. All of them are proved of the model; what nothing can kill, since it is equivalent
@@ -223,13 +224,19 @@ def _mutated(
     asked = tuple(each for each in of.properties if not only or each.name in only)
     stated = replace(of, properties=asked)
     found: Iterable[MutationOutcome[Mutant | JointMutant]] = ()
+    unsound: list[str] = []
     if isinstance(of.machine, Machine):
-        found = mutation_outcomes(of.machine, asked, profile=profile, whole=whole, advanced=advanced)
+        found = mutation_outcomes(
+            of.machine, asked, profile=profile, whole=whole, advanced=advanced, unsound=unsound.extend
+        )
     elif is_of(stated, System):
         smaller = single(stated) if len(of.machine.copies) > FEW else None
         if smaller is not None:
             names = {each.name for each in asked}
             smaller = replace(smaller, properties=tuple(each for each in smaller.properties if each.name in names))
         made = joint_mutants(of.machine.under(profile), composition(of.machine), profile)
-        found = joint_mutation_outcomes(stated, made, smaller=smaller, profile=profile, whole=False, advanced=advanced)
-    return report.Mutated(specification=stated, outcomes=tuple(found))
+        found = joint_mutation_outcomes(
+            stated, made, smaller=smaller, profile=profile, whole=False, advanced=advanced, unsound=unsound.extend
+        )
+    outcomes = tuple(found)
+    return report.Mutated(specification=stated, outcomes=outcomes, unsound=tuple(unsound))

@@ -37,10 +37,11 @@ M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutationOutcome(Generic[M_co]):
-    """The properties that a mutant breaks, or that it is equivalent to the original."""
+    """The properties that a mutant breaks, of those ``asked``, or that it is equivalent to the original."""
 
     mutant: M_co
     killers: tuple[str, ...] = ()
+    asked: frozenset[str] = frozenset()
     equivalent: bool = False
 
     @property
@@ -56,26 +57,34 @@ def mutation_outcomes(
     profile: str | None = None,
     whole: bool = True,
     advanced: Callable[[], None] = lambda: None,
+    unsound: Callable[[tuple[str, ...]], None] = lambda _: None,
 ) -> Iterator[MutationOutcome[Mutant]]:
     """The outcome of each mutant of *machine*, as *profile* has it; *advanced* is called after each.
 
     Without *whole* one killer is enough: others are not looked for.  Properties that compare the machine with another
-    take long, and are checked only for mutants that break none of the others.
+    take long, and are checked only for mutants that break none of the others.  Those that are not as stated of the
+    machine itself kill nothing; *unsound* is called with their names.
     """
-    slow = [each for each in properties if isinstance(each.claim, Refines | Follows | MatchesDiagram)]
-    quick = [each for each in properties if each not in slow]
     profiled = machine.under(profile)
     table = tabulate(profiled)
     stepping = StepCache(table)
+    broken = killers(properties, stepping, profile)
+    unsound(broken)
+    sound = [each for each in properties if each.name not in broken]
+    slow = [each for each in sound if isinstance(each.claim, Refines | Follows | MatchesDiagram)]
+    quick = [each for each in sound if each not in slow]
     for mutant in mutants(profiled):
         steps = steps_of(mutant, stepping)
         found = killers(quick, steps, profile, whole=whole)
         equivalent = not found and bisimilar(table, machine_table(steps.table))
+        asked = quick
         if not found and not equivalent:
+            asked = sound
             found = killers(slow, steps, profile, whole=whole)
         if found and not whole:  # the next one is much like it
             quick.sort(key=lambda each: each.name != found[0])
-        yield MutationOutcome(mutant=mutant, killers=found, equivalent=equivalent)
+        names = frozenset(each.name for each in asked)
+        yield MutationOutcome(mutant=mutant, killers=found, asked=names, equivalent=equivalent)
         advanced()
 
 
@@ -109,17 +118,18 @@ def joint_mutation_outcomes(
     profile: str | None = None,
     whole: bool = True,
     advanced: Callable[[], None] = lambda: None,
+    unsound: Callable[[tuple[str, ...]], None] = lambda _: None,
 ) -> Iterator[MutationOutcome[JointMutant]]:
     """The outcome of each of the *mutants* of the system as *profile* has it; *advanced* is called after each.
 
     *smaller* is the same system with fewer copies.  Without *whole* one killer is enough: others are not looked for.
-    Properties that are not as stated of the system that is checked first kill nothing there.
+    Properties that are not as stated of the system itself kill nothing; *unsound* is called with their names.
     """
     full = _Scope(specification, profile)
     small = _Scope(smaller, profile) if smaller else full
     mentioned = {name: families(small.system, each.claim) for name, each in small.stated.items()}
-    unsound = killers(small.stated.values(), small.cones(small.system), profile)
-    asked = [name for name in small.stated if name not in unsound]
+    unsound(full.broken if small.broken else ())
+    asked = small.sound
     for mutant in mutants:
         likely = sorted(asked, key=lambda name: mutant.event not in mentioned[name])
         outcome = _outcome(mutant, full, small, likely, whole=whole)
@@ -139,7 +149,7 @@ def _outcome(
     then = first if full is small else _Changed(full, mutant.change(full.system))
     if then.same(named=False) or (first.bisimilar and then.bisimilar):
         return MutationOutcome(mutant=mutant, equivalent=True)
-    return MutationOutcome(mutant=mutant, killers=() if then is first else then.killers(full.stated, whole=whole))
+    return MutationOutcome(mutant=mutant, killers=() if then is first else then.killers(full.sound, whole=whole))
 
 
 class _Scope:
@@ -157,6 +167,16 @@ class _Scope:
         self.largest = self.cones(self.system).largest(each.claim for each in specification.properties)
         self.graph = lru_cache(maxsize=_CONES)(lambda cone: explore(self.table(self.system, cone)))
         self.steps = lru_cache(maxsize=_CONES)(lambda cone: StepsOf(self.graph(cone)))
+
+    @cached_property
+    def broken(self) -> tuple[str, ...]:
+        """The properties that are not as stated of the system itself."""
+        return killers(self.stated.values(), self.cones(self.system), self.profile)
+
+    @property
+    def sound(self) -> list[str]:
+        """The properties that are as stated of the system itself."""
+        return [name for name in self.stated if name not in self.broken]
 
     def cones(self, system: System) -> Cones:
         """The cones of a *system* of the same parts."""

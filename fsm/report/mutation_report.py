@@ -18,10 +18,14 @@ from fsm.report.words import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutated:
-    """The mutants of one machine or system, and what became of them; of a system each has one killer at most."""
+    """The mutants of one machine or system, and what became of them; of a system each has one killer at most.
+
+    The properties ``unsound`` are not as stated of the machine or system itself, and kill nothing.
+    """
 
     specification: Specification[Machine | System]
     outcomes: tuple[MutationOutcome[Mutant | JointMutant], ...]
+    unsound: tuple[str, ...] = ()
 
     @property
     def survivors(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
@@ -43,10 +47,14 @@ class Mutated:
         counted = Counter(name for each in self.outcomes for name in each.killers)
         return {each.name: counted[each.name] for each in self.specification.properties}
 
+    def asked(self, name: str) -> int:
+        """About how many mutants of a machine the property called *name* was asked."""
+        return sum(name in each.asked for each in self.outcomes)
+
 
 def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
-    """Whether any mutant survives."""
-    return ExitCode.FAILS if any(each.survivors for each in mutated) else ExitCode.HOLDS
+    """Whether any mutant survives, or a property is not as stated of the original."""
+    return ExitCode.FAILS if any(each.survivors or each.unsound for each in mutated) else ExitCode.HOLDS
 
 
 def text(mutated: tuple[Mutated, ...], layout: Layout, *, listed: str = "survivors") -> str:
@@ -61,8 +69,15 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
     digits = len(f"{max(kills.values(), default=0):,}")
     joint = isinstance(machine, System)
     for name, count in kills.items():
+        if name in mutated.unsound:
+            how = f"kills nothing, as it does not come out as stated without a mutation: {name}"
+            yield from layout.wrapped(how, "  ", "    ", marked="kills nothing", how="red")
+            continue
         if joint and not count:
             continue  # it may well kill some, and is not the first to do so
+        if not joint and not mutated.asked(name):
+            yield f"  {'not asked':>{digits + 6}}  {name}"  # others decide all mutants
+            continue
         verb = "first to kill" if joint else "kills"
         how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
         yield f"  {how if count else layout.style(how, 'yellow')}  {name}"
@@ -124,6 +139,7 @@ def json(mutated: tuple[Mutated, ...]) -> str:
             "equivalent": len(each.equivalent),
             "score": round(each.score, 4),
             "kills": dict(each.kills()),
+            "unsound": list(each.unsound),
             "outcomes": [_outcome_data(outcome) for outcome in each.outcomes],
         }
         for each in mutated

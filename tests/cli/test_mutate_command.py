@@ -64,6 +64,44 @@ def test_holds_if_no_mutant_survives(tmp_path: Path) -> None:
     )
 
 
+STAYS = """
+[property.stays]
+says = "It never turns."
+MUST = "a purse"
+never = "tail"
+"""
+REFINES = """
+[property.like-itself]
+says = "It does what it may do."
+MUST = "a purse"
+refines = "coin"
+"""
+
+
+def test_a_property_that_fails_without_a_mutation_kills_nothing(tmp_path: Path) -> None:
+    """It is reported, and the answer is no better than it."""
+    claims = coin(tmp_path, TURNS + STAYS)
+    ran, data = fsm("mutate", claims), json.loads(fsm("mutate", claims, "--format", "json").stdout)
+    (machine,) = data["machines"]
+
+    assert ran.returncode == 1
+    assert "  kills nothing, as it does not come out as stated without a mutation: stays\n" in ran.stdout
+    assert ran.stdout.endswith("fails: 10 mutants, 10 killed, 0 equivalent to the machine, 0 survivors\n")
+    assert (data["verdict"], machine["unsound"]) == ("fails", ["stays"])
+    assert machine["kills"] == {"turns": 9, "turned": 8, "stays": 0}
+
+
+def test_a_property_that_was_never_asked_is_said_to_be_so(tmp_path: Path) -> None:
+    """The twin has nothing beside it, and kills."""
+    (tmp_path / "both").mkdir()
+    both = fsm("mutate", coin(tmp_path / "both", TURNS + REFINES), cwd=tmp_path / "both").stdout
+    alone = fsm("mutate", coin(tmp_path, 'machine = "coin"' + REFINES), cwd=tmp_path).stdout
+
+    assert "  not asked  like-itself\n" in both
+    assert "kills no" not in both
+    assert re.search(r"  kills \d+  like-itself\n", alone)
+
+
 def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
     """With the name of the mutant, the file and line of its cell, and a score; those of one cell stand together."""
     ran = fsm("mutate", door(tmp_path, CLAIM))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -224,8 +225,10 @@ def test_what_mutants_share_decides_nothing(chance: random.Random) -> None:
     """Steps, tests and witnesses are found once for the mutants of any machine; each by itself comes out alike."""
     machine = random_machine(chance)
     kind = random_property(chance, machine, ("always", "never", "reachable"))
+    sound = as_stated(decide(kind, tabulate(machine)))
     for each in islice(mutation_outcomes(machine, [kind]), 40):
-        assert bool(each.killers) != as_stated(decide(kind, tabulate(each.mutant.machine))), each.mutant.name
+        broken = not as_stated(decide(kind, tabulate(each.mutant.machine)))
+        assert bool(each.killers) == (sound and broken), each.mutant.name
 
 
 def test_is_equivalent_if_nobody_can_tell_it_from_the_machine() -> None:
@@ -246,6 +249,19 @@ def test_one_killer_is_enough() -> None:
 
     assert [bool(each.killers) for each in all_] == [bool(each.killers) for each in one]
     assert {1} == {len(each.killers) for each in one if each.killers}
+
+
+def test_what_fails_without_a_mutation_kills_nothing() -> None:
+    """It is told; what the others kill is the same as without it."""
+    machine = job()
+    wrong = replace(stated(machine, 'never = "waiting"'), name="wrong")
+    right = [replace(stated(machine, claim), name=f"right-{number}") for number, claim in enumerate(CLAIMS)]
+    told: list[str] = []
+    found = list(mutation_outcomes(machine, [wrong, *right], unsound=told.extend))
+
+    assert told == ["wrong"]
+    assert found == list(mutation_outcomes(machine, right))
+    assert {name for each in found for name in each.asked} == {each.name for each in right}
 
 
 def test_mutants_of_a_profile() -> None:

@@ -333,6 +333,23 @@ def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str,
     assert (equivalent, not equivalent) == (found[name].equivalent, found[name].survives)
 
 
+@pytest.mark.parametrize("smaller", [False, True])
+def test_what_fails_without_a_mutation_kills_nothing(
+    found: dict[str, MutationOutcome[JointMutant]], *, smaller: bool
+) -> None:
+    """Whether the same system with fewer copies is checked first or not."""
+    system = office()
+    claims = CLAIMS | {"wrong": 'never = "door is open"'}
+    stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())
+    of = Specification(machine=system, properties=stated)
+    told: list[str] = []
+    made = [each.mutant for each in found.values()]
+    again = joint_mutation_outcomes(of, made, smaller=of if smaller else None, unsound=told.extend)
+
+    assert [each.killers for each in again] == [each.killers for each in found.values()]
+    assert told == ["wrong"]
+
+
 def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOutcome[JointMutant]]) -> None:
     """No property is left out, and one killer is enough if no more are asked for."""
     stated = {name: stated_of(office(), claim) for name, claim in CLAIMS.items()}
