@@ -31,14 +31,14 @@ def system_of(text: str, machines: dict[str, Machine]) -> System:
     return build_system(parse(text.encode(), WrittenSystem, path="system.toml"), find)
 
 
-def random_system(chance: random.Random, copies: int = 2) -> System:
-    """A random system of up to three parts, and of so many *copies* of up to two of them."""
-    return system_of(*random_text(chance, copies))
+def random_system(chance: random.Random, copies: int = 2, *, time: bool = True) -> System:
+    """A random system of up to three parts, with *copies* of up to two of them; without *time* no call takes any."""
+    return system_of(*random_text(chance, copies, time=time))
 
 
-def random_text(chance: random.Random, copies: int = 2) -> tuple[str, dict[str, Machine]]:
+def random_text(chance: random.Random, copies: int = 2, *, time: bool = True) -> tuple[str, dict[str, Machine]]:
     """The text of such a system, and the machines of its parts."""
-    machines = {f"p{number}": random_machine(chance) for number in range(chance.randint(2, 3))}
+    machines = {f"p{number}": random_machine(chance, time=time) for number in range(chance.randint(2, 3))}
     parts = list(machines)
     below = len(parts) > 1 and chance.random() < 0.5
     lines = ['[system]\nname = "random"\ntitle = "R"\nabout = "R"\nsource = "none"']

@@ -1,0 +1,380 @@
+"""What is decided of a claim: the verdict, and the number of steps of a shortest run that breaks it.
+
+Every kind of claim is one search, breadth first, through configurations with what the claim has seen so far.  Each is
+made twice: once without the ends for which the model writes nothing, and once with them.  A claim that only the second
+search breaks is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, TypeVar
+
+from brute_force.conditions import Test, codes_named, test_of
+from brute_force.steps import Configuration, Instant, Model, Runs, Step
+from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
+from fsm.property.claims import Always, Claim, Fair, Idempotent, LeadsTo, Never, Reachable, conditions_of
+
+Verdict: TypeAlias = Literal["holds", "fails", "unknown", "vacuous"]
+Run: TypeAlias = tuple[Step, ...]
+
+MOST = 50_000
+"""Configurations, with what the claim has seen, that one search may meet before it raises :class:`OverflowError`."""
+
+T = TypeVar("T", bound=Hashable)
+Levels: TypeAlias = frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The verdict; of a claim that fails by a finite run, the number of its steps, and the run.
+
+    ``witnesses`` are the lengths of the runs that a claim asks for.  ``cut`` says that a further begin of a call was
+    possible somewhere, and was not followed.
+    """
+
+    verdict: Verdict
+    length: int | None = None
+    run: Run = ()
+    witnesses: tuple[int, ...] = ()
+    cut: bool = False
+
+
+@dataclass(slots=True)
+class Decider:
+    """Decides claims about *model*; what the model does is enumerated once for each set of error codes."""
+
+    model: Model
+    _runs: dict[frozenset[str], Runs] = field(default_factory=dict)
+
+    def runs(self, codes: frozenset[str] = frozenset()) -> Runs:
+        if codes not in self._runs:
+            self._runs[codes] = Runs(self.model, codes)
+        return self._runs[codes]
+
+    def decide(self, claim: Claim) -> Answer:
+        """The answer to *claim*; unknown, not vacuous, if only an end that is not written breaks it."""
+        runs = self.runs(codes_named([each.means for each in conditions_of(claim)]))
+        cut = bool(self.runs().cut)
+        written, every = Search(runs, unwritten=False), Search(runs, unwritten=True)
+        if isinstance(claim, Reachable):
+            return _reachable(claim, written, every, cut=cut)
+        run = broken(written, claim)
+        if run is not None:
+            finite = not isinstance(claim, LeadsTo)
+            return Answer(verdict="fails", length=len(run) if finite else None, run=run, cut=cut)
+        if broken(every, claim) is not None:
+            return Answer(verdict="unknown", cut=cut)
+        return Answer(verdict="vacuous" if vacuous(every, claim) else "holds", cut=cut)
+
+    def size(self) -> tuple[int, int, int]:
+        """States, outcomes met in them, steps to the farthest state."""
+        runs = self.runs()
+        depth: dict[tuple[str, ...], int] = {}
+        outcomes: set[Hashable] = set()
+        for here, steps in runs.depth.items():
+            depth.setdefault(_states(here), steps)
+            outcomes |= {
+                (
+                    _states(here),
+                    step.event,
+                    step.stage in {"ends", "continues"},
+                    step.outcome,
+                    step.among,
+                    step.emits,
+                    _states(step.target),
+                )
+                for step in runs.steps[here]
+                if not step.unwritten
+            }
+        return len(depth), len(outcomes), max(depth.values())
+
+
+def _states(here: Configuration) -> tuple[str, ...]:
+    return tuple(state for state, _ in here)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The *runs* of a model, with or without *unwritten* ends."""
+
+    runs: Runs
+    unwritten: bool
+
+    def test(self, written: WrittenCondition | None, *, missing: bool = False) -> Test:
+        """The test of a condition; one that is not there is *missing* everywhere."""
+        return (lambda _: missing) if written is None else test_of(written.means, self.runs.model)
+
+    def steps(self, here: Configuration) -> Iterator[Step]:
+        return (step for step in self.runs.steps[here] if self.unwritten or not step.unwritten)
+
+    def shortest(self, first: T, after: Callable[[T, Step], T], bad: Callable[[T], bool]) -> Run | None:
+        """The shortest run at whose end what was seen is *bad*: *first* at the beginning, and *after* each step more."""
+        for run, _, seen in self.explored(first, after):
+            if bad(seen):
+                return run
+        return None
+
+    def explored(self, first: T, after: Callable[[T, Step], T]) -> Iterator[tuple[Run, Configuration, T]]:
+        """A shortest run to each configuration with what was seen, nearest first."""
+        start = (self.runs.model.initial, first)
+        came: dict[tuple[Configuration, T], tuple[tuple[Configuration, T], Step] | None] = {start: None}
+        going = [start]
+        for place in going:  # which grows meanwhile
+            yield _run_to(place, came), *place
+            for step in self.steps(place[0]):
+                there = (step.target, after(place[1], step))
+                if there not in came:
+                    came[there] = (place, step)
+                    going.append(there)
+            if len(came) > MOST:
+                raise OverflowError
+
+    def instants(self) -> Iterator[Instant]:
+        """Every instant of every run."""
+        yield Instant(self.runs.model.initial)
+        for _, here, _ in self.explored(None, lambda _, __: None):
+            for step in self.steps(here):
+                yield from step.instants
+
+    def met(self, condition: Condition) -> bool:
+        """Whether *condition* holds at some instant of some run."""
+        test = test_of(condition, self.runs.model)
+        return any(test(at) for at in self.instants())
+
+
+def _run_to(
+    place: tuple[Configuration, T], came: dict[tuple[Configuration, T], tuple[tuple[Configuration, T], Step] | None]
+) -> Run:
+    steps: list[Step] = []
+    while (before := came[place]) is not None:
+        place, step = before
+        steps.append(step)
+    return tuple(reversed(steps))
+
+
+def broken(search: Search, claim: Claim) -> Run | None:
+    """A shortest run that breaks *claim*, if there is one; of ``leads-to`` its beginning, of no particular length."""
+    match claim:
+        case Always():
+            return _shortest(_not_always(search, claim, each) for each in claim.conditions)
+        case Never(sequences=sequences, until=until):
+            return _shortest(through(search, each, until) for each in sequences)
+        case Idempotent():
+            return _not_idempotent(search, claim)
+        case LeadsTo():
+            return _leads_nowhere(search, claim)
+        case _:
+            raise TypeError(f"{claim} is decided elsewhere")
+
+
+def _shortest(runs: Iterable[Run | None]) -> Run | None:
+    return min((run for run in runs if run is not None), key=len, default=None)
+
+
+def _not_always(search: Search, claim: Always, condition: WrittenCondition) -> Run | None:
+    asked, right = search.test(claim.when, missing=True), search.test(condition)
+
+    def wrong(at: Instant) -> bool:
+        return asked(at) and not right(at)
+
+    first = wrong(Instant(search.runs.model.initial))
+    return search.shortest(first, lambda _, step: any(map(wrong, step.instants)), bool)
+
+
+def through(search: Search, sequence: Sequence, until: WrittenCondition | None) -> Run | None:
+    """The shortest run through the conditions of *sequence* at one instant after the other."""
+    last = len(sequence)
+    conditions = [search.test(each) for each in sequence]
+    cancels = search.test(until)
+
+    def at_instant(levels: Levels, at: Instant) -> Levels:
+        """The numbers of conditions that have held in order; *last* is kept for ever."""
+        now = [condition(at) for condition in conditions]
+        if last in levels or (now[-1] and (last == 1 or last - 1 in levels)):
+            return frozenset({last})
+        if cancels(at):
+            levels = frozenset()
+        middle = {level + 1 for level in levels if level + 1 < last and now[level]}
+        return levels | middle | ({1} if now[0] else set())
+
+    def after(levels: Levels, step: Step) -> Levels:
+        for at in step.instants:
+            levels = at_instant(levels, at)
+        return levels
+
+    first = at_instant(frozenset(), Instant(search.runs.model.initial))
+    return search.shortest(first, after, lambda levels: last in levels)
+
+
+# -- a call, and the same call again -------------------------------------------------------
+
+
+def _first_call(search: Search, claim: Idempotent) -> Callable[[Step], bool]:
+    """The test of a step: a call replies ok, no call is in progress, and ``once`` holds."""
+    once = search.test(claim.once, missing=True)
+
+    def replies_ok(step: Step) -> bool:
+        rests = not any(calls for _, calls in step.target)
+        return step.event == claim.event and step.reply == "ok" and rests and once(step.instants[-1])
+
+    return replies_ok
+
+
+def _not_idempotent(search: Search, claim: Idempotent) -> Run | None:
+    first = _first_call(search, claim)
+    return _shortest(
+        (*run, step, *second)
+        for run, here, _ in search.explored(None, lambda _, __: None)
+        for step in search.steps(here)
+        if first(step) and (second := _second_call_breaks(search, claim.event, step.target)) is not None
+    )
+
+
+def _second_call_breaks(search: Search, event: str, place: Configuration) -> Run | None:
+    """The shortest way in which a call of *event*, made in *place*, does anything but reply ok and leave all as it is."""
+    if search.runs.model.silent(place, event):
+        return (Step(event=event, stage="acts", source=place, target=place, unspecified=True),)
+    going: list[Run] = [()]
+    known = {place}
+    for run in going:  # which grows meanwhile
+        stages = {"ends", "continues"} if run else {"acts", "begins"}
+        for step in search.steps(run[-1].target if run else place):
+            if step.event != event or step.stage not in stages:
+                continue
+            over = step.stage in {"acts", "ends"}
+            if step.emits or (over and (step.reply != "ok" or step.target != place)):
+                return (*run, step)
+            if not over and step.target not in known:
+                known.add(step.target)
+                going.append((*run, step))
+    return None
+
+
+# -- sooner or later -------------------------------------------------------------------------
+
+
+def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
+    """The beginning of a fair run in which the source has held, and the target does not hold from then on."""
+    source, target = search.test(claim.source), search.test(claim.target)
+
+    def after(waits: bool, instants: Iterable[Instant]) -> bool:  # noqa: FBT001  (what was seen so far)
+        for at in instants:
+            waits = not target(at) and (waits or source(at))
+        return waits
+
+    first = after(False, [Instant(search.runs.model.initial)])  # noqa: FBT003  (the same)
+    explored = search.explored(first, lambda waits, step: after(waits, step.instants))
+    begun = {here: run for run, here, waits in explored if waits}
+    # From where the source has held, steps at no instant of which the target holds.
+    going = list(begun)
+    for here in going:  # which grows meanwhile
+        for step in search.steps(here):
+            if step.target not in begun and not any(map(target, step.instants)):
+                begun[step.target] = (*begun[here], step)
+                going.append(step.target)
+    for here, run in begun.items():
+        if not any(enabled(search, each, here) for each in claim.fair):
+            return run
+    edges = {here: [step for step in search.steps(here) if not any(map(target, step.instants))] for here in begun}
+    fair = fair_places(search, claim, edges, frozenset(begun))
+    return next((run for here, run in begun.items() if here in fair), None)
+
+
+def enabled(search: Search, fair: Fair, here: Configuration) -> bool:
+    """Whether what is *fair* is possible; ends that are not written, and begins that are cut off, are possible too."""
+    if any(takes(step, fair) for step in search.runs.steps[here]):
+        return True
+    cut = search.runs.cut.get(here, ())
+    return not fair.ends and any(event == fair.event and fair.outcome in {"", name} for event, name in cut)
+
+
+def takes(step: Step, fair: Fair) -> bool:
+    """Whether *step* is what is *fair*."""
+    ends = step.stage in {"ends", "continues"}
+    return step.event == fair.event and ends == fair.ends and fair.outcome in {"", step.outcome}
+
+
+def fair_places(
+    search: Search, claim: LeadsTo, edges: dict[Configuration, list[Step]], places: frozenset[Configuration]
+) -> frozenset[Configuration]:
+    """Those of *places* that lie on a fair cycle of *edges* within them."""
+    within = {here: [step for step in edges[here] if step.target in places] for here in places}
+    found: set[Configuration] = set()
+    for component in components(within):
+        inside = [step for here in component for step in within[here] if step.target in component]
+        if not inside:
+            continue
+        untaken = [fair for fair in claim.fair if not any(takes(step, fair) for step in inside)]
+        if any(not fair.strongly and all(enabled(search, fair, here) for here in component) for fair in untaken):
+            continue
+        starved = {here for here in component for fair in untaken if fair.strongly and enabled(search, fair, here)}
+        found |= fair_places(search, claim, edges, component - starved) if starved else component
+    return frozenset(found)
+
+
+def components(edges: dict[Configuration, list[Step]]) -> list[frozenset[Configuration]]:
+    """The strongly connected components: the places that reach one another."""
+    reach = {here: _closure(edges, here) for here in edges}
+    found: list[frozenset[Configuration]] = []
+    done: set[Configuration] = set()
+    for here in edges:
+        if here not in done:
+            component = frozenset({here} | {there for there in reach[here] if here in reach[there]})
+            done |= component
+            found.append(component)
+    return found
+
+
+def _closure(edges: dict[Configuration, list[Step]], start: Configuration) -> set[Configuration]:
+    found: set[Configuration] = set()
+    going = [start]
+    while going:
+        for step in edges[going.pop()]:
+            if step.target not in found:
+                found.add(step.target)
+                going.append(step.target)
+    return found
+
+
+# -- what is reachable, and what is put to the test --------------------------------------------
+
+
+def _reachable(claim: Reachable, written: Search, every: Search, *, cut: bool) -> Answer:
+    runs = [through(written, each, None) for each in claim.sequences]
+    if all(run is not None for run in runs):
+        return Answer(verdict="holds", witnesses=tuple(len(run) for run in runs if run is not None), cut=cut)
+    unwritten = [through(every, each, None) for each in claim.sequences]
+    if None in unwritten:
+        return Answer(verdict="fails", length=0, cut=cut)
+    return Answer(verdict="unknown", cut=cut)
+
+
+def vacuous(search: Search, claim: Claim) -> bool:
+    """Whether *claim* speaks of what never comes about."""
+    match claim:
+        case Always(when=when):
+            return when is not None and not search.met(when.means)
+        case Never(sequences=sequences):
+            return not all(search.met(each) for sequence in sequences for each in _asked(sequence))
+        case Idempotent():
+            first = _first_call(search, claim)
+            places = search.explored(None, lambda _, __: None)
+            return not any(first(step) for _, here, _ in places for step in search.steps(here))
+        case LeadsTo(source=source):
+            return not search.met(source.means)
+        case _:
+            return False
+
+
+def _asked(sequence: Sequence) -> list[Condition]:
+    """The conditions that have to hold somewhere: of several all, without the negated parts of the last; of one its parts."""
+    if len(sequence) == 1:
+        only = sequence[0].means
+        return list(only.of) if isinstance(only, All) else []
+    last = sequence[-1].means
+    if isinstance(last, All):
+        asked = tuple(part for part in last.of if not isinstance(part, Not))
+        last = All(of=asked) if asked else last
+    return [*(each.means for each in sequence[:-1]), last]

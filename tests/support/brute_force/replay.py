@@ -1,0 +1,156 @@
+"""Whether a run that an engine shows is a run at all, and breaks the claim: from the definition, without a search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from brute_force.claims import Run, Search, enabled, takes
+from brute_force.conditions import codes_named
+from brute_force.steps import Configuration, Instant, Runs, Step, SystemModel
+from fsm.machine.conditions import Sequence, WrittenCondition
+from fsm.property import evidence
+from fsm.property.claims import Always, Claim, Idempotent, LeadsTo, Never, conditions_of
+
+MOST = 2_000
+"""Runs of the model that one shown run may be, since it does not show the calls in progress."""
+
+
+def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
+    """What is wrong with a run that is *shown* to break *claim*; empty if nothing is."""
+    codes = codes_named([each.means for each in conditions_of(claim)])
+    found = list(_alike(runs, (*shown.steps, *shown.cycle), codes))
+    if not found:
+        return "it is no run"
+    search = Search(runs, unwritten=True)
+    if not any(breaks(search, claim, run, len(shown.cycle), stopped=shown.stopped) for run in found):
+        return "it does not break the claim"
+    return ""
+
+
+def _alike(runs: Runs, shown: tuple[evidence.RunStep, ...], codes: frozenset[str]) -> Iterator[Run]:
+    """The runs that may be the one that is *shown*."""
+    going: list[tuple[Configuration, Run]] = [(runs.model.initial, ())]
+    for each in shown:
+        if each.outcome == evidence.UNSPECIFIED:
+            going = [(here, (*run, _unspecified(each, here))) for here, run in going]
+            continue
+        going = [
+            (step.target, (*run, step))
+            for here, run in going
+            for step in runs.steps[here]
+            if _is_alike(runs, step, each, codes)
+        ][:MOST]
+    return (run for _, run in going)
+
+
+def _unspecified(shown: evidence.RunStep, here: Configuration) -> Step:
+    return Step(event=shown.event, stage="acts", source=here, target=here, unspecified=True)
+
+
+def _is_alike(runs: Runs, step: Step, shown: evidence.RunStep, codes: frozenset[str]) -> bool:
+    if (step.event, step.stage in {"ends", "continues"}) != (shown.event, shown.ends):
+        return False
+    if step.outcome != shown.outcome and not step.unwritten:
+        return False
+    if step.reply != shown.reply and not (_unnamed(step.reply, codes) and _unnamed(shown.reply, codes)):
+        return False
+    rest = iter(step.emits)  # what copies outside the cone of the claim emit is not shown
+    if not all(output in rest for output in shown.emits):
+        return False
+    return _is_at(runs, step.source, shown.source) and _is_at(runs, step.target, shown.target)
+
+
+def _unnamed(reply: str, codes: frozenset[str]) -> bool:
+    return reply not in {"", "ok", *codes}
+
+
+def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
+    """Whether *here* is what is *shown*: a state, or the states of copies that are not in their first one."""
+    if not isinstance(runs.model, SystemModel):
+        return here[0][0] == shown
+    states = {copy.name: here[copy.digit][0] for copy in runs.model.system.copies}
+    named = dict(each.rsplit(" ", 1) for each in shown.split(", ")) if shown != "the beginning" else {}
+    return all(states[name] == state for name, state in named.items())
+
+
+def breaks(search: Search, claim: Claim, run: Run, cycle: int, *, stopped: bool) -> bool:
+    """Whether *run*, of which the last *cycle* steps go on for ever, breaks *claim*."""
+    instants = [Instant(search.runs.model.initial), *(at for step in run for at in step.instants)]
+    match claim:
+        case Always(conditions=conditions, when=when):
+            asked = search.test(when, missing=True)
+            return any(asked(at) and not search.test(each)(at) for each in conditions for at in instants)
+        case Never(sequences=sequences, until=until):
+            return any(_goes_through(search, instants, each, until) for each in sequences)
+        case Idempotent():
+            return _second_differs(search, claim, run)
+        case LeadsTo(source=source, target=target):
+            source_holds, target_holds = search.test(source), search.test(target)
+            last = max((number for number, at in enumerate(instants) if target_holds(at)), default=-1)
+            waits = any(source_holds(at) for at in instants[last + 1 :])
+            round_ = run[len(run) - cycle :]
+            if any(target_holds(at) for step in round_ for at in step.instants):
+                return False
+            return waits and (_stops(search, claim, run) if stopped or not cycle else _is_fair(search, claim, round_))
+        case _:
+            raise TypeError(f"{claim} has no run that breaks it")
+
+
+def _goes_through(search: Search, instants: list[Instant], sequence: Sequence, until: WrittenCondition | None) -> bool:
+    """Whether the conditions hold at later and later *instants*, with no ``until`` between the first and the last."""
+    conditions, cancels = [search.test(each) for each in sequence], search.test(until)
+
+    def through(first: int) -> bool:
+        """The same, the first of them at the instant *first*."""
+        if len(conditions) == 1:
+            return True
+        after = instants[first + 1 :]
+        stop = next((index for index, at in enumerate(after) if cancels(at)), len(after))
+        # At the instant at which until holds the last condition still counts, and no other.
+        level = 0
+        for index, at in enumerate(after[: stop + 1]):
+            if level == len(conditions) - 2:
+                if conditions[-1](at):
+                    return True
+            elif index < stop and conditions[level + 1](at):
+                level += 1
+        return False
+
+    return any(conditions[0](at) and through(index) for index, at in enumerate(instants))
+
+
+def _second_differs(search: Search, claim: Idempotent, run: Run) -> bool:
+    """Whether *run* ends with a call that replied ok, and with a second one that does not, or changes or emits something."""
+    once = search.test(claim.once, missing=True)
+    for number, first in enumerate(run):
+        second = run[number + 1 :]
+        place = first.target
+        if first.event != claim.event or first.reply != "ok" or any(calls for _, calls in place):
+            continue
+        if not once(first.instants[-1]) or not second or any(step.event != claim.event for step in second):
+            continue
+        if second[0].stage not in {"acts", "begins"} or any(
+            step.stage not in {"ends", "continues"} for step in second[1:]
+        ):
+            continue
+        last = second[-1]
+        over = last.stage in {"acts", "ends"}
+        if last.unspecified or last.emits or (over and (last.reply != "ok" or last.target != place)):
+            return True
+    return False
+
+
+def _stops(search: Search, claim: LeadsTo, run: Run) -> bool:
+    here = run[-1].target if run else search.runs.model.initial
+    return not any(enabled(search, fair, here) for fair in claim.fair)
+
+
+def _is_fair(search: Search, claim: LeadsTo, cycle: Run) -> bool:
+    if cycle[0].source != cycle[-1].target:
+        return False
+    places = [step.source for step in cycle]
+    for fair in claim.fair:
+        may = [enabled(search, fair, here) for here in places]
+        if (any(may) if fair.strongly else all(may)) and not any(takes(step, fair) for step in cycle):
+            return False
+    return True

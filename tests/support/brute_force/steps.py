@@ -1,0 +1,378 @@
+"""Configurations and steps of machines and systems.
+
+A configuration has the state of each copy of each part, with the calls that it has begun and not ended.  A machine is
+one copy.  Nothing here is clever: every step of every configuration is listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, Protocol, TypeAlias
+
+from fsm.machine import Cannot, Event, Ignores, Machine, Moves, Outcome, Refuses, Silent
+from fsm.machine.conditions import All, At, Condition, Not, Some
+from fsm.product.system import JointEvent, JointWay, PartStep, System
+
+Copy: TypeAlias = tuple[str, tuple[str, ...]]
+"""The state of one copy, and the events of the calls that it has begun, sorted; one event may occur repeatedly."""
+
+Configuration: TypeAlias = tuple[Copy, ...]
+
+Stage: TypeAlias = Literal["acts", "begins", "ends", "continues"]
+"""What a step does: a whole event, the begin of a call, its end, or its way from one state in between to another."""
+
+OTHER = "ANY_OTHER_ERROR"
+"""Stands for an error code that nothing names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of a run; ``reply`` is empty unless a call replies.
+
+    ``unwritten`` marks the end of a call for which the model writes nothing.
+    ``unspecified`` marks a cell about which the model is silent.  ``among`` are the replies as written, of which
+    ``reply`` is one.
+    """
+
+    event: str
+    stage: Stage
+    source: Configuration
+    target: Configuration
+    outcome: str = ""
+    reply: str = ""
+    emits: tuple[str, ...] = ()
+    unwritten: bool = False
+    unspecified: bool = False
+    among: tuple[str, ...] = ()
+
+    @cached_property
+    def instants(self) -> tuple[Instant, ...]:
+        """One for each output, or one without."""
+        return tuple(Instant(self.target, self, output) for output in self.emits or ("",))
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A point of a run: the configuration after the step; the first one has no step."""
+
+    after: Configuration
+    step: Step | None = None
+    output: str = ""
+
+
+class Model(Protocol):
+    """A machine or a system, of which each copy may have some number of calls of one event in progress."""
+
+    @property
+    def initial(self) -> Configuration: ...
+
+    def steps(self, here: Configuration, codes: frozenset[str] = frozenset()) -> list[Step]:
+        """Every step that may come next; a reply of any error is one of *codes*, or none of them."""
+
+    def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
+        """The begins, as event and outcome, that only ``overlap`` prevents."""
+
+    def silent(self, here: Configuration, event: str) -> bool:
+        """Whether the cell of *event* is silent."""
+
+    def shows(self, here: Configuration) -> str:
+        """What an observer reads."""
+
+
+def possible_replies(reply: tuple[str, ...], codes: frozenset[str]) -> tuple[str, ...]:
+    """The single replies that *reply* stands for.
+
+    >>> possible_replies(("ok", "error"), frozenset({"BUSY"}))
+    ('ok', 'BUSY', 'ANY_OTHER_ERROR')
+    """
+    found = [one for each in reply for one in ((*sorted(codes), OTHER) if each == "error" else (each,))]
+    return tuple(dict.fromkeys(found))
+
+
+def outcomes_of(event: Event, state: str) -> tuple[Outcome, ...] | None:
+    """The outcomes of *event* in *state*; ``None`` if the model is silent."""
+    match event.cells[state]:
+        case Moves(outcomes=outcomes):
+            return outcomes
+        case Ignores():
+            return (Outcome(name="ignored", to=state, reply=("ok",) if event.kind == "call" else ()),)
+        case Refuses(codes=codes):
+            return (Outcome(name="refused", to=state, reply=codes),)
+        case Cannot():
+            return ()
+        case Silent():
+            return None
+
+
+def without(calls: tuple[str, ...], event: str) -> tuple[str, ...]:
+    """*calls* with one call of *event* less.
+
+    >>> without(("start", "start", "stop"), "start")
+    ('start', 'stop')
+    """
+    at = calls.index(event)
+    return calls[:at] + calls[at + 1 :]
+
+
+def after_outcome(copy: Copy, event: Event, outcome: Outcome, *, ends: bool) -> Copy:
+    """*copy* after *event*, or the end of a call of it, had this *outcome*."""
+    calls = copy[1]
+    if ends:
+        calls = without(calls, event.name)
+    elif event.interrupts:
+        calls = ()
+    if outcome.begins:
+        calls = tuple(sorted((*calls, event.name)))
+    return outcome.to, calls
+
+
+@dataclass(frozen=True, slots=True)
+class MachineModel:
+    """The runs of a machine."""
+
+    machine: Machine
+    overlap: int = 1
+
+    @property
+    def initial(self) -> Configuration:
+        return ((self.machine.initial, ()),)
+
+    def steps(self, here: Configuration, codes: frozenset[str] = frozenset()) -> list[Step]:
+        [copy] = here
+        state, calls = copy
+        found: list[Step] = []
+        for event in self.machine.events.values():
+            for outcome in outcomes_of(event, state) or ():
+                if outcome.begins and calls.count(event.name) >= self.overlap:
+                    continue
+                found += self._steps(here, event, outcome, codes, ends=False)
+        for name in sorted(set(calls)):
+            event = self.machine.events[name]
+            end = event.ends.get(state)
+            if end is None:
+                ended = ((state, without(calls, name)),)
+                found += [
+                    Step(event=name, stage="ends", source=here, target=ended, reply=reply, unwritten=True)
+                    for reply in ("ok", *sorted(codes), OTHER)
+                ]
+            else:
+                for outcome in end.outcomes:
+                    found += self._steps(here, event, outcome, codes, ends=True)
+        return found
+
+    def _steps(
+        self, here: Configuration, event: Event, outcome: Outcome, codes: frozenset[str], *, ends: bool
+    ) -> list[Step]:
+        stage: Stage = ("continues" if outcome.begins else "ends") if ends else ("begins" if outcome.begins else "acts")
+        step = Step(
+            event=event.name,
+            stage=stage,
+            source=here,
+            target=(after_outcome(here[0], event, outcome, ends=ends),),
+            outcome=outcome.name,
+            emits=outcome.emits,
+            among=outcome.reply,
+        )
+        if event.kind != "call" or outcome.begins:
+            return [step]
+        return [replace(step, reply=reply) for reply in possible_replies(outcome.reply, codes)]
+
+    def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
+        [(state, calls)] = here
+        return frozenset(
+            (event.name, outcome.name)
+            for event in self.machine.events.values()
+            if calls.count(event.name) >= self.overlap
+            for outcome in outcomes_of(event, state) or ()
+            if outcome.begins
+        )
+
+    def silent(self, here: Configuration, event: str) -> bool:
+        return isinstance(self.machine.events[event].cells[here[0][0]], Silent)
+
+    def shows(self, here: Configuration) -> str:
+        return self.machine.states[here[0][0]].shows
+
+
+def state_condition(condition: Condition, here: Configuration) -> bool:
+    """Whether *condition*, which is about states only, holds in the configuration *here*."""
+    match condition:
+        case Not(of=inner):
+            return not state_condition(inner, here)
+        case All(of=parts):
+            return all(state_condition(each, here) for each in parts)
+        case Some(of=parts):
+            return any(state_condition(each, here) for each in parts)
+        case At(copies=copies, states=states, every=every):
+            found = [here[digit][0] in states for digit in copies]
+            return all(found) if every else any(found)
+        case _:
+            raise TypeError(f"{condition} is not about states")
+
+
+@dataclass(frozen=True, slots=True)
+class _Partly:
+    """A joint event while its steps are taken.
+
+    ``error`` is the reply of the part that has ended it, and ``among`` the errors of which it is one.
+    """
+
+    here: Configuration
+    emits: tuple[str, ...] = ()
+    error: str = ""
+    among: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SystemModel:
+    """The runs of a system."""
+
+    system: System
+    overlap: int = 1
+
+    @property
+    def initial(self) -> Configuration:
+        return tuple((self.system.parts[copy.part].initial, ()) for copy in self.system.copies)
+
+    def steps(self, here: Configuration, codes: frozenset[str] = frozenset()) -> list[Step]:
+        return [
+            step
+            for joint in self.system.events.values()
+            for way in joint.ways
+            for step in self._way(here, joint, way, codes)[0]
+        ]
+
+    def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
+        return frozenset(
+            (joint.name, way.name)
+            for joint in self.system.events.values()
+            for way in joint.ways
+            if self._way(here, joint, way, frozenset())[1]
+        )
+
+    def silent(self, here: Configuration, event: str) -> bool:  # noqa: ARG002  (a method of the protocol)
+        return False  # what a part is silent about cannot happen
+
+    def shows(self, here: Configuration) -> str:
+        return " ".join(state for state, _ in here)
+
+    def _way(
+        self, here: Configuration, joint: JointEvent, way: JointWay, codes: frozenset[str]
+    ) -> tuple[list[Step], bool]:
+        """The steps of *joint* by *way*, and whether only the number of calls in progress prevented one."""
+        for when in (joint.when, way.when):
+            if when is not None and not state_condition(when, here):
+                return [], False
+        call = joint.kind == "call"
+        going, over, cut = [_Partly(here)], list[_Partly](), False
+        for part_step in way.steps:
+            after: list[_Partly] = []
+            for each in going:
+                found, prevented = self._part_step(each, part_step, codes, call=call)
+                after += found
+                cut = cut or prevented
+            over += [each for each in after if each.error]
+            going = [each for each in after if not each.error]
+        among = (way.reply or ("ok",)) if call else ()
+        replies = possible_replies(among, codes) if call else ("",)
+        ends = [(each, reply, among) for each in going for reply in replies]
+        ends += [(each, each.error, each.among) for each in over]
+        steps = [
+            Step(
+                event=joint.name,
+                stage="acts",
+                source=here,
+                target=each.here,
+                outcome=way.name,
+                reply=reply,
+                emits=each.emits,
+                among=written,
+            )
+            for each, reply, written in ends
+        ]
+        return list(dict.fromkeys(steps)), cut
+
+    def _part_step(
+        self, before: _Partly, part_step: PartStep, codes: frozenset[str], *, call: bool
+    ) -> tuple[list[_Partly], bool]:
+        """Everything that one step of a part may lead to, and whether only the number of calls in progress prevented more.
+
+        Nothing if the step is not possible.
+        """
+        if part_step.when is not None and not state_condition(part_step.when, before.here):
+            return [before], False
+        copy = part_step.copy
+        part = self.system.parts[copy.part]
+        state, calls = own = before.here[copy.digit]
+        if not part_step.event:
+            return [_Partly(_with(before.here, copy.digit, (part.initial, ())), before.emits)], False
+        event = part.machine.events[part_step.event]
+        if not part_step.ends:
+            outcomes = outcomes_of(event, state) or ()
+        else:
+            end = event.ends.get(state)
+            outcomes = () if end is None or event.name not in calls else end.outcomes
+        heard = part.heard is None or state_condition(part.heard, before.here)
+        found: list[_Partly] = []
+        cut = False
+        for outcome in outcomes:
+            if outcome.name in part.without or (part_step.outcomes and outcome.name not in part_step.outcomes):
+                continue
+            if outcome.begins and not part_step.ends and calls.count(event.name) >= self.overlap:
+                cut = True
+                continue
+            there = _with(before.here, copy.digit, after_outcome(own, event, outcome, ends=part_step.ends))
+            emits = (*before.emits, *(f"{output}{copy.suffix}" for output in outcome.emits if heard))
+            replies = possible_replies(outcome.reply, codes)
+            errors = [reply for reply in replies if reply != "ok"] if call and not part_step.goes_on else []
+            written = tuple(reply for reply in outcome.reply if reply != "ok")
+            found += [_Partly(there, emits, error, written) for error in errors]
+            if len(errors) < len(replies) or not replies:
+                found.append(_Partly(there, emits))
+        return found, cut
+
+
+def _with(here: Configuration, digit: int, copy: Copy) -> Configuration:
+    return (*here[:digit], copy, *here[digit + 1 :])
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Every configuration that can be reached, with every step from it: nearest first.
+
+    Error codes are told apart that are in *codes*.  More than *most* configurations raise :class:`OverflowError`.
+    """
+
+    model: Model
+    codes: frozenset[str] = frozenset()
+    most: int = 50_000
+
+    @cached_property
+    def _found(self) -> tuple[dict[Configuration, list[Step]], dict[Configuration, int]]:
+        depth = {self.model.initial: 0}
+        steps: dict[Configuration, list[Step]] = {}
+        going = [self.model.initial]
+        for here in going:  # which grows meanwhile
+            steps[here] = self.model.steps(here, self.codes)
+            for step in steps[here]:
+                if step.target not in depth:
+                    depth[step.target] = depth[here] + 1
+                    going.append(step.target)
+            if len(depth) > self.most:
+                raise OverflowError
+        return steps, depth
+
+    @property
+    def steps(self) -> dict[Configuration, list[Step]]:
+        return self._found[0]
+
+    @property
+    def depth(self) -> dict[Configuration, int]:
+        return self._found[1]
+
+    @cached_property
+    def cut(self) -> dict[Configuration, frozenset[tuple[str, str]]]:
+        """The begins that were not followed, by configuration."""
+        found = {here: self.model.cut(here) for here in self.steps}
+        return {here: begins for here, begins in found.items() if begins}
