@@ -1,19 +1,38 @@
-"""``python -m fsm``, and the command ``fsm``: signals are taken before anything slow is imported."""
+"""``python -m fsm``, and the command ``fsm``: signals are handled before anything slow is imported."""
 
-from fsm.interruption import INTERRUPTION
+import os
 
 
 def main() -> None:
     """Run the command; its result is the exit code."""
-    INTERRUPTION.expect()
     try:
-        from fsm import cli  # noqa: PLC0415  (an interrupt may come while it is imported)
+        import signal  # noqa: PLC0415  (this import itself takes some milliseconds)
 
-        cli.main()
-    except BaseException as error:  # a library may be missing; what is tested may raise anything
-        if INTERRUPTION.came or not isinstance(error, SystemExit):
+        for each in signal.Signals:
+            if each.name in {"SIGINT", "SIGTERM", "SIGHUP"} and signal.getsignal(each) is not signal.SIG_IGN:
+                signal.signal(each, lambda *_: _leave())
+        from fsm.interruption import INTERRUPTION  # noqa: PLC0415  (this one takes 20 ms)
+
+        INTERRUPTION.expect()
+    except KeyboardInterrupt:
+        _leave()
+    try:
+        try:
+            from fsm import cli  # noqa: PLC0415  (an interrupt may come while it is imported)
+
+            cli.main()
+        except BaseException as error:  # noqa: BLE001  (a library may be missing; what is tested may raise anything)
             INTERRUPTION.end(error)
-        raise
+    except KeyboardInterrupt as error:  # a second signal, after the first was caught and before end() ignores signals
+        INTERRUPTION.end(error)
+
+
+def _leave() -> None:
+    """End the process immediately: nothing has begun that must be cleaned up."""
+    try:
+        os.write(2, b"interrupted\n")
+    finally:
+        os._exit(130)  # INTERRUPTED, whose module may not be imported yet
 
 
 if __name__ == "__main__":

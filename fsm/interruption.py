@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
+import atexit
 import math
 import os
-import resource
 import signal
 import sys
 import threading
@@ -25,7 +26,7 @@ INTERNAL_ERROR: Final = 70
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
 OUT_OF_MEMORY: Final = "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
 
-_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDING: Final = tuple(each for each in signal.Signals if each.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 _LOOK: Final = 0.05
 """Seconds of computing after which it is looked at what was taken: less than it takes to fill much memory."""
 
@@ -34,7 +35,7 @@ _GRACE: Final = 10.0
 """Seconds of computing after which what was asked to end is interrupted."""
 
 _ECHO: Final = 1.0
-"""Seconds in which the same signal comes again that means no more: ``timeout`` sends it to a process, and to its group."""
+"""Seconds in which a repeated signal is ignored: ``timeout`` sends its signal to a process and then to the group."""
 
 
 class Interruption:
@@ -51,12 +52,24 @@ class Interruption:
         self._excess: list[str] | None = None
         self._end: Callable[[], object] | None = None
         self._asked: tuple[int, float] | None = None
+        self._code: int | None = None
 
     def expect(self) -> None:
-        """Take the signals that end a command."""
-        for each in _ENDING:
-            if signal.getsignal(each) is not signal.SIG_IGN:  # as with nohup, or in the background
-                signal.signal(each, self)
+        """Handle the signals that end a command."""
+        handled = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]  # as with nohup
+        for each in handled:
+            signal.signal(each, self)
+        # Python resets handlers before it frees modules; a signal in these milliseconds would change the exit code.
+        atexit.register(lambda: [signal.signal(each, signal.SIG_IGN) for each in handled])
+
+    def settle(self, code: int) -> None:
+        """Make *code* the exit code, whatever signal follows: the verdict has been printed, and no signal has come so far.
+
+        A signal within a second is ignored; a later one ends the process immediately, in case the clean-up hangs.
+        """
+        if not self.came:
+            self._asked = 0, time.monotonic()
+            self._code = code
 
     @contextmanager
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
@@ -65,18 +78,36 @@ class Interruption:
         What is taken at once and is far more, the system refuses.  It cannot do so sooner: where there is not even memory
         for what Python does at an error, Python may loop for ever.
         """
-        data = resource.getrlimit(resource.RLIMIT_DATA)
-        lowest = min(each for each in (*data, memory * 5 // 4) if each >= 0)
-        resource.setrlimit(resource.RLIMIT_DATA, (lowest, data[1]))
-        before = signal.signal(signal.SIGPROF, self._look)
         self._ends, self._most = time.process_time() + seconds, memory
-        signal.setitimer(signal.ITIMER_PROF, min(_LOOK, seconds), _LOOK)
+        with _data_limited(memory * 5 // 4):
+            if not hasattr(signal, "setitimer"):  # Windows
+                with self._looked_at_by_a_thread():
+                    yield
+                return
+            before = signal.signal(signal.SIGPROF, self._look)
+            signal.setitimer(signal.ITIMER_PROF, min(_LOOK, seconds), _LOOK)
+            try:
+                yield
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+                signal.signal(signal.SIGPROF, before)
+
+    @contextmanager
+    def _looked_at_by_a_thread(self) -> Iterator[None]:
+        over = threading.Event()
+
+        def look() -> None:
+            while not over.wait(1 if self.over else _LOOK):
+                if self._exceeded():
+                    _thread.interrupt_main()
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.signal(signal.SIGPROF, before)
-            resource.setrlimit(resource.RLIMIT_DATA, data)
+            over.set()
+            thread.join()
 
     @contextmanager
     def softly(self) -> Iterator[Callable[[], str]]:
@@ -119,12 +150,17 @@ class Interruption:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         del frame
         now = time.monotonic()
-        if self._end is not None and not self.over:
+        if self._code is not None:
+            if self._asked is not None and now > self._asked[1] + _ECHO:
+                os._exit(self._code)
+        elif self._end is not None and not self.over:
             end, self._end, self._asked = self._end, None, (number, now)
             end()
-            return
-        if self._asked is not None and number == self._asked[0] and now < self._asked[1] + _ECHO:
-            return
+        elif self._asked is None or number != self._asked[0] or now > self._asked[1] + _ECHO:
+            self._asked = number, now
+            self._interrupt()
+
+    def _interrupt(self) -> NoReturn:
         if not self.came:
             self.came = True
             discard(sys.stdout)
@@ -137,7 +173,14 @@ class Interruption:
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
     def _look(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt what has taken too much, and each second again; not what is interrupted already and cleans up."""
+        """Interrupt a command that exceeds its limits, and again each second."""
+        del number, frame
+        if self._exceeded():
+            signal.setitimer(signal.ITIMER_PROF, 1, 1)
+            self._interrupt()
+
+    def _exceeded(self) -> bool:
+        """Whether to interrupt a command that exceeds its limits; one that was interrupted by a signal cleans up undisturbed."""
         over = ""
         if not self.came and (now := time.process_time()) >= self._ends:
             over = OUT_OF_TIME
@@ -148,17 +191,20 @@ class Interruption:
             self._ends, self._most = min(self._ends, now) + _GRACE, self._most * 11 // 10
         elif over:
             self.over = over
-        if self.over:
-            signal.setitimer(signal.ITIMER_PROF, 1, 1)
-            self(number, frame)
+        return bool(self.over)
 
     def end(self, error: BaseException) -> NoReturn:
         """Say why the command ends, interrupted or by *error*, and end it."""
         from fsm.errors import UNDECIDED  # noqa: PLC0415  (an interrupt may come meanwhile)
 
+        if isinstance(error, SystemExit) and not self.came:
+            self.settle(error.code if isinstance(error.code, int) else 0)
+            raise error
         code, why = (UNDECIDED, self.over) if self.over else (INTERRUPTED, "interrupted")
         if not self.came and not isinstance(error, KeyboardInterrupt):
             code, why = INTERNAL_ERROR, internal(error)
+        self.came = False
+        self.settle(code)
         discard(sys.stdout)
         if sys.stderr is not None:
             with suppress(OSError):
@@ -183,6 +229,22 @@ def discard(stream: TextIO | None) -> None:
     """Discard what is still to be written to *stream*, so that there is no second message at exit."""
     if stream is not None:  # closed by the caller
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def _data_limited(most: int) -> Iterator[None]:
+    """Have the system refuse this process more than *most* bytes of data, if the system can."""
+    try:
+        from resource import RLIMIT_DATA, getrlimit, setrlimit  # noqa: PLC0415
+    except ImportError:  # Windows
+        yield
+        return
+    before = getrlimit(RLIMIT_DATA)
+    setrlimit(RLIMIT_DATA, (min(each for each in (*before, most) if each >= 0), before[1]))
+    try:
+        yield
+    finally:
+        setrlimit(RLIMIT_DATA, before)
 
 
 def resident() -> int:

@@ -14,6 +14,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final, NoReturn
 
 import click
@@ -158,7 +159,8 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
 def main() -> None:
     """Run the command; its result is the exit code."""
     # When the reader has gone, as with "| head", end as every filter does.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    with suppress(AttributeError):  # Windows has no SIGPIPE
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     gc.set_threshold(RARELY)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # file names need not be UTF-8, nor need terminals
@@ -166,6 +168,7 @@ def main() -> None:
         answer = group.main(standalone_mode=False)
         if sys.stdout is not None:  # closed by the caller
             sys.stdout.flush()
+        INTERRUPTION.settle(answer if isinstance(answer, int) else 0)
     except InputError as error:
         _report(_linked(error) if _on_terminal() else str(error))
         sys.exit(WRONG_INPUT)
