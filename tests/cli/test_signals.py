@@ -7,8 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-
-from tests.support.commands import FSM, PLAIN, interruptible
+from commands import FSM, PLAIN, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
