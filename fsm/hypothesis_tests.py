@@ -13,6 +13,7 @@ from fsm.conformance.cover import Cover
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
 from fsm.conformance.stateful import walker
+from fsm.machine.required import require_machine
 from fsm.report import failures
 from fsm.sut import Overlapping
 
@@ -37,6 +38,7 @@ def stateful(
     >>> kind = stateful(load("cri-pod"), "model:pod-sandbox")
     >>> run_state_machine_as_test(kind, settings=settings(max_examples=5, database=None))
     """
+    require_machine(machine)
     tested = (find(sut, machine, profile=profile) if isinstance(sut, str) else sut)()
     judge = oracle(machine, profile, overlaps=isinstance(tested, Overlapping))
     return walker(judge, tested, Cover(), failing=lambda failure: AssertionError(f"\n{failures.text(failure)}"))

@@ -24,6 +24,7 @@ from fsm.language.read import F, File, content, form_of, parse
 from fsm.language.read.mistakes import with_meaning
 from fsm.language.system_file import MOST_COUNTED, WrittenSystem
 from fsm.machine import Machine
+from fsm.machine.required import a_system
 from fsm.product.system import System
 from fsm.property.claims import Specification, is_of
 
@@ -84,8 +85,8 @@ def load(name: str | PathLike[str]) -> Machine:
     'absent'
     """
     name = fspath(name)
-    if name in systems():
-        raise _a_system(name)
+    if is_system(name):
+        raise a_system(name)
     path = _located(name, "models", names(), "model")
     return _machine(content(path), path)
 
@@ -228,7 +229,7 @@ def specification(name: str) -> Specification[Machine]:
     found = claims(name)
     if is_of(found, Machine):
         return found
-    raise _a_system(name)
+    raise a_system(name)
 
 
 def claims(name: str) -> Specification[Machine | System]:
@@ -320,11 +321,6 @@ def _made(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, m
     except InputError as error:
         raise with_meaning(error, data, form, path=path, make=make) from None
     return make(file)
-
-
-def _a_system(name: str) -> InputError:
-    hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and in Python for fsm.load_system"
-    return refused(name, "FSM001", "is a system, not a machine", hint)
 
 
 def is_path(name: str) -> bool:

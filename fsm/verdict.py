@@ -21,6 +21,11 @@ def tells_of_none(kind: str) -> str:
     return f"the trace tells of no {kind}"
 
 
+def idle(kind: str) -> frozenset[str]:
+    """The reasons for which a machine of this *kind* of entity is not concerned by a recording."""
+    return frozenset({NOTHING_CONCERNS, tells_of_none(kind)})
+
+
 class Cause(Enum):
     """The respect in which a trace departs from its specification."""
 

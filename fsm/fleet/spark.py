@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from fsm.errors import refused
 from fsm.fleet import cluster_tasks as tasks
 from fsm.fleet.summary import Summary, total
-from fsm.library import is_path, is_system, load
+from fsm.library import is_path, load
 from fsm.machine import Machine
 from fsm.recordings.observation_columns import ABOUT, ROW
 from fsm.recordings.restarts import SHORTEST, Assume
@@ -207,7 +207,7 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
 
 def _sent(models: Sequence[str | Machine]) -> list[str | Machine]:
     """*models*, each machine that is in a file as what it is: the workers may not have the file."""
-    return [load(each) if isinstance(each, str) and is_path(each) and not is_system(each) else each for each in models]
+    return [load(each) if isinstance(each, str) and is_path(each) else each for each in models]
 
 
 def _text(frame: DataFrame, name: str) -> Column:

@@ -20,6 +20,7 @@ from fsm.judgement.part import WHOLE, Chosen, Part, Story, Teller, check_one
 from fsm.judgement.properties import PropertyWatch, stated
 from fsm.library import is_path, is_system, load, load_system
 from fsm.machine import Machine
+from fsm.machine.required import require_machine
 from fsm.machine.versions import unknown_profile, within
 from fsm.monitor import Monitor
 from fsm.monitor.cache import shared
@@ -137,7 +138,7 @@ def judge(
     """The verdicts on the recording in the file *name*, ``-`` for standard input.
 
     If it is of NRI events, the file ``calls`` may hold what was called in the same run.  ``models`` are machines,
-    names of shipped ones, or paths of model files; or names of systems, which stand for the machines of their parts.
+    names of shipped ones, or paths of model files.  A system is refused, except one that recordings of the kind are judged by.
     Without them the kind of recording decides.  ``profile`` applies to every machine that has one of that name; ``auto``
     is that of the version of containerd that the recording shows, if it shows one.  With
     ``fresh`` no entity existed before the recording began.  ``restarts`` says where a restart of the runtime is
@@ -193,7 +194,7 @@ def begin(
 ) -> Judging:
     """The judging of *recording*, none of whose observations was taken yet; as :func:`judge` has it."""
     name = recording.name
-    machines = [machine for each in models for machine in _machines(each)] or _defaults(recording)
+    machines = [machine for each in models for machine in _machines(each, recording)] or _defaults(recording)
     words, shown = "", recording.version()
     if profile == AUTO:
         profile, words = detected(shown, machines)
@@ -296,11 +297,12 @@ def _joint(
     return JointWatch(systems[0], monitors, recording.pods, profile=profile, file=recording.name).pieces
 
 
-def _machines(name: str | Machine) -> list[Machine]:
-    """The machine called *name*, or those of the parts of the system; a machine is itself."""
+def _machines(name: str | Machine, recording: Recording) -> list[Machine]:
+    """The machine called *name*; or the parts of the system, if *recording* is of a kind that is judged by that system."""
     if not isinstance(name, str):
+        require_machine(name)
         return [name]
-    if not is_system(name):
+    if recording.kind is RecordingKind.TRACE or name not in recording.machines or not is_system(name):
         return [load(name)]
     parts = (part.machine for part in load_system(name).parts.values())
     return list({machine.name: machine for machine in parts}.values())
@@ -313,7 +315,7 @@ def _defaults(recording: Recording) -> list[Machine]:
         hint = f'say --model NAME, or start it with a line {{"{header}": 1, "machine": "NAME"}}'
         raise refused(recording.name, "FSM202", what, hint)
     try:
-        return [machine for each in recording.machines for machine in _machines(_in_reach(each, recording))]
+        return [machine for each in recording.machines for machine in _machines(_in_reach(each, recording), recording)]
     except InputError as error:
         raise InputError(
             each if each.line else replace(each, path=recording.name, line=1, what=f"machine '{each.path}' {each.what}")

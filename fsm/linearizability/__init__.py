@@ -23,6 +23,7 @@ from fsm.linearizability.moves import Moves, Outputs, Possible, Seen, Situation,
 from fsm.linearizability.window import Window, smallest
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import Rules
+from fsm.machine.required import require_machine
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import LimitError
 from fsm.verdict import Cause, Fails, Holds, Stretch, Unknown
@@ -94,6 +95,7 @@ def linearize(
     >>> str(found.operation), found.operation.thread, found.allowed
     ('start: ok', 1, ('error',))
     """
+    require_machine(machine)
     rules = Rules(tabulate(machine.under(profile)))
     _known(rules.table, history, unseen)
     rows = (row for row in rules.table.rows if not row.ends)

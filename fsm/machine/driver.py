@@ -15,6 +15,7 @@ from transitions import EventData
 from transitions import Machine as Transitions
 
 from fsm.machine import Machine, Outcome
+from fsm.machine.required import require_machine
 
 ENDS: Final = "…"
 """Before the name of a call whose end is meant."""
@@ -60,6 +61,7 @@ class Driver:
     """
 
     def __init__(self, machine: Machine) -> None:
+        require_machine(machine)
         self.machine = machine
         self._engine = Transitions(
             model=None,

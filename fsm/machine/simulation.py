@@ -12,6 +12,7 @@ from msgspec import structs
 
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import ASKED, Rules
+from fsm.machine.required import require_machine
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import closure
 from fsm.trace import Observation
@@ -49,6 +50,7 @@ def simulate(
     >>> [trace == list(simulate(machine, seed=seed, length=50)) for seed in (1, 2)]
     [True, False]
     """
+    require_machine(machine)
     return _interleaved(tabulate(machine.under(profile)), seed, length, entities, overlap)
 
 

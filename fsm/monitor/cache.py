@@ -11,6 +11,7 @@ from typing import Final
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Remainder, dynamics
 from fsm.machine.calls.configuration import Configurations
+from fsm.machine.required import require_machine
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Explained, Scene, explain
 from fsm.trace import Key
@@ -31,6 +32,7 @@ class Shared:
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
+        require_machine(machine)
         self.described = machine  # so that no other one gets its id
         self.machine = machine.under(profile)
         table = tabulate(self.machine)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fsm.errors import UNDECIDED, WRONG_INPUT, Problem
 from fsm.machine import LEVELS, Level
-from fsm.verdict import Finding, Holds, Illegal, Judgement, Unknown
+from fsm.verdict import Finding, Holds, Illegal, Judgement, Unknown, idle
 
 if TYPE_CHECKING:
     from fsm.judgement import Judged  # other commands than judge need no recordings
@@ -62,9 +62,9 @@ class Report:
                 return ExitCode.HOLDS
 
     def of(self, judged: Judged) -> ExitCode:
-        """What one recording comes to: machines of which it has no entities do not count beside others."""
-        observed = [each for each in judged.judgements if each.entities]
-        return worst([self.answer(each) for each in observed or judged.judgements])
+        """The worst answer on one recording; beside others, machines that nothing in it concerns do not count."""
+        concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
+        return worst([self.answer(each) for each in concerned or judged.judgements])
 
     def total(self) -> ExitCode:
         return worst([self.of(each) for each in self.judged] + [ExitCode.UNKNOWN for _ in self.problems])

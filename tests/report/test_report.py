@@ -33,6 +33,7 @@ from fsm.report.sarif import sarif
 from fsm.report.text import text
 from fsm.trace import Observation
 from fsm.verdict import (
+    NOTHING_CONCERNS,
     Cause,
     Covered,
     Deviated,
@@ -170,7 +171,8 @@ SITUATIONS: dict[str, Report] = {
     "nothing found": report(judgement(Holds())),
     "many found": _many(),
     "unknown": report(judgement(Unknown(why="nothing in the trace concerns this machine"))),
-    "one machine unknown": report(judgement(Holds()), judgement(Unknown(why="nothing"))),
+    "one machine not concerned": report(judgement(Holds()), judgement(Unknown(why=NOTHING_CONCERNS))),
+    "one machine unknown": report(judgement(Holds()), judgement(Unknown(why="line 2: it has no such event"))),
     "two files": Report(judged=named("a.log").judged + report(judgement(Unknown(why="nothing")), name="b.log").judged),
     "a surprise, and more unknown": report(
         judgement(
@@ -537,7 +539,8 @@ def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
     [
         ("nothing found", ["notice"]),
         ("unknown", ["warning"]),
-        ("one machine unknown", ["notice"]),
+        ("one machine not concerned", ["notice"]),
+        ("one machine unknown", ["warning"]),
         ("two files", ["error", "notice", "warning"]),
         ("a surprise, and more unknown", ["warning", "warning"]),
         ("a violation, and more unknown", ["error"]),
@@ -706,7 +709,8 @@ def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, 
         ("nothing judged", ExitCode.UNKNOWN),
         ("nothing found", ExitCode.HOLDS),
         ("unknown", ExitCode.UNKNOWN),
-        ("one machine unknown", ExitCode.HOLDS),
+        ("one machine not concerned", ExitCode.HOLDS),
+        ("one machine unknown", ExitCode.UNKNOWN),
         ("two files", ExitCode.FAILS),
         ("a surprise, and more unknown", ExitCode.UNKNOWN),
         ("a violation, and more unknown", ExitCode.FAILS),
