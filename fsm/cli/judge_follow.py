@@ -98,8 +98,10 @@ class _Following:
             self.counted.taken(self.judging, batch)
 
     def end(self) -> int:
-        """The exit code, after the last summary."""
-        return worst([*self.before, self.printed.summary(self.judging, over=True)]).value
+        """Print the last summary, and return the exit code; a signal no longer changes it."""
+        code = worst([*self.before, self.printed.summary(self.judging, over=True)]).value
+        INTERRUPTION.settle(code)
+        return code
 
 
 def follow(

@@ -128,7 +128,9 @@ def command(
         code = judging.close() if judging else 0
         _say(_summary(proxy, lost))
         unknown = lost or (judging and proxy.unread)
-        return ExitCode.UNKNOWN.value if unknown and code != WRONG_INPUT else code
+        code = ExitCode.UNKNOWN.value if unknown and code != WRONG_INPUT else code
+        INTERRUPTION.settle(code)
+        return code
 
 
 async def _until_ended(proxy: Proxy, *, grace: float, duration: float | None) -> None:
@@ -150,7 +152,9 @@ class _Judge:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:  # at the end of its input it would print a verdict
+            self._process.kill()
         self.close()
 
     def take(self, lines: list[dict[str, int | str]]) -> None:
@@ -163,11 +167,20 @@ class _Judge:
         self._process.send_signal(signal.SIGUSR1)
 
     def close(self) -> int:
-        """Have it print what it found, and give its exit code."""
-        if self._process.stdin is not None:
-            with suppress(OSError):
-                self._process.stdin.close()
-        return self._process.wait()
+        """Have it print its verdict, and return its exit code; an interrupt counts only if no verdict was printed."""
+        try:
+            if self._process.stdin is not None:
+                with suppress(OSError):
+                    self._process.stdin.close()
+            return self._process.wait()
+        except KeyboardInterrupt:
+            for each in (signal.SIGINT, signal.SIGTERM):  # the first asks it to end, the second interrupts
+                self._process.send_signal(each)
+            code = self._process.wait()
+            if code not in {each.value for each in ExitCode}:
+                raise
+            INTERRUPTION.came = False
+            return code
 
 
 class _Recorder:

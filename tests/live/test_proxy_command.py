@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,6 +88,25 @@ def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refus
     assert not (tmp_path / "it").exists()
     lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
     assert ["StopContainer"] * 2 == [each["op"] for each in lines]
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.5])
+def test_a_second_signal_interrupts_unless_the_verdict_was_printed(delay: float, tmp_path: Path) -> None:
+    """Either there is a verdict, with its exit code, or there is none and the code is 130."""
+    with (
+        serving(tmp_path / "to", _stop(1)),
+        proxying(tmp_path, "--judge") as process,
+        CriClient(f"unix:{tmp_path / 'it'}") as client,
+    ):
+        client.call("StopContainer", StopContainerRequest(container_id="c" * 64))
+        process.send_signal(signal.SIGTERM)
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        printed, said = process.communicate(timeout=60)
+
+    assert "Traceback" not in said
+    assert (process.returncode in {0, 1, 3}) == bool(re.search(r"met \d+ of \d+ cells", printed)), printed + said
+    assert process.returncode in {0, 1, 3, 130}
 
 
 @pytest.mark.slow
