@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from fsm.live.proxy import Proxy
     from fsm.machine import Level
 
-_WAITING: Final = 128
-"""Connections that may wait to be accepted."""
-
 _LAST: Final = 30.0
 """Seconds that the recording may take to be complete once the proxy has ended."""
 
@@ -111,7 +108,7 @@ def command(
 
         def bind() -> None:
             listener.bind(own)
-            listener.listen(_WAITING)
+            listener.listen()
 
         stack.enter_context(_live("listening").listening(listen, bind))
         stack.enter_context(sockets.peers_may_leave())

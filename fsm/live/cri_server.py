@@ -4,6 +4,7 @@ Errors have the gRPC code that the machines reply, and containerd's words.  Meth
 """
 
 import json
+import resource
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -40,7 +41,13 @@ PULLING: Final = 0.02
 GRACE: Final = 1.0
 """Seconds in which calls in progress may come to their end when the server does."""
 
-OPTIONS: Final = (("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", 64 << 20))
+OPTIONS: Final = (
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.server_handshake_timeout_ms", 2_000),
+    ("grpc.max_connection_idle_ms", 60_000),
+)
+"""Options of the server: a connection on which nothing is said, or asked for, does not keep others away for long."""
 
 CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for each in grpc.StatusCode}
 
@@ -385,7 +392,10 @@ async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
 
     Raises :class:`InputError` if there can be no such socket, as :func:`~fsm.live.listening.listening` does.
     """
-    server = grpc.aio.server(options=OPTIONS)
+    # Without a limit, idle connections would take every descriptor, and calls that need one for a file would fail.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+    limits = [("grpc.max_allowed_incoming_connections", most)] if most > 0 else []
+    server = grpc.aio.server(options=[*OPTIONS, *limits])
     service = CriServer(node)
     server.add_generic_rpc_handlers(service.handlers())
     with listening(address, lambda: server.add_insecure_port(target(address))):

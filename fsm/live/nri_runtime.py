@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from google.protobuf.message import Message
 
 from fsm.live import nri_pb2 as nri
+from fsm.live.accepting import Acceptor, accept_streams
 from fsm.live.listening import bound
 from fsm.live.nri_link import (
     ANSWERED,
@@ -213,9 +214,9 @@ class NriRuntime:
         """The plugins that were connected, or tried to be, and are no more."""
         return tuple(self._lost)
 
-    async def listen(self, path: str) -> asyncio.Server:
+    async def listen(self, path: str) -> Acceptor:
         """Take plugins at a socket at *path*, as :func:`bound` makes it."""
-        return await asyncio.start_unix_server(self.accept, sock=bound(path))
+        return accept_streams(bound(path), self.accept)
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a plugin that has connected, as a task of its own."""

@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 
 from fsm.conformance.exec.transport import EndedError, Process, TalkError
 from fsm.live import sockets
+from fsm.live.accepting import Acceptor, accept_streams
 from fsm.live.listening import bound
 from fsm.live.nri_link import REGISTRATION, PluginChanges, RelayedEvent
 from fsm.live.nri_runtime import NriRuntime, PluginRefusedError
@@ -62,7 +63,7 @@ class PluginHost:
         self._thread = threading.Thread(target=self._loop.run_forever, name="plugin host", daemon=True)
         self._thread.start()
         self._runtime: NriRuntime | None = None
-        self._server: asyncio.Server | None = None
+        self._server: Acceptor | None = None
         self._serving: asyncio.Task[None] | None = None
         self._process: _Launched | None = None
         self._met = self._failed = False
@@ -128,7 +129,7 @@ class PluginHost:
         seconds = REGISTRATION + 2 * self._request
         if self._path:
             if self._server is None:
-                self._server = await asyncio.start_unix_server(self._accept, sock=bound(self._path))
+                self._server = accept_streams(bound(self._path), self._accept)
             seconds = IMPATIENCE if self._failed else seconds if self._met else PATIENCE
         else:
             ours, theirs = socket.socketpair()

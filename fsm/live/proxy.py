@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from fsm.live.accepting import Acceptor
 from fsm.live.call_lines import identity, of_events, of_lifecycle
 from fsm.live.faults import StreamFaults
 from fsm.live.passing_calls import PassedCall, PassingCalls
@@ -64,12 +65,11 @@ class Proxy:
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
         """Pass on until *stop* is set; then accept nothing more, and give calls in progress *grace* seconds."""
-        loop = asyncio.get_running_loop()
-        server = await loop.create_unix_server(self._accepted, sock=self._listener)
+        acceptor = Acceptor(self._listener, self._accepted, say=self._say)
         try:
             await stop.wait()
         finally:
-            server.close()
+            acceptor.close()
             self.ending = True
         for _ in range(round(grace / _TICK)):
             for relay in tuple(self._relays):
@@ -87,21 +87,17 @@ class Proxy:
         for _ in range(_STEPS):
             await asyncio.sleep(0)
 
-    def _accepted(self) -> asyncio.BaseProtocol:
+    def _accepted(self, client: socket.socket) -> None:
         relay = Relay(
             PassingCalls(self._ended, of_lifecycle, of_events),
             unreadable=self._unreadable,
             gone=self._gone,
             interference=partial(self._faults, self._rules) if self._rules else None,
         )
-        if self._over:
-            relay.abort()
-            return relay.client
         self._relays.add(relay)
-        task = asyncio.get_running_loop().create_task(self._connect(relay))
+        task = asyncio.get_running_loop().create_task(self._connect(relay, client))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
-        return relay.client
 
     def _faults(self, rules: FaultRules, relay: Relay) -> StreamFaults:
         return StreamFaults(
@@ -113,8 +109,9 @@ class Proxy:
             identity=identity,
         )
 
-    async def _connect(self, relay: Relay) -> None:
+    async def _connect(self, relay: Relay, client: socket.socket) -> None:
         start = time.time_ns()
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: relay.client, client)
         try:
             await relay.connect(self._path)
         except OSError as error:

@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from secrets import token_urlsafe
+from socket import create_server
 from typing import Final, TypeAlias
 
 import h11
 from wsproto.utilities import ProtocolError
 
+from fsm.live.accepting import Acceptor, accept_streams
 from fsm.live.spdy import SpdyError
 from fsm.live.stream_channels import (
     ERRORS,
@@ -75,15 +77,15 @@ class StreamServer:
 
     def __init__(self) -> None:
         self._offers: dict[str, OfferedCommand | OfferedPorts] = {}
-        self._server: asyncio.Server | None = None
+        self._server: Acceptor | None = None
         self._sessions = Tasks()
         self._writers = set[asyncio.StreamWriter]()
 
     async def offer(self, kind: str, offered: OfferedCommand | OfferedPorts) -> str:
         """The URL of a stream."""
         if self._server is None:
-            self._server = await asyncio.start_server(self._accept, HOST, 0)
-        port = self._server.sockets[0].getsockname()[1]
+            self._server = accept_streams(create_server((HOST, 0)), self._accept)
+        port = self._server.listening.getsockname()[1]
         path = f"/{kind}/{token_urlsafe(16)}"
         self._offers[path] = offered
         asyncio.get_running_loop().call_later(VALID, self._offers.pop, path, None)
@@ -98,12 +100,9 @@ class StreamServer:
             with suppress(OSError):
                 await each.wait_closed()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
-        try:
-            await self._sessions.start(self._serve(reader, writer))
-        finally:
-            self._writers.discard(writer)
+        self._sessions.start(self._serve(reader, writer)).add_done_callback(lambda _: self._writers.discard(writer))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link: Link = SocketLink(reader, writer)

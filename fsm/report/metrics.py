@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import signal
+import socket
 import time
 from collections import Counter as Tally
+from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.server import ThreadingHTTPServer
+from threading import Thread
+from typing import Final, TypeAlias
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Info, disable_created_metrics, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Info, MetricsHandler, disable_created_metrics
 
 from fsm.errors import visible
 from fsm.judgement import Judging
@@ -19,6 +24,15 @@ from fsm.verdict import Finding, Violation
 
 SEVERAL = "several"
 """The state of a violation that may have been in any of several."""
+
+
+_PATIENCE: Final = 5.0
+"""Seconds that a client may be silent."""
+
+_MOST: Final = 16
+"""Connections that are open simultaneously, each with a thread."""
+
+_Request: TypeAlias = socket.socket | tuple[bytes, socket.socket]
 
 
 class Metrics:
@@ -101,6 +115,40 @@ def _add(known: Tally[tuple[object, ...]], counter: Counter, total: int, *labels
     known[counter, *labels] = total
 
 
+class _Server(ThreadingHTTPServer):
+    """Serves metrics; at the limit, a new connection replaces the oldest, so that idle clients keep nobody away."""
+
+    def __init__(self, metrics: Metrics, address: str, port: int) -> None:
+        found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        self.address_family, _, _, _, (host, *_) = found[0]
+        self._open: OrderedDict[_Request, None] = OrderedDict()
+        handler = MetricsHandler.factory(metrics.registry)
+        super().__init__((str(host), port), type("_Handler", (handler,), {"timeout": _PATIENCE}))
+
+    def get_request(self) -> tuple[socket.socket, object]:
+        try:
+            return super().get_request()
+        except OSError:  # no descriptor is free, and serve_forever would try again immediately
+            time.sleep(0.1)
+            raise
+
+    def process_request(self, request: _Request, client_address: object) -> None:
+        self._open[request] = None
+        if len(self._open) > _MOST:
+            with suppress(KeyError, OSError):
+                oldest, _ = self._open.popitem(last=False)
+                if isinstance(oldest, socket.socket):  # always, with TCP
+                    oldest.shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: _Request) -> None:
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: _Request, client_address: object) -> None:
+        """Ignore a client that was silent for too long or has gone."""
+
+
 @contextmanager
 def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
     """Serve *metrics* over HTTP; gives the port, which is any that is free for 0.
@@ -110,7 +158,9 @@ def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
     # The threads that answer have the mask of this one; a client that has gone is an error there, and not the end of the process.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
     try:
-        server, thread = start_http_server(port, address, metrics.registry)
+        server = _Server(metrics, address, port)
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:

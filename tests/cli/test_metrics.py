@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
 import urllib.request
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -156,3 +158,35 @@ def test_a_port_in_use_is_refused() -> None:
     assert ["is no port" in " ".join(each.stderr.split()) for each in wrong] == [True, True, True, False]
     assert "cannot assign" in wrong[-1].stderr
     assert "add --follow" in alone.stderr
+
+
+def test_idle_scrapers_keep_nobody_away(capsys: pytest.CaptureFixture[str]) -> None:
+    """There are few threads, the oldest connections make room, and of those that break nothing is printed."""
+    before = threading.active_count()
+    with serving(Metrics(Report(judged=(), fail_on="MUST")), "127.0.0.1", 0) as port, ExitStack() as stack:
+        clients = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(60)]
+        for client in clients[::2]:
+            client.sendall(b"GET /metrics HTTP/1.1\r\n")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            assert b"fsm_lines_total" in answer.read()
+        threads = threading.active_count() - before
+        for client in clients:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()  # with a reset
+        ends = time.monotonic() + 10
+        while threading.active_count() > before + 1 and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert threading.active_count() == before + 1
+
+    assert threads <= 25
+    assert ("", "") == capsys.readouterr()
+
+
+def test_a_silent_scraper_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After some seconds."""
+    monkeypatch.setattr("fsm.report.metrics._PATIENCE", 0.1)
+    with (
+        serving(Metrics(Report(judged=(), fail_on="MUST")), "127.0.0.1", 0) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=10) as client,
+    ):
+        assert client.recv(1) == b""

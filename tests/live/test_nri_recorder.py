@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,7 +74,7 @@ async def runtime(
 ) -> AsyncIterator[NriRuntime]:
     """A runtime that listens at *socket*."""
     there = NriRuntime(domain or Domain(), name="containerd", version="2.1.9", request=request, state_changes=old)
-    async with await there.listen(str(socket)):
+    with closing(await there.listen(str(socket))):
         yield there
         await there.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -238,7 +238,7 @@ async def test_a_plugin_that_never_registers_is_dropped() -> None:
 @pytest.mark.parametrize(("name", "index", "what"), [("a,b", "10", "name"), ("", "10", "name"), ("a", "1", "index")])
 async def test_a_wrong_name_is_refused(name: str, index: str, what: str, tmp_path: Path) -> None:
     runtime = NriRuntime(Domain(), registration=0.1)
-    async with await runtime.listen(str(tmp_path / "nri.sock")):
+    with closing(await runtime.listen(str(tmp_path / "nri.sock"))):
         with pytest.raises(RefusedError, match=f"invalid plugin {what}"):
             await NriPlugin(name, index, Told()).run(f"unix://{tmp_path}/nri.sock")
         await runtime.close()
@@ -303,7 +303,7 @@ async def test_a_plugin_connects_again_when_the_runtime_restarts(tmp_path: Path)
     lost: list[Exception | None] = []
     for restart in range(2):
         runtime = NriRuntime(Domain())
-        async with await runtime.listen(path):
+        with closing(await runtime.listen(path)):
             if not restart:
                 running = asyncio.create_task(plugin.run(path, lost=lost.append))
             assert await runtime.joined(1, 5)
