@@ -6,6 +6,7 @@ lost is run again, and what it comes to is the same.
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,12 @@ ORDERS: Final = (ROW, "line", "at")
 
 Division: TypeAlias = Literal["node", "entity"]
 """What is judged by one task: all of a recording, or some of its entities."""
+
+_LOCAL: Final = re.compile(r"local(?:\[([^,\]]+)\])?")
+"""A master on this machine without a number of tries, for which Spark fails the job when the first worker dies."""
+
+_TRIES: Final = 4
+"""Tries of each task, as on a cluster."""
 
 _JUDGED: Final = from_arrow_schema(tasks.JUDGED)
 _FOUND: Final = from_arrow_schema(tasks.FOUND)
@@ -162,8 +169,9 @@ def session(master: str) -> SparkSession:
     Raises :class:`InputError` if it cannot be had.
     """
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+    local = _LOCAL.fullmatch(master)
     builder = (
-        SparkSession.builder.master(master)
+        SparkSession.builder.master(f"local[{local[1] or 1},{_TRIES}]" if local else master)
         .appName("fsm judge")
         .config("spark.ui.enabled", "false")
         .config("spark.log.level", "ERROR")

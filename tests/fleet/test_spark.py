@@ -216,6 +216,33 @@ def test_the_command(tmp_path: Path) -> None:
     assert "/no/such.log: cannot be opened: no such file or directory" in text.stderr
 
 
+KILLED: Final = """\
+import os, signal, sys
+
+def hook(event, arguments):
+    if event == "import" and arguments[0] == "fsm.judgement" and "daemon" in sys.argv[0]:
+        if not os.path.exists({marker!r}):
+            open({marker!r}, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(hook)
+"""
+"""Kills the first worker that begins to judge."""
+
+
+def test_a_killed_worker_of_this_machine_is_replaced(tmp_path: Path) -> None:
+    """Its task is run again."""
+    marker = tmp_path / "killed"
+    (tmp_path / "sitecustomize.py").write_text(KILLED.format(marker=str(marker)), encoding="utf-8")
+    files = [str(RECORDINGS / name) for name in NAMES[:2]]
+
+    ran = command("--engine", "spark[1]", "--format", "summary", *files, PYTHONPATH=str(tmp_path))
+
+    expected = total(summarised([judge(each)], node=node) for each, node in named(files).items())
+    assert marker.exists()
+    assert (ran.returncode, decode(ran.stdout, type=Summary)) == (1, expected), ran.stderr
+
+
 def test_tables_that_match_a_pattern(tmp_path: Path) -> None:
     """Each is a recording of its own, and its node is called as it."""
     for number, name in enumerate(NAMES[:2]):
