@@ -1,6 +1,5 @@
 """Folders that last as long as the process that made them: what a killed process has left, the next one deletes."""
 
-import fcntl
 import os
 import re
 import shutil
@@ -20,7 +19,8 @@ _YOUNG: Final = 60.0
 class ScratchFolder:
     """A new, empty folder at ``name``, in the folder *where* or where the system has such; deleted by :meth:`close`.
 
-    It is locked while its process runs, by which what a process has left can be told from what is in use.
+    A lock that lasts as long as the process tells folders in use from those that a killed process has left.  Windows has
+    no such lock, so there nothing is deleted later.
 
     >>> with ScratchFolder() as folder:
     ...     (Path(folder) / "state").touch()
@@ -29,11 +29,11 @@ class ScratchFolder:
     """
 
     def __init__(self, where: str | None = None) -> None:
-        sweep(where or gettempdir())
+        if hasattr(os, "geteuid"):
+            sweep(where or gettempdir())
         self._folder = TemporaryDirectory(prefix=_PREFIX, dir=where, ignore_cleanup_errors=True)
         self.name = self._folder.name
-        self._lock = os.open(self.name, os.O_RDONLY)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._lock = _locked(self.name, os.O_RDONLY)
 
     def __enter__(self) -> str:
         return self.name
@@ -62,9 +62,23 @@ def sweep(where: str) -> None:
 def _delete_unused(folder: Path, found: os.stat_result) -> None:
     if found.st_uid != os.geteuid() or time.time() - found.st_mtime < _YOUNG:
         return
-    lock = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    lock = _locked(str(folder), os.O_RDONLY | os.O_NOFOLLOW)  # OSError: it is in use
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError: it is in use
         shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(lock)
+
+
+def _locked(folder: str, how: int) -> int:
+    """A descriptor of *folder* that locks it; -1 on Windows."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415
+    except ImportError:
+        return -1
+    lock = os.open(folder, how)
+    try:
+        flock(lock, LOCK_EX | LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock

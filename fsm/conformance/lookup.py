@@ -136,6 +136,8 @@ def find(
             raise _wrong(name, "does not name what to test", f"use {', '.join(KINDS[:-1])} or {KINDS[-1]}")
     if timeout is None or kind in {"cri", "exec", "nri-plugin"}:
         return lambda: _checked(name, factory)
+    if not hasattr(signal, "setitimer"):  # Windows
+        raise _wrong(name, "cannot be interrupted on this system", "leave out --timeout")
     return lambda: _limited(_checked(name, factory), timeout)
 
 
