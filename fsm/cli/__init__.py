@@ -163,6 +163,7 @@ def main() -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     gc.set_threshold(RARELY)
     if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout = _written_whole(sys.stdout)
         sys.stdout.reconfigure(errors="replace")  # file names need not be UTF-8, nor need terminals
     try:
         answer = group.main(standalone_mode=False)
@@ -186,6 +187,14 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001  (whatever it is, it is no verdict)
         _fail(internal(error), INTERNAL_ERROR)
     sys.exit(answer if isinstance(answer, int) else 0)
+
+
+def _written_whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    """Return *stream*; under PYTHONUNBUFFERED, one with a buffer, since a raw file drops what a full disk did not take."""
+    if not isinstance(stream.buffer, io.RawIOBase):
+        return stream
+    whole = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115  (it is open to the end)
+    return io.TextIOWrapper(whole, stream.encoding, line_buffering=True)
 
 
 def _on_terminal() -> bool:

@@ -9,7 +9,7 @@ import click
 
 from fsm.cli import completion, recording_chart
 from fsm.cli.options import name_option, profile_option, under, unknown
-from fsm.cli.output import put
+from fsm.cli.output import put, whole_or_nothing
 from fsm.cli.picture_files import formats, picture_file
 from fsm.cli.recording_chart import ChosenLines
 from fsm.diagrams.draw.ascii import ascii_drawing
@@ -170,20 +170,21 @@ def command(
         raise click.UsageError("an ASCII drawing shows the lifecycle as 'fsm diff' expects it, and nothing else")
     parts: Collection[Extra] = tuple(part for part in PARTS if part in show or "all" in show)
     without: dict[str, None] = {}
-    for machine in machines:
-        drawn = under(machine, profile)
-        named = _events(drawn, events)
-        marks = _marks(drawn, highlight, entity, coverage, profile)
-        drawing = picture(drawn, show=parts, events=named, marks=marks)
-        for form in forms:
-            try:
-                made = _written(form, drawn, drawing, named, marks)
-            except DotFailedError as error:
-                raise click.ClickException(str(error)) from error
-            except NoDotError:
-                without[form] = None
-            else:
-                put(made, picture_file(output, machine.name, SUFFIXES[form]), folders=True)
+    with whole_or_nothing() as begin:
+        for machine in machines:
+            drawn = under(machine, profile)
+            named = _events(drawn, events)
+            marks = _marks(drawn, highlight, entity, coverage, profile)
+            drawing = picture(drawn, show=parts, events=named, marks=marks)
+            for form in forms:
+                try:
+                    made = _written(form, drawn, drawing, named, marks)
+                except DotFailedError as error:
+                    raise click.ClickException(str(error)) from error
+                except NoDotError:
+                    without[form] = None
+                else:
+                    put(made, picture_file(output, machine.name, SUFFIXES[form]), begin)
     return _missing(without, forms)
 
 

@@ -7,7 +7,7 @@ import click
 from fsm.checker.known_defects import known_defects
 from fsm.cli import completion
 from fsm.cli.options import format_option, layout
-from fsm.cli.output import put
+from fsm.cli.output import put, whole_or_nothing
 from fsm.diagrams.draw import sequence, sequence_svg
 from fsm.product.system import System
 from fsm.report import findings_report as report
@@ -36,12 +36,13 @@ def command(names: tuple[str, ...], form: str, output: Path | None) -> int:
     """
     found = list(known_defects(*names))
     if output is not None:
-        for name, text in report.pages(found).items():
-            put(text, output / name, folders=True)
-        for each in found:
-            if each.run is not None and isinstance(each.of.machine, System):
-                drawn = sequence_svg.svg(sequence.chart(each.run, each.of.machine, each.stated))
-                put(drawn, output / report.picture(each), folders=True)
+        with whole_or_nothing() as begin:
+            for name, text in report.pages(found).items():
+                put(text, output / name, begin)
+            for each in found:
+                if each.run is not None and isinstance(each.of.machine, System):
+                    drawn = sequence_svg.svg(sequence.chart(each.run, each.of.machine, each.stated))
+                    put(drawn, output / report.picture(each), begin)
     else:
         click.echo(report.json(found) if form == "json" else report.text(found, layout()), nl=False)
     return report.answer(found).value

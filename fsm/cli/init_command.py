@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from fsm.cli.output import failed
+from fsm.cli.output import failed, whole_or_nothing
 from fsm.diagrams import read
 from fsm.errors import InputError, Problem
 from fsm.interop.draft import machine_of
@@ -104,20 +104,12 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
             Problem(path=str(each), line=0, code="FSM520", what="is there already", hint=hint) for each in there
         )
     here = folder
-    made: list[Path] = []
     try:
-        for path, text in files.items():
-            here = folder / path
-            for parent in reversed(here.parents):
-                if not parent.exists():
-                    parent.mkdir()
-                    made.append(parent)
-            with here.open("x", encoding="utf-8") as file:
-                made.append(here)
-                file.write(text)
-    except BaseException as error:
-        for each in reversed(made):
-            each.rmdir() if each.is_dir() else each.unlink()
-        if isinstance(error, OSError):
-            raise failed(here, error) from error
-        raise
+        with whole_or_nothing() as begin:
+            for path, text in files.items():
+                here = folder / path
+                begin(here)
+                with here.open("x", encoding="utf-8") as file:
+                    file.write(text)
+    except OSError as error:
+        raise failed(here, error) from error

@@ -5,7 +5,7 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -16,16 +16,36 @@ ORDINARY = 0o666
 """The rights of a new file, from which the system takes some away."""
 
 
-def put(written: str | bytes, path: Path | None, *, folders: bool = False) -> None:
-    """Write it to the file at *path*, or to standard output; with *folders*, missing folders are made."""
+@contextmanager
+def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
+    """Yield a function that makes the folders of a file before it is written; on failure, remove what was not there before."""
+    made: list[Path] = []
+
+    def begin(path: Path) -> None:
+        for each in (*reversed(path.parents), path):
+            if not os.path.lexists(each):
+                if each is not path:
+                    each.mkdir()
+                made.append(each)
+
+    try:
+        yield begin
+    except BaseException:
+        for each in reversed(made):
+            with suppress(OSError):
+                each.rmdir() if each.is_dir() else each.unlink()
+        raise
+
+
+def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] = lambda _: None) -> None:
+    """Write it to the file at *path*, before which *begin* is called, or to standard output."""
     if path is None:
         if isinstance(written, bytes) and written.startswith(b"\x89PNG") and sys.stdout and sys.stdout.isatty():
             raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")
         click.echo(written, nl=False)
         return
     try:
-        if folders:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        begin(path)
         write(path, written)
     except OSError as error:
         raise failed(path, error) from error

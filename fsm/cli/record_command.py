@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -50,13 +51,20 @@ def command(address: str, output: Path | None) -> int:
     """
     recorders = of_extra("fsm.live.nri_recorder", "fsm record")
     sockets.path(address)
+    new = output is not None and not os.path.lexists(output)
     file = _opened(output, recorders.opened)
     writer = recorders.LineWriter(file)
     try:
         with sockets.peers_may_leave():
             recorder = asyncio.run(_recorded(recorders, address, writer))
-    finally:
         _close(writer, file, own=output is not None)
+    except BaseException:
+        with suppress(OSError):
+            _close(writer, file, own=output is not None)
+        with suppress(OSError):
+            if output is not None and new and not output.stat().st_size:
+                output.unlink()
+        raise
     counts = f"{words.plural(recorder.events, 'event')} on {words.plural(recorder.connections, 'connection')}"
     click.echo(f"recorded {counts}", err=True)
     return 0

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from fsm.cli.output import put
+from fsm.cli.output import put, whole_or_nothing
 from fsm.cli.picture_files import formats, picture_file
 from fsm.diagrams.draw.sequence import SequenceChart, mermaid
 from fsm.diagrams.draw.sequence_svg import svg
@@ -52,8 +52,9 @@ def draw(
     judged = _judged(name, calls, models, profile)
     chart = recorded_chart(steps, None if judged is None else marks(judged))
     stem = Path(name).name.removesuffix(".gz").rpartition(".")[0] or "sequence"
-    for form in forms:
-        put(_WRITERS[form](chart), picture_file(output, stem, SUFFIXES[form]), folders=True)
+    with whole_or_nothing() as begin:
+        for form in forms:
+            put(_WRITERS[form](chart), picture_file(output, stem, SUFFIXES[form]), begin)
     return 0
 
 

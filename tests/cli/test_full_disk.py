@@ -1,0 +1,80 @@
+"""A disk that is full after a part of the output: the command says so, exits with 74, and leaves nothing half-written."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+from pathlib import Path
+
+import pytest
+from commands import FAILING, FSM, PLAIN
+
+ROOM = 4_096
+"""Bytes that a file can have: the system then writes a part, and refuses the rest, as a full disk does."""
+
+
+def limited(folder: Path, *arguments: str, room: int = ROOM, unbuffered: str = "") -> tuple[int, str, int]:
+    """The exit code of the command, its messages, and the bytes of its output, which is a file."""
+    with (folder / "stdout").open("wb") as out:
+        ran = subprocess.run(
+            [FSM, *arguments],
+            cwd=folder,
+            env=PLAIN | {"PYTHONUNBUFFERED": unbuffered},
+            stdout=out,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+        )
+    found = ran.returncode, ran.stderr.decode(), (folder / "stdout").stat().st_size
+    (folder / "stdout").unlink()
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "command",
+    ["check cri-pod --format json", "show container-status", "draw cri-pod -f dot", "export container-status -t scxml",
+     "simulate cri-pod --length 500", "schema", f"judge {FAILING} --format json"],
+)  # fmt: skip
+def test_output_that_was_cut_is_no_success(command: str, unbuffered: str, tmp_path: Path) -> None:
+    """Python drops the rest of a raw write, as it has one without a buffer."""
+    code, said, size = limited(tmp_path, *command.split(), unbuffered=unbuffered)
+
+    assert (74, ROOM) == (code, size), said
+    assert "could not write: file too large" == said.splitlines()[-1]
+
+
+def test_what_is_unbuffered_is_written_whole(tmp_path: Path) -> None:
+    """The twin: where there is room."""
+    code, said, size = limited(tmp_path, "show", "cri-pod", room=1 << 20, unbuffered="1")
+
+    assert (0, "") == (code, said)
+    assert size > ROOM
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    ["draw cri-pod -f dot -f svg -o made/pictures", "findings late-updates -o made", "init made",
+     f"draw --sequence {FAILING} -f svg -o made/chart.svg", "export cri-pod -t scxml -o made.xml",
+     f"convert {FAILING} -o made.parquet", "explore cri-pod -o made.html"],
+)  # fmt: skip
+def test_files_are_there_whole_or_not_at_all(command: str, tmp_path: Path) -> None:
+    """And the folders that were made for them."""
+    code, said, _ = limited(tmp_path, *command.split(), room=ROOM // 8)
+
+    assert 74 == code, said
+    assert "file too large" in said
+    assert [] == [*tmp_path.iterdir()]
+
+
+def test_folders_that_were_there_stay(tmp_path: Path) -> None:
+    """With what was in them, and with nothing new."""
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "old.txt").write_text("old", encoding="utf-8")
+    code, said, _ = limited(tmp_path, "draw", "cri-pod", "-f", "mermaid", "-f", "dot", "-o", "made/", room=ROOM)
+
+    assert 74 == code, said
+    assert ["old.txt"] == [each.name for each in (tmp_path / "made").iterdir()]
