@@ -140,6 +140,11 @@ def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
     return _OBEYED.sub(lambda found: escape(found[0]), text)
 
 
+def encodable(name: str) -> str:
+    """The *name* of a file, which need not be UTF-8, as text that is."""
+    return name.encode(errors="replace").decode()
+
+
 def printable(text: str) -> str:
     """*text*, of which a part may come from an input, on one line that can be read to its end."""
     return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -41,6 +41,9 @@ FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
 
 LATEST: Final = (1 << 63) - 1
 """The latest time, and the longest one, that a column and compiled code know."""
+
+Instant: TypeAlias = Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST)]
+"""Nanoseconds since the epoch, in the range of every reader: the lowest number of 64 bits marks a missing time."""
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.
@@ -88,9 +91,9 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     met: str = ""
     output: str = ""
     emits: tuple[str, ...] | None = None
-    at: int | str | None = None
-    start: int | None = None
-    end: int | None = None
+    at: Instant | str | None = None
+    start: Instant | None = None
+    end: Instant | None = None
     process: int | str | None = None
     detail: str = ""
     fields: dict[str, int | str] | None = None
@@ -188,7 +191,7 @@ def seen_at(seen: Observation) -> int | None:
 
 
 def nanoseconds(at: int | str | None) -> int | None:
-    """*at* in nanoseconds since the epoch; ``None`` if it is not a time.
+    """*at* in nanoseconds since the epoch; ``None`` if it is not a time, or not an :data:`Instant`.
 
     >>> nanoseconds("1970-01-01T00:00:01.000000002Z")
     1000000002
@@ -202,4 +205,5 @@ def nanoseconds(at: int | str | None) -> int | None:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp()) * 1_000_000_000 + (int(fraction[1].ljust(9, "0")) if fraction else 0)
+    found = int(moment.timestamp()) * 1_000_000_000 + (int(fraction[1].ljust(9, "0")) if fraction else 0)
+    return found if -LATEST <= found <= LATEST else None

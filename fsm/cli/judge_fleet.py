@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from msgspec.json import encode
 
 from fsm.cli.options import layout
 from fsm.cli.output import put
 from fsm.errors import WRONG_INPUT, of_extra
-from fsm.fleet.summary import named
+from fsm.fleet.summary import named, written
 from fsm.fleet.summary_report import text
 from fsm.recordings import matching
 
@@ -69,7 +68,7 @@ def on_cluster(given: Mapping[str, Any], master: str) -> int:
 
 def _put(found: Summary, given: Mapping[str, Any]) -> None:
     if given["form"] == "summary":
-        put(encode(found) + b"\n", given["output"])
+        put(written(found).encode(), given["output"])
     elif given["output"] is None:
         click.echo(text(found, layout(), least=given["fail_on"]), nl=False)
     else:

@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.json import encode
 
 from fsm.cli.options import fail_on_option, layout, output_option
 from fsm.cli.output import put
-from fsm.errors import InputError
-from fsm.fleet.summary import read, total
+from fsm.errors import InputError, encodable
+from fsm.fleet.summary import read, total, written
 from fsm.fleet.summary_report import text
 
 if TYPE_CHECKING:
@@ -53,14 +52,14 @@ def command(
     problems: list[Problem] = []
     for name in dict.fromkeys(summaries):
         try:
-            found.append(total([read(name)], "" if name == "-" else Path(name).name.removesuffix(".json")))
+            found.append(total([read(name)], "" if name == "-" else encodable(Path(name).name.removesuffix(".json"))))
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
     whole = total(found)
     if form == "json":
-        put(encode(whole) + b"\n", output)
+        put(written(whole).encode(), output)
     elif output is None:
         click.echo(text(whole, layout(), by=by, least=fail_on), nl=False, color=ctx.color)
     else:

@@ -9,14 +9,16 @@ from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import Final
 
-from msgspec import DecodeError, Struct, ValidationError, structs
-from msgspec.json import decode, encode
+from msgspec import Struct, structs
+from msgspec.json import Decoder, encode
 
-from fsm.errors import contents, refused
+from fsm.errors import contents, encodable, harmless, refused
 from fsm.judgement import Judged
 from fsm.machine import Level
+from fsm.recordings.line_reader import decode
 from fsm.report import ExitCode, Report, counts, why, words
 from fsm.report import worst as worst_of
+from fsm.report.json_report import json_escape
 from fsm.trace import seen_at
 from fsm.verdict import Deviated, Finding, Illegal, Judgement, Tolerated, Violation
 
@@ -162,6 +164,9 @@ class Summary(Struct, frozen=True, kw_only=True):
         return worst_of([each.answer(least) for each in self.shares])
 
 
+_DECODER: Final = Decoder(Summary)
+
+
 def total(summaries: Iterable[Summary], node: str = "") -> Summary:
     """All of the *summaries* together; what is of no node is of *node*."""
     shares: dict[tuple[str, ...], Share] = {}
@@ -208,15 +213,24 @@ def _stem(name: str) -> str:
 
 def summary(report: Report) -> str:
     """The *report* as a summary, in one line."""
-    return encode(summarised(report.judged)).decode() + "\n"
+    return written(summarised(report.judged))
+
+
+def written(found: Summary) -> str:
+    r"""The summary *found* in one line, controls as escapes of JSON.
+
+    >>> print(written(Summary(notes={"a\x7f": 1}, shares=())), end="")
+    {"format":"container-fsm-summary/1","notes":{"a\u007f":1},"shares":[]}
+    """
+    return harmless(encode(found).decode(), json_escape) + "\n"
 
 
 def read(path: str) -> Summary:
     """The summary in the file at *path*; raises :class:`InputError` if it is none."""
     data = contents(path, most=_LARGEST, code="FSM218", hint=_WAY, dash=True)
     try:
-        found = decode(data, type=Summary)
-    except (ValidationError, DecodeError) as error:
+        found = decode(data, _DECODER)
+    except ValueError as error:
         raise refused(path, "FSM218", f"is no summary: {error}", _WAY) from error
     if found.format != FORMAT:
         raise refused(path, "FSM218", f"is a summary of the form '{found.format}', and {FORMAT} is known", _WAY)
@@ -277,7 +291,7 @@ def _place(found: Violation | Tolerated, what: str, node: str) -> FirstPlace:
     return FirstPlace(
         at=NEVER if at is None else at,
         node=node,
-        file=found.file,
+        file=encodable(found.file),
         line=found.line,
         entity=found.observation.entity,
         what=what,

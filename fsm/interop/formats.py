@@ -8,7 +8,7 @@ which becomes a machine.  :mod:`~fsm.language.write` writes any machine as a mod
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
-from fsm.errors import decoded_text
+from fsm.errors import decoded_text, encodable
 from fsm.interop import python_statemachine, scxml, transitions
 from fsm.interop.draft import machine_of
 from fsm.interop.source_text import LARGEST, SourceProblems
@@ -56,7 +56,7 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
         reader = python_statemachine if form == "python-statemachine" or (form is None and mapping) else transitions
         found = reader.read(node, name)
     problems.raise_found()
-    file = Path(path).name.encode(errors="replace").decode()  # file names need not be UTF-8
+    file = encodable(Path(path).name)
     comments = [f"Imported from {file}, {found.form}.", *found.notes]
     plain = ["".join(each if each.isprintable() else "?" for each in line) for line in comments]
     written = toml(machine_of(found, file=file, outcomes=outcomes), comments=plain)

@@ -3,13 +3,14 @@
 It ends by itself when its own process is killed, the number of which the runtime tells.
 """
 
-import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
+
+from msgspec.json import Decoder
 
 from fsm.live.cri_client import CallAnswer
 from fsm.live.cri_pb2 import (
@@ -32,11 +33,14 @@ from fsm.live.cri_pb2 import (
 from fsm.live.entity_sut import PATIENCE, EntitySUT
 from fsm.live.killed_sut import KilledSUT
 from fsm.live.runtime_session import HOST, wait
+from fsm.recordings.line_reader import decode
 from fsm.sut import UnsupportedError
 
 _NO_HANDLER: Final = "container-fsm-no-such-handler"
 
 _CPU_SHARES: Final = 512
+
+_INFO: Final = Decoder(object)
 
 
 class RuntimePodSUT(EntitySUT):
@@ -132,7 +136,7 @@ def _process(info: Mapping[str, str]) -> int | None:
     """The number of the pod's process in the verbose *info* of its status, as containerd and CRI-O have it."""
     for text in info.values():
         with suppress(ValueError):
-            found: Any = json.loads(text)
+            found = decode(text, _INFO)
             if isinstance(found, dict) and isinstance(number := found.get("pid"), int) and number > 1:
                 return number
     return None

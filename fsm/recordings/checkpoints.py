@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from fsm.errors import InputError, Problem
-from fsm.recordings.line_reader import LONGEST
+from fsm.recordings.line_reader import LONGEST, decode
 from fsm.trace import Line, Observation
 
 _PATTERNS: Final = (
@@ -24,6 +24,8 @@ _PATTERNS: Final = (
 """Where checkpoints stand in a directory: that of one container, copies, and those of containerd's root."""
 
 _SUFFIX: Final = ".status.json"
+
+_ANYTHING: Final = msgspec.json.Decoder(dict[str, object])
 
 
 class _Status(
@@ -71,7 +73,7 @@ def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
         name = path.name.removesuffix(_SUFFIX) if path.name != "status" else path.resolve().parent.name
         try:
             status = _read(path)
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             hint = "containerd shows such a container as CONTAINER_UNKNOWN; move the file away to judge the others"
             problems.append(
                 Problem(path=str(path), line=0, code="FSM213", what=f"is no checkpoint: {error}", hint=hint)
@@ -89,7 +91,7 @@ def _read(path: Path) -> _Status:
         data = file.read(LONGEST + 1)
     if not data.strip() or len(data) > LONGEST:
         raise ValueError(f"it has {len(data):,} bytes{'' if data.strip() else ', and no record in them'}")
-    raw = msgspec.json.decode(data, type=dict[str, object])
+    raw = decode(data, _ANYTHING)
     # Go compares keys without case, and takes null for what is not there.
     status = msgspec.convert({key.casefold(): value for key, value in raw.items() if value is not None}, _Status)
     if status.version != "v1":

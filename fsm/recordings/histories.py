@@ -28,6 +28,8 @@ REPORTED: Final = 20
 """Problems of one history that are reported; one mistake early on may cause thousands."""
 
 _FORMS: Final = documented("how-to/linearizability")
+_ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_LONE: Final = re.compile("[\ud800-\udfff]")
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
@@ -117,13 +119,17 @@ def read(name: str, data: bytes) -> RecordedHistory:
         raise InputError([_problem(name, 0, "FSM209", f"is a history of more than {LARGEST >> 20} MiB", hint)])
     pairing = _Pairing(name)
     try:
-        for number, form in enumerate(_read(data.decode("utf-8-sig"))):
+        text = data.decode("utf-8-sig")
+        found = _without_halves(_read(text)) if _ESCAPED.search(text) else _read(text)
+        for number, form in enumerate(found):
             pairing.take(number, form)
             if len(pairing.problems) >= REPORTED:
                 break
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         pairing.problems.append(_problem(name, line, "FSM207", "a byte that is not UTF-8", "histories are UTF-8"))
+    except RecursionError:
+        pairing.problems.append(_problem(name, 0, "FSM207", "nests too deep", "an operation is a flat map"))
     except NotationError as error:
         hint = f"a history is JSON or EDN, an operation a form; {_FORMS} shows the forms"
         pairing.problems.append(_problem(name, error.line, "FSM207", error.what, hint))
@@ -141,6 +147,13 @@ def _read(text: str) -> Iterator[EdnForm]:
     except NotationError:
         return forms(text)
     return _json(text)
+
+
+def _without_halves(found: Iterator[EdnForm]) -> Iterator[EdnForm]:
+    for form in found:
+        if _LONE.search(json.dumps(form.value, ensure_ascii=False)):
+            raise NotationError(form.line, "an escape is half of a surrogate pair, which is no character")
+        yield form
 
 
 def _json(text: str) -> Iterator[EdnForm]:

@@ -95,7 +95,7 @@ class Trace:
         data = b"\n".join(lines)
         try:
             found = _DECODER.decode_lines(data)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):  # one by one they are decoded, or counted
             found = ()
         if len(found) != len(lines) or b'"trace"' in data:
             found, numbers = self._one_by_one(lines, first)

@@ -221,6 +221,23 @@ class _Resumed(io.RawIOBase):
         return taken
 
 
+def decode(data: bytes | str, decoder: msgspec.json.Decoder[T]) -> T:
+    """Return *data*, which anyone may have written, decoded; raises ``ValueError`` with a reason if *decoder* cannot.
+
+    >>> decode(b"[" * 10_000, msgspec.json.Decoder(object))
+    Traceback (most recent call last):
+    ValueError: it nests too deep
+    """
+    try:
+        return decoder.decode(data)
+    except UnicodeError as error:
+        raise ValueError("it is not UTF-8") from error
+    except RecursionError as error:
+        raise ValueError("it nests too deep") from error
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from error
+
+
 def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
     """What *decoder* makes of *line*; ``None`` if it is foreign or damaged.
 
@@ -228,8 +245,8 @@ def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
     True
     """
     try:
-        return decoder.decode(line)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return decode(line, decoder)
+    except ValueError:
         return None
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fsm.errors import documented, refused
 from fsm.recordings import RecordingKind
+from fsm.recordings.line_reader import decode
 from fsm.trace import Batch, Columns, Line, Made, Observation
 
 ABOUT: Final = "recording"
@@ -284,23 +285,23 @@ class ObservationColumns:
     def _converted(self, values: dict[str, object], line: int = 0) -> Observation:
         try:
             if fields := values.get("fields"):
-                values["fields"] = _FIELDS.decode(str(fields))
+                values["fields"] = decode(str(fields), _FIELDS)
             return msgspec.convert(values, Observation)
-        except msgspec.MsgspecError as error:
+        except ValueError as error:
             raise refused(self._name, "FSM212", f"is no table of observations: {error}", _HINT, line=line) from error
 
     def _typed(self, name: str, column: pa.Array) -> pa.Array:
         """*column* as the schema has it, but for what is a dictionary there and needs none here."""
         wanted = SCHEMA.field(name).type
-        if name == "fields" and pa.types.is_nested(column.type):
-            column = pa.array([_json(each) for each in column.to_pylist(maps_as_pydicts="lossy")], pa.string())
         if pa.types.is_dictionary(column.type) and wanted == pa.string():
             return column
         try:
+            if name == "fields" and pa.types.is_nested(column.type):
+                column = pa.array([_json(each) for each in column.to_pylist(maps_as_pydicts="lossy")], pa.string())
             if name in TIMES and (pa.types.is_timestamp(column.type) or pa.types.is_string(column.type)):
                 column = column.cast(pa.timestamp("ns", "UTC"))
             return column.cast(wanted)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:  # dates and such in nested fields
             needed = "nanoseconds, a timestamp, or RFC 3339" if name in TIMES else wanted
             what = f"column '{name}' is {column.type}, or has a value, that is not what is needed: {needed}"
             raise refused(self._name, "FSM212", what, _HINT) from error
@@ -308,7 +309,11 @@ class ObservationColumns:
 
 def said_of(rows: pa.RecordBatch) -> str:
     """What the first of *rows* says of the recording; empty where it says nothing."""
-    return str(rows[ABOUT][0].as_py() or "") if ABOUT in rows.schema.names and rows.num_rows else ""
+    return (
+        str(rows[ABOUT].slice(0, 1).cast(pa.string())[0].as_py() or "")
+        if ABOUT in rows.schema.names and rows.num_rows
+        else ""
+    )
 
 
 def _json(fields: object) -> str | None:

@@ -11,7 +11,7 @@ import msgspec
 
 from fsm.errors import documented
 from fsm.recordings.edn import Data
-from fsm.trace import Observation
+from fsm.trace import LATEST, Observation
 
 FormRole: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
 """Which part of an operation a form is.
@@ -20,7 +20,7 @@ Its call; its return; an unknown end; an end without any effect; its call if it 
 return; all of it.  An output belongs to no operation.
 """
 
-NEVER: Final = (1 << 63) - 1
+NEVER: Final = LATEST
 """The instant of a return that never came, in tools whose instants have 64 bits."""
 
 
@@ -114,7 +114,7 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
         entity="" if "key" not in value else _scalar(value["key"], "key"),
         event=event,
         process=process if isinstance(process, int | str) else str(process),
-        at=at if isinstance(at, int) else None,
+        at=_instant(at) if isinstance(at, int) else None,
     )
     if not isinstance(process, int):  # the nemesis, which has :info for both ends, and values of its own
         return UnderstoodForm("next", repr(process), seen, aside=True)
@@ -166,8 +166,9 @@ def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
     call, back = _one(value, "call"), _one(value, "return")
     if not isinstance(call, int) or isinstance(call, bool) or not (back is None or isinstance(back, int)):
         raise MeaningError(f"is called at {call!r} and returns at {back!r}", "call and return are whole numbers")
-    back = None if back is None or back >= NEVER else back
-    return UnderstoodForm("whole", "", msgspec.structs.replace(seen, reply=reply, shows=shows, start=call, end=back))
+    back = None if back is None or back >= NEVER else _instant(back)
+    seen = msgspec.structs.replace(seen, reply=reply, shows=shows, start=_instant(call), end=back)
+    return UnderstoodForm("whole", "", seen)
 
 
 def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
@@ -212,6 +213,12 @@ def _answer(value: Data) -> tuple[str, str]:
         text = "ok" if reply is None else _scalar(reply, "reply")
         return text, "" if shows is None else _scalar(shows, "state")
     return "" if value is None else _scalar(value, "value"), ""
+
+
+def _instant(value: int) -> int:
+    if not -LATEST <= value <= LATEST:
+        raise MeaningError(f"an instant of {value.bit_length()} bits", "instants are whole numbers of 64 bits")
+    return value
 
 
 def _one(value: Mapping[str, Data], *names: str) -> Data:

@@ -21,7 +21,7 @@ from pyarrow import fs, ipc, parquet
 from fsm.errors import refused
 from fsm.recordings import ARROW, PARQUET, SUFFIXES, Recording, RecordingKind, about, recorded
 from fsm.recordings.json_lines import Trace, TraceHeader
-from fsm.recordings.line_reader import STDIN
+from fsm.recordings.line_reader import STDIN, decode
 from fsm.recordings.notes import Notes
 from fsm.recordings.observation_columns import ABOUT, ENCODED, ROW, SCHEMA, TIMES, ObservationColumns, said_of
 from fsm.recordings.restarts import Restarts
@@ -74,6 +74,9 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     notes: Mapping[str, int] = {}
     pods: Mapping[str, str] | None = None
     names: Mapping[str, tuple[str, ...]] = {}
+
+
+_ORIGIN: Final = msgspec.json.Decoder(Origin)
 
 
 def recording(
@@ -188,7 +191,7 @@ class _Table:
                 if len(self._files) > 1:
                     what = f"has several recordings, such as {file.base_name}"
                     raise refused(self.name, "FSM212", what, "give the files, not the folder")
-                self.origin = msgspec.json.decode(metadata[ORIGIN], type=Origin)
+                self.origin = decode(metadata[ORIGIN], _ORIGIN)
             elif ABOUT in names and not self.about:
                 self.about = next((said_of(rows) for rows, _ in pieces), "")
 
@@ -222,7 +225,7 @@ def _reading(name: str) -> Iterator[None]:
     """Errors of stores and of Arrow, while *name* is read, as those of an input."""
     try:
         yield
-    except (OSError, ImportError, ValueError, pa.ArrowException, msgspec.MsgspecError) as error:
+    except (OSError, ImportError, ValueError, ArithmeticError, pa.ArrowException) as error:
         said = next(iter(str(error).splitlines()), type(error).__name__)
         raise refused(name, "FSM201", f"cannot be read: {said}", _HINT) from error
 
@@ -302,7 +305,7 @@ def _reader(file: pa.NativeFile, name: str) -> _Opened:
         stream = magic.startswith(_STREAM)
         opened = ipc.open_stream(file) if stream else ipc.open_file(file)
         _checked(opened.schema)
-        whole = iter(opened) if stream else map(opened.get_batch, range(opened.num_record_batches))
+        whole = map(_sound, opened if stream else map(opened.get_batch, range(opened.num_record_batches)))
         pieces = (each.slice(start, GROUP) for each in whole for start in range(0, each.num_rows, GROUP))
         return _Opened(opened.schema.metadata or {}, opened.schema.names, 0, ((each, dict) for each in pieces))
     raise pa.ArrowInvalid("it is neither Parquet nor an Arrow file")
@@ -316,6 +319,13 @@ def _checked(schema: pa.Schema) -> pa.Schema:
     if not {*names} & {*ENCODED, "emits"}:
         raise pa.ArrowInvalid("it has no column of an observation")
     return schema
+
+
+def _sound(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the known columns of *rows*, if their values are where these say; else Arrow would read memory that is not theirs."""
+    found = rows.select([each for each in rows.schema.names if each in SCHEMA.names])
+    found.validate(full=True)
+    return found
 
 
 def _ahead(pieces: _Pieces) -> _Pieces:
@@ -334,9 +344,7 @@ def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
     alone = Lock()
     for group in range(file.num_row_groups):
         rest, start = _Later(file, group, later, name, alone), 0
-        empty = _empty(file.metadata.row_group(group))
-        names = [each for each in first if each not in empty] or first
-        batches = file.iter_batches(batch_size=GROUP, row_groups=[group], columns=names, use_threads=False)
+        batches = file.iter_batches(batch_size=GROUP, row_groups=[group], columns=first, use_threads=False)
         while (rows := _next(batches, alone)) is not None:
             yield rows, partial(rest.columns, start, rows.num_rows)
             start += rows.num_rows
@@ -344,17 +352,8 @@ def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
 
 def _next(batches: Iterator[pa.RecordBatch], alone: Lock) -> pa.RecordBatch | None:
     with alone:
-        return next(batches, None)
-
-
-def _empty(group: parquet.RowGroupMetaData) -> set[str]:
-    """The columns in which no row of the *group* has anything."""
-    columns = map(group.column, range(group.num_columns))
-    return {
-        each.path_in_schema
-        for each in columns
-        if each.is_stats_set and each.statistics.has_null_count and each.statistics.null_count == group.num_rows
-    }
+        rows = next(batches, None)
+    return rows and _sound(rows)
 
 
 class _Later:
@@ -366,7 +365,9 @@ class _Later:
     @cached_property
     def _table(self) -> pa.Table:
         with self._alone, _reading(self._name):
-            return self._file.read_row_group(self._group, columns=self._names, use_threads=False)
+            found = self._file.read_row_group(self._group, columns=self._names, use_threads=False)
+            found.validate(full=True)
+            return found
 
     def columns(self, start: int, count: int) -> dict[str, pa.Array]:
         """Those of *count* rows from *start*."""

@@ -9,7 +9,7 @@ import graphviz
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why
 from fsm.diagrams.draw.dot import DIM, FONT, INK, LINE
 from fsm.diagrams.read import Location
-from fsm.errors import visible
+from fsm.errors import harmless, visible
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
@@ -140,8 +140,8 @@ def dot(found: Comparison) -> str:
     """
     graph = graphviz.Digraph("difference")
     legend = (
-        f'<<font color="{_FIRST}">only {escape(found.first)}</font>   '
-        f'<font color="{_SECOND}">only {escape(found.second)}</font>   '
+        f'<<font color="{_FIRST}">only {escape(visible(found.first))}</font>   '
+        f'<font color="{_SECOND}">only {escape(visible(found.second))}</font>   '
         f'<font color="{DIM}">both; dotted: not drawn</font>>'
     )
     graph.attr(
@@ -154,7 +154,9 @@ def dot(found: Comparison) -> str:
         style = "rounded,dotted" if state.where is Where.UNDRAWN else "rounded"
         colour = _COLOURS[state.where]
         font = INK if state.where is Where.BOTH else colour
-        graph.node(f"={state.name}", label=graphviz.escape(state.name), style=style, color=colour, fontcolor=font)
+        graph.node(
+            f"={state.name}", label=graphviz.escape(visible(state.name)), style=style, color=colour, fontcolor=font
+        )
     bundles: dict[tuple[str, str, Where], dict[str, None]] = {}
     for move in found.moves:
         # What both ignore or refuse is no arrow.
@@ -167,14 +169,14 @@ def dot(found: Comparison) -> str:
         graph.edge(
             f"={source}" if source else "nowhere",
             f"={target}",
-            label="\n".join(graphviz.escape(label) for label in labels),
+            label="\n".join(graphviz.escape(visible(label)) for label in labels),
             color=colour,
             fontcolor=DIM if colour == LINE else colour,
             style="dotted" if where is Where.UNDRAWN else "solid",
             penwidth="1.2" if colour == LINE else "2",
         )
     text: str = graph.source
-    return text.replace("\t", "  ")
+    return harmless(text.replace("\t", "  "))
 
 
 def _label(move: ComparedMove) -> str:

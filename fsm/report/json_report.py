@@ -53,7 +53,12 @@ def summary(report: Report) -> str:
 
 def _line(document: Json) -> str:
     written = dumps(document, ensure_ascii=False).encode("utf-8", "replace").decode()
-    return harmless(written, lambda character: f"\\u{ord(character):04x}") + "\n"
+    return harmless(written, json_escape) + "\n"
+
+
+def json_escape(character: str) -> str:
+    """The *character*, of 16 bits, as JSON has it in a string."""
+    return f"\\u{ord(character):04x}"
 
 
 def dumped(document: Json) -> str:
@@ -65,7 +70,7 @@ def dumped(document: Json) -> str:
     "?.log\u202e"
     """
     written = dumps(document, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode()
-    return harmless(written, lambda character: f"\\u{ord(character):04x}") + "\n"
+    return harmless(written, json_escape) + "\n"
 
 
 def record(found: object, *without: str) -> dict[str, Json]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import json
 import random
 import re
@@ -17,15 +18,18 @@ import tempfile
 import tomllib
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from unittest.mock import patch
 
+import pyarrow as pa
 import yaml
-from commands import RECORDINGS, fsm
+from commands import RECORDINGS, fsm, process
 from damage import TO_BYTES, changed, reworded
 from drawn import CONTAINER, POD
+from pyarrow import ipc, parquet
 from toml_text import toml_text
 
 from fsm.language.schema import schema
@@ -67,13 +71,14 @@ class Reader:
     """What reads files of a kind: undamaged ones, the command that reads such a file, and those for what it takes.
 
     In a command ``{}`` is the path of the file and ``{name}`` its name without the suffix.  ``quick`` is the number of
-    damaged inputs that a run for every change tries.
+    damaged inputs that a run for every change tries.  What may end its process is run ``apart``, in one of its own.
     """
 
     seeds: Callable[[], list[Seed]]
     first: str
     then: tuple[str, ...] = ()
     quick: int = 24
+    apart: bool = False
 
 
 class Tried(NamedTuple):
@@ -208,6 +213,44 @@ def combined() -> list[Seed]:
     ]
 
 
+def tables() -> list[Seed]:
+    """Parquet and Arrow, as we write it and with columns of other types."""
+    data = []
+    for name in ("containerd-2.1.9.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jsonl"):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "recording").write_bytes(b"".join(recorded(name).splitlines(keepends=True)[:60]))
+            written("convert", f"{folder}/recording", "-o", f"{folder}/made.parquet")
+            data += [
+                Path(folder, "made.parquet").read_bytes(),
+                *rewritten(parquet.read_table(f"{folder}/made.parquet")),
+            ]
+    return [Seed(name="recording", data=each, form="bytes") for each in data]
+
+
+def rewritten(table: pa.Table) -> Iterator[bytes]:
+    """The *table* as other tools may write it: in each format, words as codes, times as timestamps, fields as a structure."""
+    times = table["at"].cast(pa.timestamp("ns", "UTC"))
+    shown = pa.array([{"exit-code": each, "when": datetime(2026, 11, 20, tzinfo=UTC)} for each in range(len(table))])
+    words = table["event"].combine_chunks().dictionary_encode()
+    table = table.select(["entity", "emits", "reply", "shows", "line"]).replace_schema_metadata()
+    for name, column in {"at": times, "fields": shown, "event": words}.items():
+        table = table.append_column(name, column)
+    for made in (ipc.new_file, ipc.new_stream):
+        sink = io.BytesIO()
+        with made(sink, table.schema) as writer:
+            writer.write_table(table)
+        yield sink.getvalue()
+    sink = io.BytesIO()
+    parquet.write_table(table, sink, write_page_index=True, row_group_size=20)
+    yield sink.getvalue()
+
+
+def summaries() -> list[Seed]:
+    names = ("containerd-1.6.20.log", "2.1.9-jsonlog.log.gz")
+    return [Seed(name="summary", data=written("judge", str(RECORDINGS / each), "--format", "summary"), form="json")
+            for each in names]  # fmt: skip
+
+
 def histories() -> list[Seed]:
     forms = {".edn": "text", ".json": "json", ".jsonl": "lines"}
     return [
@@ -260,7 +303,7 @@ def answers() -> list[Seed]:
     return found
 
 
-JUDGED = ("judge {} --format json", "judge {} --format sarif", "judge {} --format junit", "judge {} --format github",
+JUDGED = ("judge {} --format summary", "convert {} -o made.parquet", "judge {} --format json", "judge {} --format sarif", "judge {} --format junit", "judge {} --format github",
           "judge {} --all --coverage", "judge {} --fresh --restarts none --fail-on observed")  # fmt: skip
 SHOWN = ("draw container-status -f dot --highlight {}", "draw container-status -f markdown --coverage {}",
          "draw cri-container -f mermaid --highlight {}", "draw cri-pod -f plantuml --coverage {}",
@@ -324,6 +367,8 @@ READERS = {
         first="judge {} -m container-status",
         then=tuple(f"{each} -m cri-container" for each in JUDGED) + SHOWN,
     ),
+    "tables": Reader(seeds=tables, first="judge {} -m container-status", then=(*JUDGED, *SHOWN), quick=16, apart=True),
+    "summaries": Reader(seeds=summaries, first="merge {}", then=("merge {} {} --format json", "merge {} --by node")),
     "checkpoints": Reader(
         seeds=checkpoints,
         first="judge .",
@@ -407,7 +452,7 @@ def _logged(line: object) -> str:
 def damaged(seed: Seed, chosen: random.Random) -> bytes:
     """The file of *seed*, damaged: most often as what it says, else as text or as bytes."""
     kind = chosen.randrange(12)
-    if kind == 0:
+    if kind == 0 or seed.form == "bytes":
         return chosen.choice(TO_BYTES)(seed.data, chosen)
     if kind == 1 or seed.form == "text":
         return reworded(seed.data.decode(), chosen).encode("utf-8", "surrogatepass")
@@ -455,7 +500,7 @@ def answered(reader: Reader, name: str, folder: Path, chosen: random.Random | No
         words = [word.replace("\\ ", " ") for word in re.split(r"(?<!\\) ", command)]
         try:
             with bounded(), patch("fsm.language.read.schema", SCHEMA):
-                ran = fsm("--debug", *words, cwd=folder)
+                ran = (process if reader.apart else fsm)("--debug", *words, cwd=folder)
         except HangError:
             return refused, f"{command}: hangs"
         if wrong := offence(ran):

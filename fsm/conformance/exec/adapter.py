@@ -18,6 +18,7 @@ import msgspec
 from fsm.conformance.crash import WHOLE
 from fsm.conformance.exec.transport import EndedError, Process, TalkError, shown
 from fsm.errors import documented
+from fsm.recordings.line_reader import decode
 from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError, UnsupportedError, drained
 
@@ -218,8 +219,8 @@ class Talk:
 
     def _decoded(self, line: bytes) -> ChildAnswer:
         try:
-            answer = _ANSWER.decode(line)
-        except msgspec.MsgspecError as error:
+            answer = decode(line, _ANSWER)
+        except ValueError as error:
             raise TalkError(f"answers {shown(line)}: {error}") from None
         if self._waiting.get(answer.id, answer) is not None:
             expected = " or ".join(map(str, self._waiting))
@@ -260,10 +261,10 @@ class Talk:
         process = self._process = Process(self._command, grace=self._grace, folder=self._folder.name)
         try:
             line = process.read(timeout=self._start)
-            greeting = _GREETING.decode(line)
+            greeting = decode(line, _GREETING)
         except TalkError as error:
             raise self._breaks(str(error), right=_HELLO) from None
-        except msgspec.MsgspecError as error:
+        except ValueError as error:
             raise self._breaks(f"greets with {shown(line)}: {error}", right=_HELLO) from None
         except BaseException:
             self._breaks("was interrupted")

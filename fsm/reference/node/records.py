@@ -10,6 +10,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from fsm.errors import refused
+from fsm.recordings.line_reader import decode
 from fsm.reference.container import durable_files
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ class Records(Generic[T]):
 
     def __init__(self, root: Path | None, kind: type[T]) -> None:
         self._root = root
-        self._kind = kind
+        self._decoder = msgspec.json.Decoder(kind)
         if root:
             root.mkdir(parents=True, exist_ok=True)
 
@@ -54,8 +55,8 @@ class Records(Generic[T]):
 
     def _read(self, path: Path) -> T:
         try:
-            return msgspec.json.decode(path.read_bytes(), type=self._kind)
-        except (OSError, msgspec.MsgspecError) as error:
+            return decode(path.read_bytes(), self._decoder)
+        except (OSError, ValueError) as error:
             raise refused(
                 str(path), CODE, f"cannot be read: {error}", "remove it: what it is of is gone then"
             ) from error
