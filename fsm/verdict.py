@@ -35,6 +35,7 @@ class Cause(Enum):
     OUTPUT = "output"
     FIELDS = "fields"
     PROPERTY = "property"
+    TIME = "time"
 
 
 class Repair(Enum):
@@ -80,6 +81,16 @@ class Stretch(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimit:
+    """The seconds ``within`` which a state is to be left after an ``event``, which was at that time and on that line."""
+
+    event: str
+    within: int
+    at: int
+    line: Line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
     """An observation that no behaviour of the machine explains.
 
@@ -92,6 +103,7 @@ class Violation:
     If it breaks a property, ``clause`` is the property, ``illegal`` what the entity
     went through, and ``lines`` where, the last line of which is the observation's.
     If it is of fields, these are ``illegal``, and ``found`` is what they were.
+    If it is of time, the state ``illegal`` was to be left within ``limit``, and time runs since the first of ``lines``.
     """
 
     machine: str
@@ -108,6 +120,7 @@ class Violation:
     resembles: tuple[Deviation, ...] = ()
     stretch: Stretch[Observation] | None = None
     lines: tuple[Line, ...] = ()
+    limit: TimeLimit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

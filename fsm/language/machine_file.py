@@ -65,7 +65,7 @@ class WrittenOutcome(Form):
     )
     emits: list[str] = Field(default=[], description="Outputs, in order.")
     within: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="Seconds after which the state that it leads to has been left for good."
+        None, description="Seconds within which the entity leaves the state that it leads to."
     )
     aliases: list[str] = Field(default=[], description="Labels that drawings have for it.")
 

@@ -187,7 +187,11 @@ class Monitor:
                 step = life.belief.next.get(
                     (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)  # type: ignore[call-overload]
                 )
-                if step is not None and step.plain and not seen.fields and not (opened and seen.entity in opened):
+                if (
+                    step is not None
+                    and step.plain
+                    and not (seen.fields or life.late or (opened and seen.entity in opened))
+                ):
                     step.taken += 1
                     life.belief = step.to
                     if seen.phase != "request":
@@ -216,6 +220,7 @@ class Monitor:
         self._count()
         self._beliefs.count()
         table, covered = self._dynamics.table, self._beliefs.covered
+        late = {"states that were left in time or too late": self._steps.undecided} if self._steps.undecided else {}
         cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in table.defined()}
         return Judgement(
             machine=self.machine,
@@ -225,7 +230,7 @@ class Monitor:
             covered=Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
             entities=self.entities,
             observations=self.observations,
-            notes=dict(self._notes),
+            notes=dict(self._notes) | late,
         )
 
     def _verdict(self, findings: tuple[Finding, ...]) -> Legality:
@@ -326,8 +331,8 @@ class Monitor:
         self._assume(life, seen, place)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
+        step = self._steps.in_time(life, seen, place)
         before = life.belief
-        step = self._steps.take(before, seen, life)
         if step.note:
             self._notes[step.note] += 1
         if step.note == NOTHING and self._own and not self._unread:
@@ -340,12 +345,11 @@ class Monitor:
             opened = Open(observation=seen, place=place, before=before.configurations, explained=explained)
             self._open[entity] = opened
             self.folder.tell(lambda: opened.closed(self._dynamics, None))
-        life.belief = step.to
+        life.moves(step, seen, place)
         if seen.phase != "request":
             life.last = seen
         if step.leads:
             life.led = seen
-        life.deadline.runs(step.to, self._dynamics, seen)
         self._keep(entity, life)
         if self._beliefs.full():
             self._forget()
@@ -360,10 +364,7 @@ class Monitor:
         self.folder.tolerate(self.machine.name, deviations, seen, place)
 
     def _assume(self, life: Life, seen: Observation, place: Line) -> None:
-        """Let time pass before *seen*, and what may have happened to all entities have happened to this one too."""
-        if life.belief.timed:
-            left = life.deadline.in_time(life.belief, self._dynamics, seen)
-            life.belief = self._beliefs.belief(left, life.belief.since)
+        """Let what may have happened to all entities before *seen* have happened to this one too."""
         if seen.phase == "assumed":
             life.own = (Assumed(observation=seen, file=place.file, line=place.number),)
         if life.assumed == self._assumptions.number:
@@ -371,7 +372,7 @@ class Monitor:
         if not rests_on_one(life.belief.configurations):
             life.rested = life.assumed
         for each in self._assumptions.since(life.assumed):
-            life.belief = (life.belief.next.get(key(each)) or self._steps.step(life.belief, each, life)).to
+            life.moves(life.belief.next.get(key(each)) or self._steps.step(life.belief, each, life), seen, place)
         life.assumed = self._assumptions.number
 
     def _keep(self, entity: str, life: Life) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm.compiled import Codes
-from fsm.monitor.beliefs import Belief, Deadline, Life
+from fsm.monitor.beliefs import Belief, Life
+from fsm.monitor.diagnosis import Start
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.running import (
     ALIVE,
@@ -96,6 +97,7 @@ class BeliefAutomaton:
         self._kind_numbers: dict[Key, int] = {}
         self._translated: list[int] = []
         self._giving: list[bool] = []
+        self._lines: dict[int, int | Line] = {}
         self._table = steps_for(8, 8)
         self._slots = slots_for(FIRST)
         self._store = store_for(FIRST, FIRST * 64, self._most)
@@ -120,7 +122,10 @@ class BeliefAutomaton:
         fresh = self._fresh(columns, kind)
         at = 0
         while True:
+            first = at
             at = int(run(rows, at, self._base, self._number(unseen), self._most, self._table, self._slots, self._store))
+            began = np.flatnonzero(rows.began[first:at] >= 0) + first
+            self._lines.update((int(rows.began[row]), batch.lines[row]) for row in began.tolist())
             if at == len(batch.lines):
                 break
             if self._store.counts[FULL]:
@@ -222,6 +227,7 @@ class BeliefAutomaton:
             _given(np.array([*self._translated, SLOWLY]), np.int32),
             np.full(len(columns.starts), NONE, np.int32),
             _given(np.empty(0, np.int64) if columns.at is None else columns.at, np.int64),
+            np.full(len(kinds), NONE, np.int32),
         )
 
     def _kind(self, kind: Key) -> int:
@@ -248,7 +254,10 @@ class BeliefAutomaton:
     def _learn(self, before: Belief, seen: Key) -> None:
         """Enter where *seen* leads from *before*, if it says nothing else."""
         step, kind = before.next.get(seen), self._kind_numbers.get(seen)
-        if step is not None and kind is not None and not (step.note or step.tolerated or step.explained):
+        again = step is not None and step.starts and step.starts != (0,) and self._limit(before) is not None
+        if step is None or len(step.starts) > 1 or again:  # the monitor knows since when
+            return
+        if kind is not None and not (step.note or step.tolerated or step.explained):
             start, end = self._number(before), self._number(step.to)  # each may make the table larger
             self._table.to[start, kind] = end
 
@@ -328,7 +337,8 @@ class BeliefAutomaton:
                 self._slots[slot]["belief"] = _LENT
                 return
             self._slots[slot]["belief"] = self._number(life.belief)
-            self._slots[slot]["since"] = NONE if life.deadline.since is None else life.deadline.since
+            (since, line) = life.starts[0] if life.starts else (None, 0)
+            self._slots[slot]["since"], self._lines[slot] = NONE if since is None else since, line
             self._slots[slot]["last"] = self._last(life.last)
             self._slots[slot]["led"] = self._last(life.led)
             del self._alive[entity]
@@ -340,8 +350,10 @@ class BeliefAutomaton:
 
     def _life(self, slot: int) -> Life:
         last, led = (self._seen(int(self._slots[slot][each])) for each in ("last", "led"))
-        since = int(self._slots[slot]["since"])
-        return Life(belief=self._belief(slot), last=last, led=led, deadline=Deadline(None if since < 0 else since))
+        since, belief = int(self._slots[slot]["since"]), self._belief(slot)
+        start = Start(None if since < 0 else since, self._lines.get(slot, 0))
+        starts = () if self._limit(belief) is None else (start,)
+        return Life(belief=belief, last=last, led=led, starts=starts)
 
     def _seen(self, kind: int) -> Observation | None:
         """An observation of the *kind*: nothing else of what was last seen is of importance."""
@@ -387,8 +399,8 @@ class BeliefAutomaton:
 
 def _plain(life: Life) -> bool:
     """Whether belief, last observations and since when time runs are all that there is to say of *life*."""
-    known = 0 <= (life.deadline.since or 0) <= LATEST
-    return known and life.deadline.overdue < 0 and not (life.own or life.assumed)
+    known = all(0 <= (each.at or 0) <= LATEST for each in life.starts)
+    return known and not life.starts[1:] and not (life.late or life.own or life.assumed)
 
 
 def _given(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:

@@ -6,17 +6,17 @@ then judging one is a look-up.  What is not needed any more is forgotten.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import Configurations
+from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations
 from fsm.machine.calls.rules import CUT, LOST
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.monitor.diagnosis import Explained
-from fsm.trace import Key, Observation, nanoseconds
+from fsm.monitor.diagnosis import Explained, Late, Start
+from fsm.trace import Key, Line, Observation, nanoseconds
 from fsm.verdict import Assumed
 
 INTERNED: Final = 200_000
@@ -52,7 +52,7 @@ class Belief:
     timed: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.timed = any(each.due >= 0 for each in self.configurations)
+        self.timed = any(each.due for each in self.configurations)
 
 
 @dataclass(slots=True, eq=False)
@@ -60,7 +60,8 @@ class BeliefStep:
     """Where an observation leads, the cells that explain it, how often it was taken.
 
     A ``plain`` step has nothing to report and leaves the entity alive; one that ``leads`` is of what may move entities,
-    or shows where they are.  Of each of the ``tolerated`` groups of deviations one was certainly met.
+    or shows where they are.  Of each of the ``tolerated`` groups of deviations one was certainly met.  ``starts`` has, for
+    each start of ``to``, its number in the belief before, or that it is now.
     """
 
     to: Belief
@@ -70,6 +71,7 @@ class BeliefStep:
     explained: Explained | None = None
     tolerated: tuple[tuple[str, ...], ...] = ()
     note: str = ""
+    starts: tuple[int, ...] = ()
     taken: int = 0
 
 
@@ -136,7 +138,10 @@ class Beliefs:
             each._replace(pending=tuple(call for call in each.pending if call.stage > LOST and call.stage != CUT))
             for each in configurations
         )
-        return all(each in self._initial or (each.state in self._ended and not each.pending) for each in settled)
+        ended = self._ended
+        return all(
+            each in self._initial or (each.state in ended and not (each.pending or each.due)) for each in settled
+        )
 
 
 def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
@@ -165,42 +170,21 @@ def _without(configurations: Configurations, names: frozenset[str]) -> Configura
     )
 
 
+def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
+    """*configurations* with their starts numbered from 0 on, and what was the number of each."""
+    starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
+    number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
+    return frozenset(
+        each._replace(due=each.due._replace(start=number[each.due.start])) if each.due else each
+        for each in configurations
+    ), starts
+
+
 def limit(belief: Belief, dynamics: Dynamics) -> int | None:
-    """The seconds after which the first of what is possible is left; ``None`` if no time runs.
-
-    It does not while something possible comes only now to a state that is left in time.
-    """
-    possible = belief.configurations if belief.timed else ()
-    due = {each.due for each in possible} - {-1}
-    fresh = any(each.due < 0 and each.state in dynamics.limits[way] for each in possible for way in due)
-    return None if fresh or not due else min(dynamics.table.ways[each].within for each in due)
-
-
-@dataclass(slots=True)
-class Deadline:
-    """Since when an entity is where an outcome with ``within`` led, which it leaves in time; the last such way it has left."""
-
-    since: int | None = None
-    overdue: int = -1
-
-    def in_time(self, before: Belief, dynamics: Dynamics, seen: Observation) -> Configurations:
-        """*before* without what has been left when *seen* is seen; all of it if nothing else is possible."""
-        now = nanoseconds(seen.at) if self.since is not None else None
-        if self.since is None or now is None:
-            return before.configurations
-        elapsed, ways = (now - self.since) / 1e9, dynamics.table.ways
-        left = {each for each in before.configurations if each.due >= 0 and elapsed > ways[each.due].within}
-        if left == before.configurations:
-            return before.configurations
-        self.overdue = max((each.due for each in left), default=self.overdue)
-        return before.configurations - left
-
-    def runs(self, after: Belief, dynamics: Dynamics, seen: Observation) -> None:
-        """Begin with *seen*, or go on, if of what is possible *after* it something is left in time."""
-        if limit(after, dynamics) is None:
-            self.since = None
-        elif self.since is None:
-            self.since = nanoseconds(seen.at)
+    """The seconds after its first start by which something possible is to be left; ``None`` if there is no start."""
+    ways = dynamics.table.ways
+    found = (ways[each.due.way].within for each in belief.configurations if each.due and not each.due.start)
+    return min(found, default=None)
 
 
 @dataclass(slots=True, eq=False)
@@ -208,7 +192,7 @@ class Life:
     """An entity that is alive: its belief, and what was last seen of it, requests aside: at all, and of where it is.
 
     Of what may have happened to all entities, the belief takes the first ``assumed`` into
-    account; it may rest on those from number ``rested`` on, and on its ``own``.
+    account; it may rest on those from number ``rested`` on, and on its ``own``.  ``starts`` are those of the belief.
     """
 
     belief: Belief
@@ -217,4 +201,26 @@ class Life:
     assumed: int = 0
     rested: int = 0
     own: tuple[Assumed, ...] = ()
-    deadline: Deadline = field(default_factory=Deadline)
+    starts: tuple[Start, ...] = ()
+    late: tuple[Late, ...] = ()
+
+    def moves(self, step: BeliefStep, seen: Observation, line: int | Line) -> None:
+        """Go by *step*, of what was *seen* there."""
+        self.belief = step.to
+        if step.starts or self.starts:
+            now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
+            self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
+
+    def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
+        """What of the belief is left in time when *seen* is seen; the rest is ``late`` from now on."""
+        now = nanoseconds(seen.at) if self.starts else None
+        late = defaultdict[tuple[int, Start], set[Configuration]](set)
+        for each in self.belief.configurations if now is not None else ():
+            if each.due and each.due.start < NOW:
+                start = self.starts[each.due.start]
+                limit = dynamics.table.ways[each.due.way].within * 1_000_000_000
+                if now is not None and start.at is not None and now - start.at > limit:
+                    late[each.due.way, start].add(each)
+        found = [Late(*at, frozenset(each._replace(due=None) for each in those)) for at, those in late.items()]
+        self.late = (*self.late, *found)
+        return self.belief.configurations.difference(*late.values())

@@ -62,7 +62,7 @@ class Shared:
     def explain(self, scene: Scene) -> Explained:
         """What :func:`explain` finds of a *scene* of this machine, remembered."""
         led = (scene.led.event, scene.led.shows, scene.led.met) if scene.led else None
-        at = (scene.before, scene.since, scene.seen, led, scene.overdue, scene.again)
+        at = (scene.before, scene.since, scene.seen, led, scene.again)
         found = self._explained.get(at)
         if found is None:
             found = explain(scene)

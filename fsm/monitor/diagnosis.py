@@ -6,8 +6,9 @@ Called once for each distinct violation of a belief; the answers are data.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final, NamedTuple
 
-from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
+from fsm.machine import LEVELS, Clause, Deviation, Machine
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, bits, each_of, numbers
 from fsm.machine.calls.endings import finals
@@ -15,7 +16,22 @@ from fsm.machine.calls.rules import ASKED, CUT
 from fsm.machine.calls.unobserved import tried
 from fsm.machine.table import Table, Way
 from fsm.trace import Key, Line, Observation
-from fsm.verdict import Cause, Edit, Permitted, Repair, Violation
+from fsm.verdict import Cause, Edit, Permitted, Repair, TimeLimit, Violation
+
+
+class Start(NamedTuple):
+    """Since when a time limit runs, in nanoseconds if that is known, and the line where that stands."""
+
+    at: int | None
+    line: int | Line
+
+
+class Late(NamedTuple):
+    """What was possible until a time limit of the ``way`` was over, which had run since ``start``; it still is if that is broken."""
+
+    way: int
+    start: Start
+    configurations: Configurations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +44,12 @@ class Explained:
     cause: Cause
     illegal: str
     before: tuple[str, ...]
-    permitted: tuple[Permitted, ...]
     clause: Clause
-    edits: tuple[tuple[Edit, Configurations], ...]
-    resembles: tuple[Deviation, ...]
     after: Configurations
+    permitted: tuple[Permitted, ...] = ()
+    edits: tuple[tuple[Edit, Configurations], ...] = ()
+    resembles: tuple[Deviation, ...] = ()
+    limit: TimeLimit | None = None
 
     def violation(self, machine: Machine, observation: Observation, edits: Iterable[Edit], place: Line) -> Violation:
         """The violation of *machine* that the *observation* at this *place* is, with *edits* in this order."""
@@ -48,6 +65,8 @@ class Explained:
             edits=tuple(edits),
             illegal=self.illegal,
             resembles=self.resembles,
+            lines=(self.limit.line, place) if self.limit else (),
+            limit=self.limit,
         )
 
 
@@ -56,8 +75,7 @@ class Scene:
     """A belief, what was seen, and what last moved the entity before that or showed where it is.
 
     ``since`` are the states, as bits, in which an unrecorded call may have acted; ``again`` says that the last that was
-    seen to end was of the same event.  ``overdue`` is the way by which it had come to a state that it has left in time,
-    -1 if there is none.
+    seen to end was of the same event.
     """
 
     dynamics: Dynamics
@@ -66,7 +84,6 @@ class Scene:
     led: Key | None
     others: tuple[Table, ...]
     since: int = 0
-    overdue: int = -1
     again: bool = False
 
     @property
@@ -77,6 +94,10 @@ class Scene:
     def left(self, seen: Key) -> Configurations:
         """What is left if *seen* was seen instead."""
         return tried(lambda: self.dynamics.observed(self.before, seen, self.since).configurations)
+
+
+_UNHEARD: Final = "UNHEARD_OF"
+"""An error that no cell names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +125,7 @@ def explain(scene: Scene) -> Explained:
     table = scene.dynamics.table
     fault = _fault(scene)
     states = _states(scene, fault)
-    edits = _edits(scene, fault, states)
+    edits = _edits(scene, fault)
     whatever = _whatever(scene, fault)
     after = frozenset().union(*(left for _, left in edits))
     if fault.cause is Cause.STATE and fault.met:
@@ -119,6 +140,26 @@ def explain(scene: Scene) -> Explained:
         edits=tuple(edits),
         resembles=_resembling(scene, fault, states),
         after=tried(lambda: scene.dynamics.closed(after)) or scene.dynamics.closed(whatever),
+    )
+
+
+def overdue(table: Table, late: Late, place: Line) -> Explained:
+    """What is wrong at this *place* if what was seen is explained only by what is *late*."""
+    way, start, left = late
+    row, origin = table.origin[way]
+    cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line
+    return Explained(
+        cause=Cause.TIME,
+        illegal=state,
+        before=(state,),
+        clause=cell.clause if cell else _implied(table),
+        after=frozenset(each._replace(due=None) for each in left),
+        limit=TimeLimit(
+            event=table.rows[row].event.name,
+            within=table.ways[way].within,
+            at=start.at or 0,
+            line=line if isinstance(line, Line) else Line(place.file, line),
+        ),
     )
 
 
@@ -201,8 +242,41 @@ def _permitted(scene: Scene, fault: _Fault, state: int) -> tuple[str, ...]:
         case Cause.OUTPUT:
             found = [" ".join(way.emits) for way in finals(table, state, scene.row) or () if _may_reply(scene, way)]
         case _:
-            found = [reply for way in finals(table, state, scene.row) or () for reply in way.reply]
+            found = _legal_replies(scene, state)
     return tuple(dict.fromkeys(found))
+
+
+def _legal_replies(scene: Scene, state: int) -> list[str]:
+    """The replies that are legal if the call acted in *state*, but for indefinite ones; ``error`` stands for any."""
+    bit, row = 1 << state, scene.row
+    before = scene.before
+    if scene.seen.phase == "reply":
+        calls = {each: [call for call in each.pending if call.row != row or call.met & bit] for each in before}
+        before = frozenset(
+            each._replace(pending=tuple(call._replace(met=bit) if call.row == row else call for call in those))
+            for each, those in calls.items()
+        )
+    elif not scene.seen.phase:
+        before = frozenset(each for each in before if each.state == state)
+    here = replace(scene, before=before, since=bit)
+    found = [reply for reply in _replies(scene) if here.left(_replying(scene, reply))]
+    return [reply for reply in found if reply in {"ok", "error"}] if "error" in found else found
+
+
+def _replies(scene: Scene) -> list[str]:
+    """Every reply to the call that some cell has, but for indefinite ones; ``error`` is any other error."""
+    table = scene.dynamics.table
+    rows = {scene.row, table.end.get(scene.row)}
+    ways = [way for way in table.ways if table.origin[way.index][0] in rows]
+    found = dict.fromkeys([*(reply for way in ways for reply in way.reply), "error"])
+    return [reply for reply in found if not scene.dynamics.rules.indefinite(reply)]
+
+
+def _replying(scene: Scene, reply: str) -> Key:
+    """What would have been seen with another *reply*; a state in which the call cannot have been goes with the old one."""
+    seen = scene.seen
+    met = seen.met if seen.reply == "ok" or _showing(scene, seen.met) else ""
+    return seen._replace(reply=_UNHEARD if reply == "error" else reply, met=met)
 
 
 def _may_reply(scene: Scene, way: Way) -> bool:
@@ -243,9 +317,6 @@ def _broken_by_sight(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> li
     else whatever does.
     """
     table = scene.dynamics.table
-    if scene.overdue >= 0 and table.shows[table.ways[scene.overdue].to] == fault.illegal:
-        row, state = table.origin[scene.overdue]
-        return [(state, row)]
     if fault.met and scene.seen.reply not in {"", "ok"}:
         return [(state, scene.row) for state in states]
     if scene.row >= 0 and not fault.met:
@@ -294,9 +365,9 @@ def _implied(table: Table) -> Clause:
     return Clause(name="states", says="What is seen follows from what happened.", level=level, source=machine.source)
 
 
-def _edits(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
+def _edits(scene: Scene, fault: _Fault) -> list[tuple[Edit, Configurations]]:
     """Every single edit that makes the observation legal, smallest first, and what each leaves."""
-    found = [*_other_replies(scene, states), *_missing(scene)]
+    found = [*_other_replies(scene), *_missing(scene)]
     extra = _without(scene, fault)
     if extra:
         repeated = scene.again and fault.cause is not Cause.STATE
@@ -305,16 +376,12 @@ def _edits(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[E
     return sorted(found, key=lambda each: order.index(each[0].repair))
 
 
-def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Configurations]]:
-    """Replies instead of the one that was seen; what it says of a state in which the call cannot have been goes with it."""
-    seen = scene.seen
-    if not scene.dynamics.calls(scene.row) or seen.phase not in {"", "reply", "answered"}:
+def _other_replies(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
+    """Replies instead of the one that was seen."""
+    if not scene.dynamics.calls(scene.row) or scene.seen.phase not in {"", "reply", "answered"}:
         return
-    met = seen.met if seen.reply == "ok" or _showing(scene, seen.met) else ""
-    ways = [way for state in states for way in finals(scene.dynamics.table, state, scene.row) or ()]
-    for reply in dict.fromkeys(reply for way in ways for reply in way.reply if not fits(seen.reply, (reply,))):
-        left = scene.left(seen._replace(reply=reply, met=met))
-        if left:
+    for reply in _replies(scene):
+        if reply != scene.seen.reply and (left := scene.left(_replying(scene, reply))):
             yield Edit(repair=Repair.REPLY, instead=reply), left
 
 

@@ -28,6 +28,7 @@ class KindRows(NamedTuple):
     """The columns of a batch, by the numbers that kinds have here, and the slot of each id once it is known.
 
     The last of the numbers is that of rows without a kind.  The times ``at`` are none at all where there is no column of them.
+    A row at which a time limit has ``began`` to run has the slot of its entity there, the others -1.
     """
 
     kind: Codes
@@ -38,6 +39,7 @@ class KindRows(NamedTuple):
     numbers: Codes
     slots: Codes
     at: Numbers
+    began: Codes
 
 
 class StepTable(NamedTuple):
@@ -305,13 +307,13 @@ def in_time(
 
 
 @lean_inner
-def moved(slot: Number, to: Number, now: Number, table: StepTable, slots: EntitySlots) -> None:
-    """The belief in the entity in *slot* is *now* that with the number *to*."""
-    slots[slot]["belief"] = to
+def moved(slot: Number, to: Number, row: Number, rows: KindRows, table: StepTable, slots: EntitySlots) -> None:
+    """By a *row* the belief in the entity in *slot* is that with the number *to*."""
+    before, slots[slot]["belief"] = slots[slot]["belief"], to
     if table.limits[to] < 0:
         slots[slot]["since"] = NONE
-    elif slots[slot]["since"] < 0:
-        slots[slot]["since"] = now
+    elif table.limits[before] < 0:
+        slots[slot]["since"], rows.began[row] = rows.at[row], slot
 
 
 @lean
@@ -349,7 +351,7 @@ def run(
             born(slot, slots, counts)
         counts[OBSERVED] += 1
         table.taken[before, kind] += 1
-        moved(slot, to, rows.at[row] if table.timed[to] else NONE, table, slots)
+        moved(slot, to, row, rows, table, slots)
         if not table.asks[kind]:
             slots[slot]["last"] = kind
         if table.leads[kind]:

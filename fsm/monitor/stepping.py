@@ -6,10 +6,10 @@ from typing import Final
 
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Life, certain
+from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Life, certain, numbered
 from fsm.monitor.cache import Shared
-from fsm.monitor.diagnosis import Scene
-from fsm.trace import Key, Observation, key
+from fsm.monitor.diagnosis import Explained, Scene, overdue
+from fsm.trace import Key, Line, Observation, key
 
 NOTHING: Final = "nothing observed"
 """The note on an observation that says nothing."""
@@ -25,6 +25,8 @@ class Stepping:
         self._shared, self._dynamics = shared, shared.dynamics
         self._beliefs, self._everything, self._anew = beliefs, everything, anew
         self._told: dict[str, frozenset[tuple[int, int]]] | None = None
+        self.undecided = 0
+        """Time limits of which it is not known whether they were kept."""
 
     @contextmanager
     def told(self) -> Iterator[dict[str, frozenset[tuple[int, int]]]]:
@@ -32,6 +34,27 @@ class Stepping:
         self._told = {}
         yield self._told
         self._told = None
+
+    def in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
+        """The step of *life* by what is *seen*; if that is explained only by what is late by then, a time limit is broken."""
+        if not life.starts and not life.late:
+            return self.take(life.belief, seen, life)
+        what, known = key(seen), len(life.late)
+        left = life.passes(self._dynamics, seen)
+        later = len(life.late) > known
+        late = (each._replace(configurations=self._dynamics.after(each.configurations, what)) for each in life.late)
+        life.late = tuple(each for each in late if each.configurations)
+        if left:
+            life.belief = self._beliefs.belief(left, life.belief.since)
+        step = self.take(life.belief, seen, life) if left or not life.late else None
+        if step is not None and (not step.explained or not life.late):
+            self.undecided += later and not step.explained
+            kept, within = step.to.configurations, self._dynamics.covering.within
+            life.late = tuple(each for each in life.late if not within(each.configurations, kept))
+            return step
+        broken = max(life.late, key=lambda each: each.start.at or 0)
+        life.late = ()
+        return self._broken(life.belief, what, overdue(self._dynamics.table, broken, place))
 
     def take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
         """The step from *before*, and count it."""
@@ -66,7 +89,8 @@ class Stepping:
         kept = self._shared.observed(start, seen, before.since)
         if not kept.configurations:
             return None
-        tolerated, configurations = certain(kept.configurations)
+        tolerated, left = certain(kept.configurations)
+        configurations, starts = numbered(left)
         since = bits(configurations)
         if note:
             since = self._everything.since
@@ -80,7 +104,9 @@ class Stepping:
         elif not note and kept.unspecified and seen.phase != "maybe":
             note = "unspecified"
         plain = not (note or tolerated or to.rests or to.timed or before.timed or seen.event in self._anew)
-        return BeliefStep(to=to, plain=plain, leads=self.leads(seen), cells=kept.cells, tolerated=tolerated, note=note)
+        step = BeliefStep(to=to, plain=plain, leads=self.leads(seen), cells=kept.cells, tolerated=tolerated, note=note)
+        step.starts = starts
+        return step
 
     def leads(self, seen: Key) -> bool:
         """Whether *seen* may have moved an entity, or shows its state; a request does neither."""
@@ -99,10 +125,13 @@ class Stepping:
             since=before.since,
             seen=seen,
             led=key(life.led) if life.led else None,
-            overdue=life.deadline.overdue,
             again=life.last is not None and bool(seen.event) and life.last.event == seen.event,
             others=self._shared.others,
         )
         explained = self._shared.explain(scene)
-        to = self._beliefs.belief(explained.after, before.since | bits(explained.after))
-        return BeliefStep(to=to, leads=self.leads(seen), explained=explained)
+        return self._broken(before, seen, explained)
+
+    def _broken(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
+        left, starts = numbered(explained.after)
+        to = self._beliefs.belief(left, before.since | bits(left))
+        return BeliefStep(to=to, leads=self.leads(seen), explained=explained, starts=starts)

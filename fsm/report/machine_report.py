@@ -110,6 +110,7 @@ def _outcome(way: Outcome, *, several: bool) -> str:
     verb = "begins, meanwhile" if way.begins else "→"
     reply = f", {_replies(way.reply)}" if way.reply and way.reply != ("ok",) else ""
     emits = f", emits {', '.join(way.emits)}" if way.emits else ""
+    emits += f", to be left within {way.within} s" if way.within else ""
     deviation = f" (deviation, {way.deviation.profile})" if way.deviation else ""
     return f"{name}{verb} {way.to}{reply}{emits}{deviation}"
 

@@ -117,6 +117,11 @@ def what(violation: Violation) -> str:
             return f"{seen.shows or seen.met} was shown with {violation.found}"
         case Cause.PROPERTY:
             return f"{violation.illegal} breaks the property {violation.clause.name}"
+        case Cause.TIME:
+            limit = violation.limit
+            return f"{violation.illegal} was not left in time" + (
+                f": {limit.within} s after {limit.event}" if limit else ""
+            )
         case _:
             assert_never(violation.cause)
 
@@ -147,16 +152,19 @@ def seen(each: Observation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """The states possible before; empty for fields, and for a property, which is not about one state."""
+    """The states possible before, since when for a time limit; empty for fields, and for a property, which is not about one state."""
     if violation.cause in {Cause.FIELDS, Cause.PROPERTY}:
         return ""
-    return either(violation.before or ("none",))
+    since = f", since {moment(violation.limit.at)}" if violation.limit else ""
+    return either(violation.before or ("none",)) + since
 
 
 def allowed(violation: Violation) -> str:
     """What would have been legal, with the states where states differ; empty for a property."""
     if violation.cause is Cause.PROPERTY:
         return ""
+    if violation.limit:
+        return f"left by {moment(violation.limit.at + violation.limit.within * 1_000_000_000)}"
     states: dict[tuple[str, ...], list[str]] = {}
     for each in violation.permitted:
         states.setdefault(each.what, []).append(each.state)
@@ -214,12 +222,12 @@ def edits(violation: Violation) -> str:
     """The smallest edit that makes the trace legal, as what follows "legal if"; empty if no edit was found."""
     if violation.edits:
         return _edit(violation.edits[0], violation)
-    trace = violation.stretch is None and violation.cause not in {Cause.FIELDS, Cause.PROPERTY}
+    trace = violation.stretch is None and violation.cause not in {Cause.FIELDS, Cause.PROPERTY, Cause.TIME}
     return "more than one edit is made" if trace else ""
 
 
 def places(violation: Violation) -> str:
-    """The lines that break a property together; empty if it is one line."""
+    """The lines that break a property or a time limit together; empty if it is one line."""
     files = {each.file for each in violation.lines} - {violation.file}
     places = [f"{each.file if files else ''}:{each.number}" for each in violation.lines]
     return ", ".join(places) if places[1:] else ""

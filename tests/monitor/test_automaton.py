@@ -25,7 +25,8 @@ from fsm.library import load
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor, automaton, fresh_ids
 from fsm.monitor.automaton import BeliefAutomaton
-from fsm.monitor.beliefs import Deadline, limit
+from fsm.monitor.beliefs import limit
+from fsm.monitor.diagnosis import Start
 from fsm.recordings import open_recording
 from fsm.trace import Batch, Observation
 
@@ -90,13 +91,22 @@ def trace_of(
     return found
 
 
+def dated(chance: random.Random, trace: list[Observation]) -> list[Observation]:
+    """The *trace* with times, of which some are not known."""
+    found, at = [], 0
+    for seen in trace:
+        at += chance.choice([0, 0, 1, 2]) * 500_000_000
+        found.append(msgspec.structs.replace(seen, at=at if chance.random() < 0.95 else None))
+    return found
+
+
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=amount(8, night=300))
 def test_random_machines(seed: int) -> None:
-    """With violations, notes, unknown events, signals of all entities, and assumptions in the trace."""
+    """With violations, notes, unknown events, signals of all entities, assumptions in the trace, and time limits."""
     chance = random.Random(seed)
-    machine = random_machine(chance, time=False)
-    trace = trace_of(chance, machine, length=400, wrong=chance.choice([0, 0.02]), overlap=1)
+    machine = random_machine(chance, time=False, limits=chance.random() < 0.6)
+    trace = dated(chance, trace_of(chance, machine, length=400, wrong=chance.choice([0, 0.02]), overlap=1))
     how: dict[str, Any] = {"fresh": True, "seen": random_seen(chance, machine), "own": chance.random() < 0.5}
     plain, fast = both(machine, trace, chance.choice([7, 50, 1000]), **how)
 
@@ -193,9 +203,8 @@ def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
 
 
 LATE = {
-    "time never runs": ("fsm.monitor.limit", lambda *_: None),
     "time runs twice as long": ("fsm.monitor.limit", lambda *given: (limit(*given) or 0) * 2 or None),
-    "time begins anew": ("fsm.monitor.automaton.Deadline", lambda _: Deadline()),
+    "time began when it is not known": ("fsm.monitor.automaton.Start", lambda _, line: Start(None, line)),
 }
 
 

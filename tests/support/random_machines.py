@@ -6,6 +6,7 @@ that show the same, interruptions, indefinite replies.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -38,9 +39,15 @@ WIDEST = 3
 """Observations, and requests without a reply: the second opinion tries every order of everything."""
 
 
-def random_machine(chance: random.Random, *, time: bool = True) -> Machine:
-    """A random machine; without *time* no call takes any."""
+def random_machine(chance: random.Random, *, time: bool = True, limits: bool = False) -> Machine:
+    """A random machine; without *time* no call takes any, with *limits* some states are to be left in time."""
     text = random_text(chance, time=time)
+    if limits:
+        text = re.sub(
+            r"(emits = \[[^]]*\])(?= })",
+            lambda it: f"{it[0]}, within = {chance.randint(1, 3)}" if chance.random() < 0.4 else it[0],
+            text,
+        )
     try:
         return machine_of(text)
     except InputError:  # nothing leads to where a call was to end

@@ -6,7 +6,6 @@ An observation keeps the configurations that explain it, with all that may come 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,6 @@ from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, Rules
 from fsm.machine.calls.unobserved import Unobserved, resting_on, tried
 from fsm.machine.table import Table, Way
-from fsm.machine.traversal import closure
 from fsm.trace import ABSENT, Key
 
 
@@ -46,6 +44,7 @@ class Dynamics(Unobserved):
         event, phase, reply, shows, met, output, emits = seen
         met = self.understood(met)
         row = self.row(event)
+        before = self.started(before)
         kept = Remainder(configurations=before)
         if output:
             kept = self._emitted(before, output)
@@ -63,19 +62,19 @@ class Dynamics(Unobserved):
                     # It has acted: before what was last seen, or after.
                     acted = self._replied(self.asked(before, row), row, reply, met, emits).configurations
                     already = {resting_on(each, deviation) for each in before for deviation in answers}
-                    before = self.closed(already | acted) if answers else frozenset()
+                    before = self.closed(self.started(already | acted)) if answers else frozenset()
                 case "":
                     asked = self.asked(before, row)
                     kept = replace(self._replied(asked, row, reply, met, emits), passed=bits(asked))
-                    before = self.without_a_call(kept.configurations)
+                    before = self.without_a_call(self.started(kept.configurations))
                 case _:
                     kept = self._replied(before, row, reply, met, emits)
                     before = self.without_a_call(kept.configurations)
         elif row >= 0:
             kept = self._happened(before, row, emits, phase)
-            before = self.closed(kept.configurations)
+            before = self.closed(self.started(kept.configurations))
         if shows:
-            before = self.closed(each for each in before if self.table.shows[each.state] == shows)
+            before = self.closed(self.started(each for each in before if self.table.shows[each.state] == shows))
         return replace(kept, configurations=before)
 
     def _emitted(self, before: Configurations, output: str) -> Remainder:
@@ -273,16 +272,8 @@ def dynamics(
         or (event.kind == "call" and outputs)
     ]
     names = dict(table.row) | {event.rpc: table.row[event.name] for event in events if event.rpc}
-    limits = {way.index: _leading(table, way.to) for way in table.ways if timed and way.within}
+    limits = frozenset(way.index for way in table.ways if timed and way.within)
     rules = Rules(table)
     return Dynamics(
         rules=rules, covering=Covering(rules), unseen=tuple(unseen), outputs=outputs, limits=limits, names=names
     )
-
-
-def _leading(table: Table, state: int) -> frozenset[int]:
-    """The states from which an entity comes to *state* before it is in the initial one again."""
-    before = defaultdict[int, set[int]](set)
-    for way, (_, source) in zip(table.ways, table.origin, strict=True):
-        before[way.to].add(source)
-    return frozenset(closure([state], lambda each: before[each] - {table.initial}))

@@ -1,7 +1,7 @@
 """Configurations of one entity: its state with the calls in progress."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST
 
@@ -17,18 +17,34 @@ class Pending(NamedTuple):
     met: int
 
 
+NOW: Final = 1 << 20
+"""In place of a number of a start: time runs since what is observed."""
+FRESH: Final = NOW + 1
+"""Time begins to run with what is observed next, at the latest."""
+
+
+class Due(NamedTuple):
+    """The ``way`` with a time limit by which an entity came to the state that it is in, and since when it is there.
+
+    ``start`` is the number of that instant, among those of a belief from the oldest on, or :data:`NOW` or :data:`FRESH`.
+    """
+
+    way: int
+    start: int
+
+
 class Configuration(NamedTuple):
     """A state, and the calls in progress, in order.
 
     ``queue`` holds outputs that were emitted and not seen yet, ``deviations`` those without which it would not be here.
-    ``due`` is the way by which it has come to a state that it leaves in time; -1 if there is none.
+    ``due`` is there if the state is to be left in time.
     """
 
     state: int
     pending: tuple[Pending, ...] = ()
     queue: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
-    due: int = -1
+    due: Due | None = None
 
 
 Configurations: TypeAlias = frozenset[Configuration]

@@ -7,14 +7,14 @@ the other alone.  So the two differ only in that
 - one of its calls has not acted, and has met the state in which that of the other ended without moving anything: it
   may give the same reply, by an outcome of that state, or do more;
 - more of its calls are lost;
-- it has no time limit, or rests on fewer deviations.
+- it has no time limit, or has it since later, or rests on fewer deviations.
 
 Calls that ended in one cell with the same replies are alike.
 """
 
 from typing import Final, NamedTuple, TypeAlias
 
-from fsm.machine.calls.configuration import Configuration, Configurations, Pending, numbers
+from fsm.machine.calls.configuration import Configuration, Configurations, Due, Pending, numbers
 from fsm.machine.calls.rules import ASKED, CUT, LOST, LOST_BEGUN, Rules
 
 _ENDS: Final = 64
@@ -31,7 +31,7 @@ class _Open(NamedTuple):
 
     sets: int
     deviations: tuple[str, ...]
-    due: int
+    due: Due | None
 
 
 class Covering:
@@ -171,6 +171,8 @@ class ConfigurationSet:
 
 def covers(more: _Open, less: _Open) -> bool:
     """Whether what leaves *more* open covers what leaves *less*, where both are of one kind."""
-    if more.sets | less.sets != more.sets or more.due not in {-1, less.due}:
+    if more.sets | less.sets != more.sets:
+        return False
+    if more.due and (not less.due or more.due.way != less.due.way or more.due.start < less.due.start):
         return False
     return not more.deviations or set(more.deviations) <= set(less.deviations)

@@ -123,12 +123,15 @@ class Rules:
         return found
 
     def moves(self, row: int) -> bool:
-        """Whether an event of *row* can change the state, anywhere."""
+        """Whether an event of *row* can change the state, or limit the time in it, anywhere."""
         known = len(self.table.states)
         found = self._moves.get((row, known))
         if found is None:
             cells = ((state, self.table.step(state, row)) for state in range(known))
-            found = any(ways is None or any(way.to != state or way.begins for way in ways) for state, ways in cells)
+            found = any(
+                ways is None or any(way.to != state or way.begins or way.within for way in ways)
+                for state, ways in cells
+            )
             self._moves[row, known] = found
         return found
 

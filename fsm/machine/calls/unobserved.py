@@ -7,13 +7,16 @@ that another one covers is dropped.  Without this, eight threads at one containe
 it, hundreds.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.machine.calls.configuration import (
+    FRESH,
+    NOW,
     Configuration,
     Configurations,
+    Due,
     Pending,
     interrupted,
     late,
@@ -56,8 +59,8 @@ class Unobserved:
     outputs on their own, one by one.  ``coming`` are all the outputs until the next look at them, where these are known
     beforehand.  Without ``silence`` nothing happens where the specification is silent.  What rests on an event of the
     row ``assumed`` is marked so (:data:`ASSUMED`).  ``limits`` are the ways that lead to a state which is left in time,
-    where there is a clock, each with the states from which the entity may come to it.  With more configurations beyond
-    the states than ``limit``, or :data:`LIMIT`, the search gives up.
+    where there is a clock.  With more configurations beyond the states than ``limit``, or :data:`LIMIT`, the search
+    gives up.
     """
 
     rules: Rules
@@ -67,7 +70,7 @@ class Unobserved:
     coming: tuple[str, ...] | None = None
     silence: bool = True
     assumed: int = -1
-    limits: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    limits: frozenset[int] = frozenset()
     limit: int | None = None
     names: dict[str, int] = field(default_factory=dict)
     _known: dict[Configuration, tuple[Configuration, ...]] = field(
@@ -103,9 +106,10 @@ class Unobserved:
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
         """What is *left* of closed configurations once a call of each is over, closed: what the others may do was tried.
 
-        Unless the other one is alone now, and comes to have a time limit by that.
+        Unless the other one is alone now, and comes to have a time limit by that, or to act later than at this instant.
         """
-        if self.coming is not None or (self.limits and any(map(self.alone, left))):
+        begins = self.limits and any(self.alone(each) or (each.due and each.due.start == NOW) for each in left)
+        if self.coming is not None or begins:
             return self.closed(left)
         found = ConfigurationSet(self.covering)
         for each in left:
@@ -175,7 +179,7 @@ class Unobserved:
         if instant.way is None:
             if not self.silence:
                 return ()
-            moved = here._replace(state=instant.to, pending=passing(pending, instant.to), due=-1)
+            moved = here._replace(state=instant.to, pending=passing(pending, instant.to), due=None)
             return (moved,) if row in self.unseen else self._anything_emitted(moved)
         if row == self.assumed:
             here = resting_on(here, f"{ASSUMED}{self.table.rows[row].name}")
@@ -187,12 +191,12 @@ class Unobserved:
         queue = self._queued(here.queue, instant.way.emits if instant.way else ())
         if queue is None:
             return ()
-        deviations, due = here.deviations, here.due
+        deviations = here.deviations
         if instant.way is not None and instant.way.deviation is not None:
             deviations = tuple(sorted({*deviations, instant.way.deviation.name}))
-        if self.limits:
-            index = instant.way.index if instant.way is not None else -1
-            due = index if index in self.limits else due if instant.to in self.limits.get(due, ()) else -1
+        due = here.due if instant.to == here.state else None
+        if due is None and instant.way is not None and instant.way.index in self.limits:
+            due = Due(instant.way.index, FRESH)
         return (Configuration(instant.to, passing(pending, instant.to), queue, deviations, due),)
 
     def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -214,6 +218,15 @@ class Unobserved:
     def _silently(self, here: Configuration, pending: tuple[Pending, ...], to: int) -> Iterable[Configuration]:
         """*here*, once the entity has come to the state *to* beside *pending* in a way that is not specified."""
         return self._anything_emitted(Configuration(to, passing(pending, to), here.queue, here.deviations))
+
+    def started(self, those: Iterable[Configuration]) -> Configurations:
+        """*those* when something is observed: time that was to begin with it runs."""
+        if not self.limits:
+            return frozenset(those)
+        return frozenset(
+            each._replace(due=each.due._replace(start=NOW)) if each.due and each.due.start == FRESH else each
+            for each in those
+        )
 
     def apart(self, way: Way, here: Configuration) -> bool:
         """Whether *way* is tried at an instant of its own: for the order of outputs, or since time runs from then on.

@@ -1,0 +1,109 @@
+"""What is said of a violation is true: replies that are listed as allowed are, no others are, and the clause is one that is broken."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_machines import random_machine, random_seen, random_trace
+from thorough import amount
+
+from fsm.machine import Silent
+from fsm.monitor import Monitor
+from fsm.verdict import Cause, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fsm.machine import Cell, Machine
+    from fsm.trace import Observation
+
+UNHEARD = "UNHEARD_OF"
+"""An error that no cell names."""
+
+
+def first(machine: Machine, trace: Sequence[Observation], seen: frozenset[str] | None) -> tuple[int, Violation | None]:
+    """The first violation in *trace*, with its index."""
+    monitor = Monitor(machine, fresh=True, seen=seen)
+    for index, each in enumerate(trace):
+        for violation in monitor.observe(each):
+            return index, violation
+    return len(trace), None
+
+
+def without(machine: Machine, clause: str) -> Machine:
+    """The *machine* that is silent where a *clause* speaks."""
+
+    def other(cell: Cell) -> Cell:
+        return Silent(clause=cell.clause, line=cell.line) if cell.clause.name == clause else cell
+
+    events = {
+        name: replace(
+            event,
+            cells={state: other(cell) for state, cell in event.cells.items()},
+            ends={state: cell for state, cell in event.ends.items() if cell.clause.name != clause},
+        )
+        for name, event in machine.events.items()
+    }
+    return replace(machine, events=events)
+
+
+def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] | None]:
+    """A machine, and a trace of calls in progress, signals, hidden events and looks."""
+    chance = random.Random(seed)
+    machine = random_machine(chance)
+    names = {name for event in machine.events.values() for name in (event.name, event.rpc)}
+    trace = [
+        msgspec.structs.replace(each, emits=None, met="", output="")
+        for each in random_trace(chance, machine, lost=False)
+        if each.phase in {"", "request", "reply"} and each.event in names and (each.event or each.shows)
+    ]
+    return machine, trace, random_seen(chance, machine)
+
+
+def replies_are_those_that_are_legal(seed: int) -> bool:
+    """Whether there is a wrong reply; each that is listed as allowed is accepted, and no other is."""
+    machine, trace, seen = random_input(seed)
+    index, violation = first(machine, trace, seen)
+    if violation is None or violation.cause is not Cause.REPLY:
+        return False
+    listed = {reply for each in violation.permitted for reply in each.what}
+    known = {reply for event in machine.events.values() for way in event.outcomes() for reply in way.reply}
+    for reply in {*known, "ok", UNHEARD} - {"error", *machine.indefinite}:
+        other = [*trace[:index], msgspec.structs.replace(trace[index], reply=reply)]
+        legal = first(machine, other, seen)[1] is None
+        assert legal == (reply in listed or ("error" in listed and reply != "ok")), reply
+    return True
+
+
+def clause_is_broken(seed: int) -> str:
+    """In which respect the trace is wrong; it is legal without the clause that is named, or without none."""
+    machine, trace, seen = random_input(seed)
+    index, violation = first(machine, trace, seen)
+    if violation is None:
+        return ""
+    part = trace[: index + 1]
+    cells = [each for event in machine.events.values() for each in (*event.cells.values(), *event.ends.values())]
+    broken = {
+        name for name in {each.clause.name for each in cells} if first(without(machine, name), part, seen)[1] is None
+    }
+    assert violation.clause.name in broken or not broken, (violation.clause.name, broken)
+    return violation.cause.value
+
+
+@given(seed=st.integers(0, 1 << 32))
+@settings(max_examples=amount(300, night=20_000), deadline=None)
+def test_replies_that_are_listed_are_legal_and_no_other_is(seed: int) -> None:
+    """Of any machine, with calls in progress."""
+    replies_are_those_that_are_legal(seed)
+
+
+@given(seed=st.integers(0, 1 << 32))
+@settings(max_examples=amount(300, night=20_000), deadline=None)
+def test_without_the_clause_that_is_named_the_trace_is_legal(seed: int) -> None:
+    """Or without none of them."""
+    clause_is_broken(seed)
