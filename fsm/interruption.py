@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import math
 import os
@@ -78,36 +77,23 @@ class Interruption:
         What is taken at once and is far more, the system refuses.  It cannot do so sooner: where there is not even memory
         for what Python does at an error, Python may loop for ever.
         """
+        try:
+            import resource  # noqa: PLC0415
+        except ImportError:  # Windows, which has no timers either
+            yield
+            return
+        data = resource.getrlimit(resource.RLIMIT_DATA)
+        lowest = min(each for each in (*data, memory * 5 // 4) if each >= 0)
+        resource.setrlimit(resource.RLIMIT_DATA, (lowest, data[1]))
+        before = signal.signal(signal.SIGPROF, self._look)
         self._ends, self._most = time.process_time() + seconds, memory
-        with _data_limited(memory * 5 // 4):
-            if not hasattr(signal, "setitimer"):  # Windows
-                with self._looked_at_by_a_thread():
-                    yield
-                return
-            before = signal.signal(signal.SIGPROF, self._look)
-            signal.setitimer(signal.ITIMER_PROF, min(_LOOK, seconds), _LOOK)
-            try:
-                yield
-            finally:
-                signal.setitimer(signal.ITIMER_PROF, 0)
-                signal.signal(signal.SIGPROF, before)
-
-    @contextmanager
-    def _looked_at_by_a_thread(self) -> Iterator[None]:
-        over = threading.Event()
-
-        def look() -> None:
-            while not over.wait(1 if self.over else _LOOK):
-                if self._exceeded():
-                    _thread.interrupt_main()
-
-        thread = threading.Thread(target=look, daemon=True)
-        thread.start()
+        signal.setitimer(signal.ITIMER_PROF, min(_LOOK, seconds), _LOOK)
         try:
             yield
         finally:
-            over.set()
-            thread.join()
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
+            resource.setrlimit(resource.RLIMIT_DATA, data)
 
     @contextmanager
     def softly(self) -> Iterator[Callable[[], str]]:
@@ -173,14 +159,8 @@ class Interruption:
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
     def _look(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt a command that exceeds its limits, and again each second."""
+        """Interrupt what has taken too much, and each second again; not what is interrupted already and cleans up."""
         del number, frame
-        if self._exceeded():
-            signal.setitimer(signal.ITIMER_PROF, 1, 1)
-            self._interrupt()
-
-    def _exceeded(self) -> bool:
-        """Whether to interrupt a command that exceeds its limits; one that was interrupted by a signal cleans up undisturbed."""
         over = ""
         if not self.came and (now := time.process_time()) >= self._ends:
             over = OUT_OF_TIME
@@ -191,7 +171,9 @@ class Interruption:
             self._ends, self._most = min(self._ends, now) + _GRACE, self._most * 11 // 10
         elif over:
             self.over = over
-        return bool(self.over)
+        if self.over:
+            signal.setitimer(signal.ITIMER_PROF, 1, 1)
+            self._interrupt()
 
     def end(self, error: BaseException) -> NoReturn:
         """Say why the command ends, interrupted or by *error*, and end it."""
@@ -229,22 +211,6 @@ def discard(stream: TextIO | None) -> None:
     """Discard what is still to be written to *stream*, so that there is no second message at exit."""
     if stream is not None:  # closed by the caller
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-@contextmanager
-def _data_limited(most: int) -> Iterator[None]:
-    """Have the system refuse this process more than *most* bytes of data, if the system can."""
-    try:
-        from resource import RLIMIT_DATA, getrlimit, setrlimit  # noqa: PLC0415
-    except ImportError:  # Windows
-        yield
-        return
-    before = getrlimit(RLIMIT_DATA)
-    setrlimit(RLIMIT_DATA, (min(each for each in (*before, most) if each >= 0), before[1]))
-    try:
-        yield
-    finally:
-        setrlimit(RLIMIT_DATA, before)
 
 
 def resident() -> int:

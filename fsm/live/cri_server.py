@@ -46,8 +46,9 @@ OPTIONS: Final = (
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.server_handshake_timeout_ms", 2_000),
     ("grpc.max_connection_idle_ms", 60_000),
+    # Idle connections would otherwise take every descriptor, also those that calls need for files.
+    ("grpc.max_allowed_incoming_connections", resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31) // 2),
 )
-"""Options of the server: a connection on which nothing is said, or asked for, does not keep others away for long."""
 
 CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for each in grpc.StatusCode}
 
@@ -392,10 +393,7 @@ async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
 
     Raises :class:`InputError` if there can be no such socket, as :func:`~fsm.live.listening.listening` does.
     """
-    # Without a limit, idle connections would take every descriptor, and calls that need one for a file would fail.
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
-    limits = [("grpc.max_allowed_incoming_connections", most)] if most > 0 else []
-    server = grpc.aio.server(options=[*OPTIONS, *limits])
+    server = grpc.aio.server(options=OPTIONS)
     service = CriServer(node)
     server.add_generic_rpc_handlers(service.handlers())
     with listening(address, lambda: server.add_insecure_port(target(address))):

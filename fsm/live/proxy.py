@@ -65,7 +65,7 @@ class Proxy:
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
         """Pass on until *stop* is set; then accept nothing more, and give calls in progress *grace* seconds."""
-        acceptor = Acceptor(self._listener, self._accepted, say=self._say)
+        acceptor = Acceptor(self._listener, self._accepted, self._say)
         try:
             await stop.wait()
         finally:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import ThreadingHTTPServer
 from threading import Thread
-from typing import Final, TypeAlias
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Info, MetricsHandler, disable_created_metrics
 
@@ -31,8 +31,6 @@ _PATIENCE: Final = 5.0
 
 _MOST: Final = 16
 """Connections that are open simultaneously, each with a thread."""
-
-_Request: TypeAlias = socket.socket | tuple[bytes, socket.socket]
 
 
 class Metrics:
@@ -121,31 +119,27 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, metrics: Metrics, address: str, port: int) -> None:
         found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         self.address_family, _, _, _, (host, *_) = found[0]
-        self._open: OrderedDict[_Request, None] = OrderedDict()
+        self._open: OrderedDict[object, socket.socket] = OrderedDict()
         handler = MetricsHandler.factory(metrics.registry)
         super().__init__((str(host), port), type("_Handler", (handler,), {"timeout": _PATIENCE}))
 
     def get_request(self) -> tuple[socket.socket, object]:
         try:
-            return super().get_request()
+            request, address = super().get_request()
         except OSError:  # no descriptor is free, and serve_forever would try again immediately
             time.sleep(0.1)
             raise
-
-    def process_request(self, request: _Request, client_address: object) -> None:
-        self._open[request] = None
+        self._open[request] = request
         if len(self._open) > _MOST:
-            with suppress(KeyError, OSError):
-                oldest, _ = self._open.popitem(last=False)
-                if isinstance(oldest, socket.socket):  # always, with TCP
-                    oldest.shutdown(socket.SHUT_RDWR)
-        super().process_request(request, client_address)
+            with suppress(OSError):
+                self._open.popitem(last=False)[1].shutdown(socket.SHUT_RDWR)
+        return request, address
 
-    def shutdown_request(self, request: _Request) -> None:
+    def shutdown_request(self, request: socket.socket | tuple[bytes, socket.socket]) -> None:
         self._open.pop(request, None)
         super().shutdown_request(request)
 
-    def handle_error(self, request: _Request, client_address: object) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a client that was silent for too long or has gone."""
 
 
