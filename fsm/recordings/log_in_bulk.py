@@ -276,7 +276,9 @@ class Bulk:
                 return
             one = says[of == POD]
         pod = self._pod(home or identity)
-        if pod is not None and not (home and (identity in self._pods or self._is_known(identity))):
+        # A creation may name a container in place of its pod.
+        unlike = pod and home and (home != pod.ids[0] or identity in self._pods or self._is_known(identity))
+        if pod is not None and not unlike:
             place = len(pod.ids) if home else pod.ids.index(identity)
             steps, which = pod.shape.steps, (one.symbol, place)
             if which not in steps:

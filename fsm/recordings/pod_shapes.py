@@ -102,6 +102,9 @@ class Shapes:
 
     def step(self, pod: Pod, seen: Observation, place: int, *, made: bool) -> Step | None:
         """What follows when *seen* is seen of the entity at the *place*, or of a container that was *made* in the *pod*."""
+        if (seen.of == POD) != (place == 0):
+            # A call on a container that names a pod, or the other way round, is about an entity that is not in the shape.
+            return None
         known = pod.shape.known
         joiner = Joiner()
         _put(joiner, known, _NAMES, list(range(known.creating)))

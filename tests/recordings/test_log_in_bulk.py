@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from commands import RECORDINGS
 from damage import flipped, mixed
+from thorough import amount
 
 from fsm.errors import InputError
 from fsm.judgement import judge
@@ -45,6 +46,7 @@ MORE = [RECORDINGS / f"{name}.log.gz" for name in ("2.1.9-random", "1.7.24-resta
 SLOWER = sorted(set(RECORDINGS.glob("*.log.gz")) - set(MORE))
 STOP = b'time="2026-11-20T11:03:25.27Z" level=info msg="StopContainer for \\"%064x\\" with timeout %d (s)"'
 """A line of the log, but for the id and a number."""
+ID = re.compile(rb"[0-9a-f]{64}")
 
 
 def lines_of(path: Path) -> list[bytes]:
@@ -140,6 +142,19 @@ def test_damaged_lines_say_the_same(seed: int) -> None:
     data = b"\n".join(again(lines_of(PLAIN[seed % 3]), 2, 13))
     data = mixed(data, chosen) if seed % 2 else flipped(data, chosen)
     assert not differ(data.split(b"\n"), chosen)[0]
+
+
+@pytest.mark.parametrize("seed", range(amount(5, night=300)))
+def test_lines_with_exchanged_ids_say_the_same(seed: int) -> None:
+    """A call on a container may name the id of a pod, and the other way round, while calls from before may be in progress."""
+    chosen = random.Random(seed)
+    lines = lines_of(chosen.choice([*PLAIN, *MORE]))[: chosen.choice((200, 400, 2_000))]
+    ids = sorted({each for line in lines for each in ID.findall(line)})
+    for at in chosen.sample(range(len(lines)), k=len(lines) // 8):
+        old = chosen.choice(ID.findall(lines[at]) or [b"-"])
+        lines[at] = lines[at].replace(old, chosen.choice(ids))  # wherever it stands in the line
+
+    assert not differ(lines, chosen)[0]
 
 
 def test_a_log_from_a_time_that_is_too_late_for_compiled_code_says_the_same() -> None:
