@@ -102,7 +102,7 @@ class _Entity:
     pod: str = ""
     known: bool = False
     gone: bool = False
-    started: bool = False
+    started: int | None = None
     stopped: bool = False
     restarts: int = 0
     calls: dict[str, _Calls] = field(default_factory=lambda: {STARTED: _Calls(), DELETED: _Calls()})
@@ -173,9 +173,14 @@ class EventJudge:
             return
         entity.told.add(key)
         calls = entity.calls.get(event.type)
+        if event.type == STARTED and entity.started is None:
+            entity.started = event.at
         if event.type == STOPPED:
             entity.stopped = True
-            began = entity.started or entity.calls[STARTED].open
+            # It is sent once the container has stopped, which is when a removal that waits for that goes on.
+            come = (event.entity, STOPPED)
+            self._lacking = [each for each in self._lacking if (each[1].entity, each[1].output) != come]
+            began = entity.started is not None or entity.calls[STARTED].open or entity.calls[STARTED].lost
             if entity.of == CONTAINER and not began and entity.restarts == self._ends:
                 self._doubt(event, f"{STOPPED} came of what was not started")
         elif event.type in _MADE[entity.of]:
@@ -243,7 +248,8 @@ class EventJudge:
         calls.ok += call.answer is True
         calls.lost |= call.answer is None
         calls.some |= call.op == "RemovePodSandbox" and entity.of == CONTAINER and not call.answer
-        entity.started |= sends == STARTED and call.answer is not False
+        if sends == STARTED and call.answer and entity.started is None:
+            entity.started = call.start
         if calls.open or not entity.known:
             return
         if not calls.lost:
@@ -257,8 +263,8 @@ class EventJudge:
             self._settle(calls.told)
         calls.told.clear()
         if sends == DELETED and calls.ok:
-            if entity.of == CONTAINER and entity.started and not entity.stopped and not entity.gone:
-                self._lacks(name, CONTAINER, STOPPED, call, after=_EXIT)
+            if entity.of == CONTAINER and entity.started is not None and not entity.stopped and not entity.gone:
+                self._lacks(name, CONTAINER, STOPPED, call, since=entity.started, after=_EXIT)
             self._goes(name, entity)
 
     def _goes(self, name: str, entity: _Entity) -> None:
@@ -333,8 +339,8 @@ class EventJudge:
             entity.told |= {(event.stream, event.type, event.at) for event in told}
             entity.early = [event for event in entity.early if event not in told]
 
-    def _lacks(self, name: str, of: str, type_: str, call: EventCall, *, after: int = 0) -> None:
-        if self._since is not None and self._since <= call.start:
+    def _lacks(self, name: str, of: str, type_: str, call: EventCall, *, since: int = 0, after: int = 0) -> None:
+        if self._since is not None and self._since <= (since or call.start):
             what = f"{call.op} succeeded, and {type_} did not come"
             seen = Observation(entity=name, of=_kind(of), event=MISSING, output=type_, at=call.end, detail=what)
             self._lacking.append((call.end + after, seen, call.line))

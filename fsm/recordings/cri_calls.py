@@ -204,7 +204,8 @@ class CriCallReader:
         for point in points:
             call = point.call
             if call.op == EVENT:
-                yield from self._told_of(point)
+                # Calls may be held back until it is known whether a restart came before them; what is told of is in order.
+                yield from self._seen(self._stretches.take(point.at, point)) if self.as_called else self._told_of(point)
                 continue
             code = meant(call.code, call.detail)
             down = unanswered(code, call.detail)
@@ -237,7 +238,9 @@ class CriCallReader:
             if restart is not None:
                 self._joiner.may_restart()
                 yield point.line, restart
-            if point.call.op:
+            if point.call.op == EVENT:
+                yield from self._told_of(point)
+            elif point.call.op:
                 seen = _request(point.call) if point.asks else _reply(point.call)
                 for each in (seen,) if self.as_called else self._joiner.joined(seen):
                     yield point.line, each

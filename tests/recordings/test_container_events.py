@@ -123,6 +123,15 @@ def changed(op: str, name: str, **values: object) -> Callable[[Lines], object]:
     return lambda lines: next(each for each in lines if each["op"] == op and each.get("id") == name).update(values)
 
 
+def another_stream(since: float) -> Callable[[Lines], object]:
+    def edit(lines: Lines) -> None:
+        for each in lines:
+            if each["op"] == "event" and each["start"] > BEGIN + since * SECOND:
+                each["stream"] = 2
+
+    return edit
+
+
 def both(*edits: Callable[[Lines], object]) -> Callable[[Lines], object]:
     def edit(lines: Lines) -> None:
         for each in edits:
@@ -155,6 +164,11 @@ def test_what_containerd_sends_is_right(tmp_path: Path) -> None:
         (swapped(("CREATED", ONE), ("STARTED", ONE)), "event-out-of-order", ONE),
         (swapped(("STARTED", ONE), ("STOPPED", ONE)), "event-out-of-order", TWO),
         (swapped(("CREATED", POD), ("STARTED", POD)), "event-out-of-order", POD),
+        (
+            both(dropped("STOPPED", ONE), changed("StartContainer", ONE, code="DEADLINE_EXCEEDED")),
+            "event-is-missing",
+            ONE,
+        ),
     ],
 )
 def test_what_is_wrong_is_found(tmp_path: Path, edit: Callable[[Lines], object], clause: str, entity: str) -> None:
@@ -181,7 +195,26 @@ def test_what_is_wrong_is_found(tmp_path: Path, edit: Callable[[Lines], object],
             id="a call that went on",
         ),
         pytest.param(
+            both(
+                dropped("STARTED", ONE),
+                dropped("STOPPED", ONE),
+                changed("StartContainer", ONE, code="DEADLINE_EXCEEDED"),
+            ),
+            id="a start that was given up has failed",
+        ),
+        pytest.param(
             both(dropped("STARTED", ONE), added(event("STARTED", ONE, 2, stream=2))), id="another stream took it"
+        ),
+        pytest.param(
+            both(
+                dropped("STOPPED", ONE),
+                added(over(4.5), *(event("STOPPED", OTHER, at, pod=OTHER) for at in (5.5, 5.6))),
+                another_stream(since=5),
+            ),
+            id="it ended when no stream was open",
+        ),
+        pytest.param(
+            both(dropped("STOPPED", ONE), added(event("STOPPED", ONE, 6.5))), id="its end is told after its removal"
         ),
         pytest.param(both(dropped("DELETED", ONE), added(over(5.9))), id="the stream had ended"),
         pytest.param(swapped(("STOPPED", ONE), ("DELETED", ONE)), id="an exit is told when it is"),
@@ -209,3 +242,22 @@ def test_events_are_shown_where_they_are_dated(tmp_path: Path) -> None:
 
     assert [("a", "CONTAINER_CREATED_EVENT"), ("a", "CONTAINER_STARTED_EVENT")] == told[:2]
     assert 11 == len(told)
+
+
+def test_a_call_that_was_given_up_is_shown_where_it_began(tmp_path: Path) -> None:
+    """Before what was told of it, though it is held back until it is known whether the runtime was restarted."""
+    lines = life()
+    changed("CreateContainer", ONE, code="DEADLINE_EXCEEDED")(lines)
+    file = tmp_path / "calls.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
+
+    steps = [each.seen for each in as_recorded(str(file)).steps]
+    begins, ends = (
+        number
+        for number, each in enumerate(steps)
+        if each.event == "CreateContainer" and each.at in {lines[4]["start"], lines[4]["end"]}
+    )
+    told = next(
+        number for number, each in enumerate(steps) if (each.entity, each.output[:14]) == (ONE, "CONTAINER_CREA")
+    )
+    assert begins < told < ends
