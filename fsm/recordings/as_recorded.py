@@ -65,16 +65,17 @@ def as_recorded(name: str, calls: str = "") -> AsRecorded:
 def _steps(recording: Recording) -> Iterator[RecordedStep]:
     for part in recording.batches:
         for seen, line in zip(part.observations, part.lines, strict=True):
-            yield RecordedStep(Line.of(line, recording.name), seen)
+            if seen.entity or not seen.output:  # a relay that failed is of no entity
+                yield RecordedStep(Line.of(line, recording.name), seen)
 
 
 def _points(points: Iterator[RecordedPoint], events: NriEventReader) -> Iterator[RecordedStep]:
     for point in points:
         match point.what:
-            case None:
-                pass
-            case Observation() as seen:
+            case Observation() as seen if seen.entity or not seen.output:
                 yield RecordedStep(point.line, seen)
+            case Observation() | None:
+                pass
             case NriEvent() as event if event.connects:
                 yield RecordedStep(point.line, Observation(event=CONNECTS, at=event.ts))
             case event:

@@ -1,11 +1,18 @@
-"""The calls in progress while a plugin receives events, and the events that none of them can have caused."""
+"""The calls in progress while a plugin receives events, and the events that none of them can have caused.
 
-from collections import Counter
-from collections.abc import Iterator
+A call that its caller gave up may still relay each event once: a call on an entity what it relays of that entity, a
+creation whose id no caller was told what it relays of one entity.  Which creation made which entity is matched at the
+end, when it is known which ids callers were told.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final, NamedTuple
 
 from fsm.recordings.cri_calls import LOST
+from fsm.recordings.pod_calls import MAKES
 from fsm.recordings.time_order import HELD
 from fsm.trace import Line, Observation
 
@@ -37,11 +44,16 @@ _CAUSES: Final = {
 
 
 class Asked(NamedTuple):
-    """A call in progress: its time, the number of points before it, the connection of the plugin, 0 without one."""
+    """The request of a call: its time, the number of points before it, the connection of the plugin, 0 without one.
+
+    A call that has returned no id relays nothing after the time ``until``.
+    """
 
     at: int
-    order: int
-    connection: int
+    order: int = 0
+    connection: int = 0
+    line: Line | None = None
+    until: float = inf
 
 
 class Received(NamedTuple):
@@ -55,10 +67,16 @@ class Received(NamedTuple):
 
 @dataclass(slots=True)
 class CallsInProgress:
-    """Calls by their names and entities; those that their callers gave up stay in progress."""
+    """Calls by their names and entities, and those that their callers gave up; by output, the points where relays ``failed``."""
 
+    failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    over: defaultdict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
+    """Calls that are over and may still relay one output, or any: the first point at which each began, and the output."""
     _asked: dict[tuple[str, str], list[Asked]] = field(default_factory=dict)
-    _lost: set[tuple[str, str]] = field(default_factory=set)
+    _spent: set[tuple[str, ...]] = field(default_factory=set)
+    _vain: defaultdict[tuple[str, str], list[Asked]] = field(default_factory=lambda: defaultdict(list))
+    _unreturned: dict[tuple[str, str], Received] = field(default_factory=dict)
+    """By call and id, the first event about each entity of which no caller was told that it was made."""
     _alone: list[Received] = field(default_factory=list)
     _longest: Counter[str] = field(default_factory=Counter)
     _overlap: bool = False
@@ -70,20 +88,26 @@ class CallsInProgress:
         for each in among:
             self._asked.setdefault((call, each), []).append(asked)
 
-    def ended(self, seen: Observation, entity: str, *, at: int) -> Asked | None:
-        """The call on *entity* that ends with *seen*; the first of several, since which it is is not recorded."""
+    def ended(self, seen: Observation, entity: str, *, at: int, line: Line) -> Asked | None:
+        """The call on *entity* that ends with *seen* on *line*; without a request there, the first of those in progress."""
         which = (seen.event, entity)
-        if seen.phase == "lost" or seen.reply in LOST:
-            self._lost.add(which)
         asked = self._asked.get(which)
-        if not asked:
+        mine = next((each for each in asked or () if each.line == line), None)
+        first = mine or (asked[0] if asked else None)
+        lost = seen.phase == "lost" or seen.reply in LOST
+        if seen.event in MAKES and seen.reply == "ok":
+            self._unreturned.pop((seen.event, seen.entity), None)
+        elif seen.event in MAKES:
+            self._vain[which].append((first or Asked(0))._replace(until=inf if lost or not seen.reply else at))
+        elif lost:
+            self.over[which].append((first.order if first else 0, ""))
+        if not asked or first is None:
             # Its request was not recorded, so what was relayed before may be of this call.
             self._alone = [
                 it for it in self._alone if not (entity in it.among and seen.event in _CAUSES[it.seen.output])
             ]
             return None
-        first = asked[0]
-        asked.pop()
+        asked.remove(mine or asked[-1])
         if not asked:
             del self._asked[which]
         self._longest[seen.event] = max(self._longest[seen.event], at - first.at)
@@ -93,20 +117,64 @@ class CallsInProgress:
         """Whether no call is in progress on any of *entities*."""
         return not any(entity in entities for _, entity in self._asked)
 
-    def interrupted(self, *, gap: bool) -> None:
+    def interrupted(self, at: int, *, gap: bool) -> None:
         """The runtime restarted, or lines are missing: no call is in progress, or it is not known which."""
+        for which, creations in self._vain.items():
+            self._vain[which] = [each._replace(until=min(each.until, at)) for each in creations]
         self._asked.clear()
-        self._lost.clear()
+        self.over.clear()
+        self._spent.clear()
+        self.failed.clear()
         if not self._interrupted:
             self._alone.clear()  # of calls that had begun before the first line, and did not end
         self._interrupted = True
         self._gap = self._gap or gap
 
-    def relayed(self, event: Received) -> None:
-        """Remember *event* if no call has caused it."""
-        which = {(cause, each) for cause in _CAUSES.get(event.seen.output, ()) for each in event.among if each}
-        if which and which.isdisjoint(self._asked) and which.isdisjoint(self._lost) and len(self._alone) < HELD:
+    def excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
+        """Whether the *output* that a successful call lacks was relayed without success.
+
+        A failed relay is of one call that was in progress then.  What a call that was given up has stopped or removed
+        without a relay, no later call relays.
+        """
+        failed = next((each for each in self.failed[output] if asked.order < each), None)
+        if failed is not None:
+            self.failed[output].remove(failed)
+            return True
+        calls = [(cause, each) for cause in _CAUSES[output] for each in (entity, pod)]
+        ends = output.startswith(("Stop", "Remove"))
+        late = [key for _, key in self._late(calls, entity, output) if ends and output not in key[3:4]]
+        self._spent.update(late[:1])
+        return bool(late)
+
+    def _late(self, calls: Collection[tuple[str, str]], entity: str, output: str) -> list[tuple[int, tuple[str, ...]]]:
+        """Those of *calls* that are over and may still relay *output*: when each began, and the key by which it is spent."""
+        late = [
+            (began, (*which, str(number), what, entity, output))
+            for which in calls
+            for number, (began, what) in enumerate(self.over.get(which, ()))
+            if what in {"", output}
+        ]
+        return [each for each in late if each[1] not in self._spent]
+
+    def relayed(self, event: Received, *, judged: bool, returned: bool) -> tuple[bool, int | None]:
+        """Whether a call in progress may have caused *event*, and the first point at which one began that may have.
+
+        If it is *judged*, an event that no call has caused is remembered.  *returned*: was its id told to a caller?
+        """
+        seen = event.seen
+        which = [(cause, each) for cause in _CAUSES.get(seen.output, ()) for each in event.among if each]
+        asked = [each.order for key in which for each in self._asked.get(key, ())]
+        late = self._late(which, seen.entity, seen.output)
+        vain = [] if returned else [each for key in which for each in self._vain.get(key, ()) if event.at <= each.until]
+        if not returned and (seen.output in MAKES or not asked) and len(self._unreturned) < HELD:
+            for call in {cause for cause, _ in which} & MAKES:
+                self._unreturned.setdefault((call, seen.entity), event)
+        if late and not asked:
+            self._spent.add(late[0][1])
+        elif judged and which and not asked and len(self._alone) < HELD:
             self._alone.append(event)
+        began = [*asked, *(each for each, _ in late), *(each.order for each in vain)]
+        return bool(asked), min(began, default=None)
 
     def alone(self, end: int, *, late: bool) -> Iterator[Received]:
         """The events that no call has caused, also none that had not ended at the *end*, if calls are recorded *late*.
@@ -114,7 +182,25 @@ class CallsInProgress:
         Where calls overlap, one that is not recorded may have taken twice as long as the longest that is.
         """
         unended = late and self._overlap
+        made, relayed = self._matched(), set[tuple[str, str]]()
         for event in () if self._gap else self._alone:
+            key = (event.seen.entity, event.seen.output)
+            creations = (made.get((call, key[0])) for call in _CAUSES[key[1]] if call in MAKES)
+            if key not in relayed and any(it and it.at <= event.at <= it.until for it in creations):
+                relayed.add(key)
+                continue
             longest = max(self._longest[cause] for cause in _CAUSES[event.seen.output])
             if event.at < end - (2 * longest if unended else 0):
                 yield event
+
+    def _matched(self) -> dict[tuple[str, str], Asked]:
+        """The creation of each entity of which no caller was told, each another: the first to end of those in progress."""
+        left = {which: sorted(creations, key=lambda each: each.until) for which, creations in self._vain.items()}
+        found: dict[tuple[str, str], Asked] = {}
+        for (call, entity), event in sorted(self._unreturned.items(), key=lambda each: each[1].at):
+            for creations in (left.get((call, place), []) for place in event.among):
+                mine = next((each for each in creations if each.at <= event.at <= each.until), None)
+                if mine and (call, entity) not in found:
+                    creations.remove(mine)
+                    found[call, entity] = mine
+        return found

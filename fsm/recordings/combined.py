@@ -2,9 +2,12 @@
 
 What a connected plugin has to receive of a call, it receives before the call has succeeded.  So a success is an
 observation of its own: one of the signals :data:`fsm.recordings.nri_events.SUCCEEDS`. It counts only if the plugin
-was connected during all of the call.  Disconnections are not recorded: the plugin was connected until the last event
-before it connects again, and successes after that event mean nothing.  After its very last event it is assumed to
-stay connected, unless it missed something then.
+was connected during all of the call.  Disconnections are not recorded, and what a plugin receives may have been sent
+before.  So it was connected when a call succeeded if it receives on the same connection what a call has caused that
+began later, or any call, if none was given up lately; a success without such an event before the plugin connects again
+means nothing.  After its very last event it is assumed to stay connected, unless it missed something then.  The
+daemon's log has the relays that failed because a caller had given up its call: such a line excuses what one call that
+was in progress then has not relayed.
 
 Nor is anything relayed but from a call, except ends of containers.  What was received while no call was in progress
 that relays it is reported at the end (:data:`fsm.recordings.nri_events.UNASKED`), if a call of the recording names
@@ -17,17 +20,18 @@ Files that are not of one run are refused (:mod:`fsm.recordings.one_run`).
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
 from fsm.errors import InputError, Problem
 from fsm.recordings import Recording, RecordingKind, open_recording
 from fsm.recordings.calls_in_progress import NO_ID, RELAYED, Asked, CallsInProgress, Received
+from fsm.recordings.cri_calls import LOST
 from fsm.recordings.line_reader import STDIN, LineReader
 from fsm.recordings.notes import Notes
 from fsm.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
@@ -40,7 +44,10 @@ _BATCH: Final = 1_024
 """Number of observations in a batch."""
 
 _ENDS: Final = frozenset(call for _, call in SUCCEEDS)
-_REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer"})
+_REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer", "removal-succeeds"})
+_MAY_END: Final = {POD: ("StopPodSandbox", "RemovePodSandbox"), CONTAINER: ("StopContainer", "RemoveContainer")}
+_QUIET: Final = 2_000_000_000
+"""Nanoseconds in which a call that was given up may still be in progress, and close a plugin."""
 
 
 class RecordedPoint(NamedTuple):
@@ -49,6 +56,10 @@ class RecordedPoint(NamedTuple):
     at: int
     line: Line
     what: NriEvent | Observation | None
+
+
+_Waiting: TypeAlias = tuple[Line, Observation, int]
+"""An observation, and the number of the point at which the plugin has to have been connected; 0 without one."""
 
 
 class _Known(NamedTuple):
@@ -152,7 +163,10 @@ class CombinedReader:
     _order: int = 0
     _connection: int = 0
     _there: bool = False
-    _missed_creation: bool = False
+    _connected: int = 0
+    """The number of a point at which the plugin was certainly connected."""
+    _given_up: int = -_QUIET
+    """The time at which a caller gave up a call: a plugin that it waited for may have been closed."""
     _calls: bool = False
     _covered: bool = False
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -160,35 +174,42 @@ class CombinedReader:
     _created: set[str] = field(default_factory=set)
     _running: set[str] = field(default_factory=set)
     _progress: CallsInProgress = field(default_factory=CallsInProgress)
-    _held: list[tuple[Line, Observation]] = field(default_factory=list)
+    _waiting: deque[_Waiting] = field(default_factory=deque)
 
     def seen(self, point: RecordedPoint) -> Iterator[tuple[Line, Observation]]:
         self._order += 1
         match point.what:
             case None:
                 self._calls = False
-                return iter(())
+            case Observation() as seen if seen.output and not seen.entity:
+                self._given_up = point.at
+                self._progress.failed[seen.output].append(self._order)
             case Observation() as seen:
-                return self._call(point, seen)
+                if seen.phase == "gap" or (seen.event == "restart" and not seen.phase):
+                    self._progress.interrupted(point.at, gap=seen.phase == "gap")
+                self._waiting += [*self._call(point, seen)]
             case event:
                 self.run.events.at(event.ts)
-                return self._connects(point) if event.connects else self._event(point, event)
+                self._waiting += [*(self._connects(point) if event.connects else self._event(point, event))]
+        if len(self._waiting) > HELD:
+            self._left()
+        while self._waiting and self._waiting[0][2] <= self._connected:
+            yield self._waiting.popleft()[:2]
 
-    def _event(self, point: RecordedPoint, event: NriEvent) -> Iterator[tuple[Line, Observation]]:
-        """What the plugin received, and the successes that count now that it is known to have been connected."""
+    def _event(self, point: RecordedPoint, event: NriEvent) -> Iterator[_Waiting]:
+        """What the plugin received, and whether it is known now to have been connected."""
         if event.event == "Synchronize" or not self._connection:
             self._connection = self._connection or 1
             self._there = True
-        yield from self._held
-        self._held.clear()
-        self._missed_creation = False
         self._covered = self._calls
+        asked, began = False, None
         for seen in self.events.observed(event):
             self.run.events.ids[seen.of].add(seen.entity)
             pod, known = self.events.pods.get(seen.entity, ""), self._known.get(seen.entity)
-            if self._calls and not (seen.output == "StopContainer" and (known is None or known.started)):
+            if seen.output and not (seen.output == "StopContainer" and (known is None or known.started)):
                 among = (seen.entity, pod, "" if seen.entity in self._running else NO_ID)
-                self._progress.relayed(Received(point.at, point.line, seen, among))
+                told = Received(point.at, point.line, seen, among)
+                asked, began = self._progress.relayed(told, judged=self._calls, returned=seen.entity in self._created)
             if seen.shows:
                 pass  # what was relayed before was nothing
             elif seen.output in _REMOVED:
@@ -201,7 +222,10 @@ class CombinedReader:
             # The plugin received it at this time, so it is an event here and not an output.
             runs = seen.event == "listed" and seen.entity in self._running and self._calls
             what = "listed-running" if runs else seen.event
-            yield point.line, structs.replace(seen, event=seen.output or what, output="")
+            yield point.line, structs.replace(seen, event=seen.output or what, output=""), 0
+        if (began is None and not self._calls) or (asked and point.at - self._given_up > _QUIET):
+            began = self._order
+        self._connected = max(self._connected, (began or 0) - 1)
 
     def _knows(self, seen: Observation) -> _Known:
         if seen.output == "CreateContainer":
@@ -210,10 +234,8 @@ class CombinedReader:
         started = known.started or not seen.output or seen.output == "StartContainer"
         return _Known(self._connection, seen.output, started=started, since=min(known.since, self._order))
 
-    def _call(self, point: RecordedPoint, seen: Observation) -> Iterator[tuple[Line, Observation]]:
+    def _call(self, point: RecordedPoint, seen: Observation) -> Iterator[_Waiting]:
         """The observations that follow from one of a call, by the ids that were given."""
-        if seen.phase == "gap" or (seen.event == "restart" and not seen.phase):
-            self._progress.interrupted(gap=seen.phase == "gap")
         self._calls |= seen.phase != "request"
         if (seen.event not in RELAYED and seen.event not in _ENDS) or not (
             seen.entity or seen.event == "RunPodSandbox"
@@ -224,26 +246,29 @@ class CombinedReader:
         whole = certain and seen.event not in MAKES
         self.run.called(structs.replace(seen, entity=meant[0]) if whole else seen)
         if seen.phase == "request":
-            asked = Asked(point.at, self._order, self._connection if self._there else 0)
+            asked = Asked(point.at, self._order, self._connection if self._there else 0, point.line)
             self._progress.asks(seen.event, meant, asked)
             self._running -= set(meant) if seen.event in _ENDS else set()
             return
-        ended = [self._progress.ended(seen, each, at=point.at) for each in meant]
+        ended = [self._progress.ended(seen, each, at=point.at, line=point.line) for each in meant]
         first = ended[0] if certain else None
         ok = seen.reply == "ok"
+        lost = seen.phase == "lost" or seen.reply in LOST
+        self._given_up = point.at if lost else self._given_up
         if seen.event in MAKES:
             meant = (seen.entity,)
             if not ok:
                 return
             self._created.add(seen.entity)
-            self._missed_creation |= self._there and seen.entity not in self._known
             if seen.event == "RunPodSandbox":
                 self._running.add(seen.entity)
         if seen.event == "RemovePodSandbox" and not self._progress.none(*meant):
             return  # the other call may relay the removal when this one has found the pod gone
-        if ok and first is not None and first.connection == self._connection > 0:
-            yield from self._succeeded(point.line, structs.replace(seen, entity=meant[0]), first)
-        elif (ok or seen.phase == "lost") and seen.event in _ENDS:
+        ended_on = structs.replace(seen, entity=meant[0]) if first else seen
+        lacks = self._lacking(ended_on, first, point.at) if first and not lost else []
+        if ok and first is not None:
+            yield from self._succeeded(point, ended_on, first, lacks)
+        elif (ok or lost) and seen.event in _ENDS:
             yield from self._unclear(point.line, seen, meant)
 
     def _meant(self, identity: str) -> tuple[tuple[str, ...], bool]:
@@ -254,69 +279,89 @@ class CombinedReader:
         known = [each for each in self._known if each.startswith(identity) and each not in self._created]
         return (*created, *known), len(created) == 1 and not known
 
-    def _succeeded(self, line: Line, seen: Observation, asked: Asked) -> Iterator[tuple[Line, Observation]]:
-        """Hold back that a call has succeeded during all of which the plugin was connected."""
-        relayed = RELAYED.get(seen.event, ())
-        received = self._received.get(seen.entity, [])
-        since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in relayed]
-        signal = UNRELAYED if None in since else SUCCEEDS.get((seen.of, seen.event), "")
-        if seen.event == "UpdateContainerResources":
-            self._received[seen.entity] = [each for each in received if each not in since]  # the next has its own
-        if signal and not (seen.event == "StopContainer" and _stopped(received, asked.order)):
-            lacks = " and ".join(each for each, it in zip(relayed, since, strict=True) if it is None)
-            what = f"{seen.event} succeeded{f' before {lacks} was relayed' * bool(lacks)}"
+    def _succeeded(self, point: RecordedPoint, seen: Observation, asked: Asked, lacks: list[str]) -> Iterator[_Waiting]:
+        """That a call has succeeded, and what it has not relayed, if the plugin was connected during all of it."""
+        there = asked.connection == self._connection > 0
+        last, pod = RELAYED.get(seen.event, (seen.event,))[-1], self.events.pods.get(seen.entity, "")
+        if not there or (lacks == [last] and self._progress.excused(last, seen.entity, pod, asked)):
+            yield from self._unclear(point.line, seen, (seen.entity,)) if seen.event in _ENDS else ()
+        elif lacks or (seen.event in _ENDS and seen.event != "StopContainer"):
+            signal = SUCCEEDS.get((seen.of, seen.event), UNRELAYED)
+            what = f"{seen.event} succeeded" + f" before {' and '.join(lacks)} was relayed" * (signal == UNRELAYED)
             done = Observation(entity=seen.entity, of=seen.of, event=signal, at=seen.at, detail=what)
-            self._held.append((line, done))
-        for each in self._within(seen.entity) if seen.event == "RemovePodSandbox" else ():
-            if self._known[each].since < asked.order:
+            yield point.line, done, self._order
+        inner = [each for each in self._within(seen.entity) if self._known[each].since < asked.order]
+        for each in inner if there and seen.event == "RemovePodSandbox" else ():
+            if self._progress.excused("RemoveContainer", each, seen.entity, asked):
+                yield from _unclear(point.line, each, CONTAINER, seen)
+            else:
                 gone = SUCCEEDS[CONTAINER, "RemoveContainer"]
                 done = Observation(entity=each, of=CONTAINER, event=gone, at=seen.at, detail=f"{seen.event} succeeded")
-                self._held.append((line, done))
+                yield point.line, done, self._order
         if seen.event in _REMOVED:
             self._created.discard(seen.entity)
-        if len(self._held) > HELD:
-            yield from self._left()
+
+    def _lacking(self, seen: Observation, asked: Asked, at: int) -> list[str]:
+        """The events that the plugin has not received of a call that has succeeded; of one that failed it is not known."""
+        received = self._received.get(seen.entity, [])
+        lacks = [*RELAYED.get(seen.event, (seen.event,))]
+        if seen.event == "StopContainer" and _stopped(received, asked.order):
+            lacks.clear()
+        elif seen.event in _ENDS and seen.reply == "ok":
+            stopped = seen.event == "StopPodSandbox" and seen.event in (name for name, _ in received)
+            lacks = lacks if seen.entity in self._known and not stopped else []
+        elif seen.reply == "ok":
+            since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in lacks]
+            if seen.event == "UpdateContainerResources":
+                self._received[seen.entity] = [each for each in received if each not in since]  # the next has its own
+            lacks = [each for each, it in zip(lacks, since, strict=True) if it is None]
+        if at - self._given_up <= _QUIET:
+            self._progress.over[seen.event, seen.entity] += [(asked.order, each) for each in lacks]
+        return lacks
 
     def _within(self, pod: str) -> list[str]:
         return [each for each in self._known if self.events.pods.get(each) == pod]
 
-    def _unclear(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[tuple[Line, Observation]]:
+    def _unclear(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
         """What has ended, or may have, by a call of which the plugin may not have had to receive anything."""
         for each in meant:
-            if seen.of == POD:
-                for container in self._within(each):
-                    yield line, _unclear(container, CONTAINER, seen, removed=seen.event == "RemovePodSandbox")
+            for container in self._within(each) if seen.of == POD else ():
+                yield from _unclear(line, container, CONTAINER, seen)
             if each in self._known:
-                yield line, _unclear(each, seen.of, seen, removed=seen.event == "RemoveContainer")
+                yield from _unclear(line, each, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
         """The remaining successes, if the plugin was connected until the end, and what no call has caused."""
-        if self._missed_creation or any(map(self._missed, (seen for _, seen in self._held))):
-            self.events.notes["calls after the last event of the plugin"] += len(self._held)
-            self._held.clear()
-        yield from self._held
+        held = [seen for _, seen, order in self._waiting if order]
+        if any(map(self._missed, held)):
+            self.events.notes["calls after the last event of the plugin"] += len(held)
+            self._waiting = deque(each for each in self._waiting if not each[2])
+        yield from ((line, seen) for line, seen, _ in self._waiting)
         named = set[str]().union(*self.run.calls.ids.values())
         for _, line, seen, among in self._progress.alone(self.run.calls.last, late=self.late):
             if not named.isdisjoint(among):
                 what = f"{seen.output} was relayed with no call in progress"
                 yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=what)
 
-    def _connects(self, point: RecordedPoint) -> Iterator[tuple[Line, Observation]]:
+    def _connects(self, point: RecordedPoint) -> Iterator[_Waiting]:
         """A connection begins; the plugin may have been disconnected since the last event."""
-        yield from self._left()
+        self._left()
         if self._connection:
             # Anything may have happened to any entity without being recorded.
             covered = self._covered and self._calls
-            yield point.line, Observation(event=CONNECTS, at=point.at) if covered else Observation(phase="gap")
+            yield point.line, Observation(event=CONNECTS, at=point.at) if covered else Observation(phase="gap"), 0
         self._connection += 1
-        self._there = self._missed_creation = False
+        self._there = False
 
-    def _left(self) -> Iterator[tuple[Line, Observation]]:
-        """Drop the successes since the last event: it is unknown whether the plugin was connected."""
-        for line, seen in self._held:
-            if seen.entity in self._known and seen.event != UNRELAYED:
-                yield line, _unclear(seen.entity, seen.of, seen, removed=seen.event == "removal-succeeds")
-        self._held.clear()
+    def _left(self) -> None:
+        """Drop the successes that wait: it is unknown whether the plugin was connected."""
+        waiting = tuple(self._waiting)
+        self._waiting.clear()
+        for line, seen, order in waiting:
+            if not order:
+                self._waiting.append((line, seen, 0))
+            elif seen.entity in self._known and seen.event != UNRELAYED:
+                self._waiting += _unclear(line, seen.entity, seen.of, seen)
 
     def _missed(self, seen: Observation) -> bool:
         """Whether the plugin did not receive on this connection what *seen* is about, so it may have left."""
@@ -335,8 +380,7 @@ def _stopped(received: list[tuple[str, int]], asked: int) -> bool:
     return before[-1:] == ["StopContainer"] or ("StopContainer" in (name for name, order in moved if order > asked))
 
 
-def _unclear(entity: str, of: str, seen: Observation, *, removed: bool) -> Observation:
-    """Nothing is known of a pod, and of a container that may be *removed*; another may have stopped."""
-    if of == POD or removed:
-        return Observation(entity=entity, of=of, phase="gap", at=seen.at)
-    return Observation(entity=entity, of=of, event="StopContainer", phase="maybe", at=seen.at)
+def _unclear(line: Line, entity: str, of: str, seen: Observation) -> Iterator[_Waiting]:
+    """An entity may have stopped, and may be removed."""
+    for event in _MAY_END[of][: 1 + (seen.event in _REMOVED)]:
+        yield line, Observation(entity=entity, of=of, event=event, phase="maybe", at=seen.at), 0

@@ -42,11 +42,21 @@ _OOM: Final = re.compile(r"^TaskOOM event (?:&TaskOOM\{)?(?:ContainerID|containe
 _SEEN: Final = re.compile(
     r'^Container to stop "([0-9a-f]{64})" must be in running or unknown state, current state "(CONTAINER_[A-Z]+)"'
 )
-_GIVEN_UP: Final = re.compile(
-    rb"NRI (?!post-create)[a-z -]+\b.*\bcontext (?:canceled|deadline exceeded)|"
-    rb"\bcontext (?:canceled|deadline exceeded)\b.*NRI (?!post-create)[a-z -]+\""
-)
-"""That plugins have not answered for a call that succeeds nevertheless, since its caller gave it up."""
+_FAILED_RELAY: Final = re.compile(rb"NRI (?:failed to|[a-z -]+ notification failed)|closing plugin ")
+_GIVEN_UP: Final = re.compile(r"\bcontext (?:canceled|deadline exceeded)")
+"""Why a relay failed whose call was given up by its caller."""
+
+_UNRELAYED: Final = {
+    "NRI post-create notification failed": "PostCreateContainer",
+    "NRI post-start notification failed": "PostStartContainer",
+    "NRI post-update notification failed": "PostUpdateContainer",
+    "NRI failed to stop container": "StopContainer",
+    "NRI failed to remove container": "RemoveContainer",
+    "NRI sandbox stop notification failed": "StopPodSandbox",
+    "NRI pod removal notification failed": "RemovePodSandbox",
+}
+"""By message, the relay of a call that succeeds all the same."""
+
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
 CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
 _BOOT: Final = re.compile(rb"^-- (?:Reboot|Boot [0-9a-f]+)")
@@ -87,7 +97,7 @@ SHOWN: Final = frozenset({"restart"})
 class Log:
     """Turns the lines of one log into observations, ``as_called`` without what calls mean for other entities.
 
-    What was called shows no success of which no caller knew, and for which plugins were not waited for.
+    Then the relays to plugins that failed are lost outputs of no entity.
 
     ``names`` has what the last containers and pods that were made are called: ``NAME``, and ``NAMESPACE/NAME`` of pods,
     ``POD/NAME`` of containers.
@@ -101,7 +111,6 @@ class Log:
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
     _rebooted: bool = False
     _booting: bool = False
-    _given_up: bool = False
     replies: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=DOUBTFUL))
 
     def observations(self, line: bytes) -> Sequence[Observation]:
@@ -121,10 +130,10 @@ class Log:
         return [(0, Observation(phase="gap"))]
 
     def read(self, line: bytes) -> Sequence[Observation]:
-        if RELEVANT.search(line) is None:
+        relay = _failed_relay(line) if self.as_called and _FAILED_RELAY.search(line) else ()
+        if relay or RELEVANT.search(line) is None:
             self.notes[NO_EVENT] += 1
-            self._given_up |= self.as_called and _GIVEN_UP.search(line) is not None
-            return ()
+            return relay
         found = entry(line)
         if found is None:
             return self._joined(self._framed(line))
@@ -136,14 +145,7 @@ class Log:
         return [*begun, *self._joined(seen)]
 
     def _joined(self, found: Sequence[Observation]) -> Sequence[Observation]:
-        if not self.as_called:
-            return [each for seen in found for each in self.joiner.joined(seen)]
-        if self._given_up and any(
-            each.phase == "reply" and each.reply == "ok" and each.event not in MAKES for each in found
-        ):
-            self._given_up = False
-            return [structs.replace(each, phase="lost", reply="") for each in found]
-        return found
+        return found if self.as_called else [each for seen in found for each in self.joiner.joined(seen)]
 
     def _framed(self, line: bytes) -> Sequence[Observation]:
         """Observations in a line that is not containerd's: journald reports lost lines and boots."""
@@ -262,3 +264,11 @@ class Log:
 
 def _made(entity: str, of: str, call: str, found: Entry) -> Observation:
     return Observation(entity=entity, of=of, event=call, phase="reply", reply="ok", at=found.at)
+
+
+def _failed_relay(line: bytes) -> Sequence[Observation]:
+    found = entry(line)
+    if found is None or not _GIVEN_UP.search(f"{found.message} {found.error}"):
+        return ()
+    output = _UNRELAYED.get(found.message, "closed" if found.message.startswith("closing plugin ") else "")
+    return (Observation(output=output, phase="lost", at=found.at),) if output else ()

@@ -61,3 +61,168 @@ def test_it_may_be_told_later(event: str, call: str, code: str, why: str, tmp_pa
     broken = [each.clause for each in violations(judge(str(events), calls=str(log)))]
 
     assert broken == ([] if given_up else ["calls-come-first", *["stop-is-relayed"] * (call == STOPPED)])
+
+
+CONNECTS = '{"ts": 10, "event": "Configure"}\n{"ts": 11, "event": "Synchronize", "pods": ["%s"], "containers": []}\n'
+ONE, TWO, THREE, OTHER = (letter * 64 for letter in "cdef")
+
+
+def told(at: int, event: str, container: str = CONTAINER) -> str:
+    """An event of the plugin, *at* so many milliseconds."""
+    return json.dumps({"ts": at * 10**6, "event": event, "pod": POD, "container": container}) + "\n"
+
+
+def called(op: str, name: str, start: int, end: int, code: str = "OK") -> str:
+    """A call, in milliseconds."""
+    times = {"start": start * 10**6, "end": end * 10**6, "code": code}
+    return json.dumps({"op": op, "id": name, **({"pod": POD} if op == "CreateContainer" else {}), **times}) + "\n"
+
+
+def broken(folder: Path, events: list[str], calls: list[str] | str) -> list[tuple[str, str]]:
+    """The clauses that are broken, and the container or pod of each."""
+    (folder / "events").write_text(CONNECTS % POD + "".join(events), encoding="utf-8")
+    (folder / "calls").write_text("".join(calls), encoding="utf-8")
+    found = judge(str(folder / "events"), calls=str(folder / "calls"), profile="containerd-2.1")
+    findings = [each for of in found.judgements for each in getattr(of.verdict, "findings", ())]
+    return sorted((each.clause.name, each.observation.entity[:1]) for it in findings for each in it.first)
+
+
+@pytest.mark.parametrize("first", ["CreateContainer", "StopContainer"])
+@pytest.mark.parametrize(("more", "accused"), [([], 0), ([ONE], 1), ([ONE, TWO], 2)])
+def test_a_creation_that_was_given_up_explains_one_id(
+    first: str, more: list[str], accused: int, tmp_path: Path
+) -> None:
+    """No caller was told the id; nothing shows whose it is but that it is of no creation that returned another one."""
+    calls = [
+        called("CreateContainer", THREE, 20, 50),
+        called("CreateContainer", "", 30, 60, code="DEADLINE_EXCEEDED"),
+        called("RemoveContainer", THREE, 400, 500),
+        called("UpdateContainerResources", OTHER, 5_000, 5_001, code="NOT_FOUND"),
+    ]
+    names = ["CreateContainer", "PostCreateContainer", "StopContainer", "RemoveContainer"]
+    events = [told(35, "CreateContainer", THREE), told(40, "PostCreateContainer", THREE)]
+    for number, each in enumerate([CONTAINER, *more]):
+        those = names[names.index(first) :]
+        events += [told(100 + 10 * number + place, name, each) for place, name in enumerate(those)]
+    events += [told(410, "StopContainer", THREE), told(420, "RemoveContainer", THREE)]
+
+    found = [each for each in broken(tmp_path, events, calls) if each[0] == "calls-come-first"]
+    assert len({entity for _, entity in found}) == accused
+    assert ("calls-come-first", THREE[0]) not in found
+
+
+def test_what_an_id_took_in_time_no_other_takes(tmp_path: Path) -> None:
+    """The call was still in progress when the plugin was told of one id, so another id that comes later is not its own."""
+    calls = [
+        called("CreateContainer", "", 20, 60, code="DEADLINE_EXCEEDED"),
+        called("UpdateContainerResources", OTHER, 5_000, 5_001, code="NOT_FOUND"),
+    ]
+    events = [told(30, "CreateContainer", ONE), told(70, "PostCreateContainer", ONE)]
+    assert broken(tmp_path, events, calls) == []
+
+    events += [told(100, "CreateContainer", TWO)]
+    assert broken(tmp_path, events, calls) == [("calls-come-first", TWO[0])]
+
+
+@pytest.mark.parametrize(("again", "accused"), [(False, 0), (True, 1)])
+def test_a_call_that_was_given_up_relays_each_event_once(again: bool, accused: int, tmp_path: Path) -> None:  # noqa: FBT001
+    calls = [
+        called("CreateContainer", CONTAINER, 20, 40),
+        called("UpdateContainerResources", CONTAINER, 50, 60, code="CANCELED"),
+        called("UpdateContainerResources", OTHER, 5_000, 5_001, code="NOT_FOUND"),
+    ]
+    events = [told(25, "CreateContainer"), told(30, "PostCreateContainer")]
+    for at in (70, 90) if again else (70,):
+        events += [told(at, "UpdateContainer"), told(at + 1, "PostUpdateContainer")]
+
+    found = broken(tmp_path, events, calls)
+    assert found == [("calls-come-first", CONTAINER[0])] * 2 * accused
+
+
+def line(at: int, message: str, error: str = "") -> str:
+    """A line of a log, *at* so many milliseconds."""
+    quoted = message.replace('"', '\\"')
+    return (
+        f'time="1970-01-01T00:00:{at / 1000:06.3f}Z" level=info msg="{quoted}"'
+        + f' error="{error}"' * bool(error)
+        + "\n"
+    )
+
+
+def creating(container: str, start: int, end: int) -> list[tuple[int, str]]:
+    within = f'CreateContainer within sandbox "{POD}" for &ContainerMetadata{{Name:{container[0]},Attempt:0,}}'
+    return [(start, within), (end, f'{within} returns container id "{container}"')]
+
+
+@pytest.mark.parametrize(
+    ("says", "missing", "accused"),
+    [
+        ("NRI post-create notification failed", 1, 0),
+        ("NRI post-create notification failed", 2, 1),  # the line is about one of both
+        ("NRI post-start notification failed", 1, 1),
+        ("NRI failed to remove container", 1, 1),
+    ],
+)
+def test_a_relay_that_failed_excuses_one_call_of_its_kind(
+    says: str, missing: int, accused: int, tmp_path: Path
+) -> None:
+    steps = [*creating(ONE, 20, 51), *creating(TWO, 21, 52), *creating(THREE, 6_000, 6_020)]
+    log = [(at, line(at, message)) for at, message in steps] + [(50, line(50, says, "context canceled"))]
+    posts = [told(47, "PostCreateContainer", TWO)] if missing == 1 else []
+    events = [told(30, "CreateContainer", ONE), told(40, "CreateContainer", TWO), *posts]
+    events += [told(6_010, "CreateContainer", THREE), told(6_015, "PostCreateContainer", THREE)]
+
+    found = broken(tmp_path, events, "".join(text for _, text in sorted(log)))
+    assert [clause for clause, _ in found] == ["success-is-relayed"] * accused
+
+
+@pytest.mark.parametrize(("closes", "accused"), [(True, 0), (False, 1)])
+def test_a_plugin_that_was_closed_receives_late(closes: bool, accused: int, tmp_path: Path) -> None:  # noqa: FBT001
+    """What it had been sent before; it owes nothing of what succeeded afterwards, until it connects again."""
+    steps = [*creating(ONE, 20, 52), *creating(TWO, 22, 55)]
+    log = [(at, line(at, message)) for at, message in steps]
+    if closes:
+        text = "closing plugin 10-observer, failed to handle event 5: context deadline exceeded"
+        log.append((51, line(51, text)))
+    events = [told(30, "CreateContainer", ONE), told(40, "CreateContainer", TWO), told(60, "PostCreateContainer", ONE)]
+    again = '{"ts": 90000000, "event": "Configure"}\n'
+
+    log += [
+        (at, line(at, f'StopContainer for "{OTHER}"{rest}')) for at, rest in ((95, ""), (96, " returns successfully"))
+    ]
+
+    found = broken(tmp_path, [*events, again], "".join(text for _, text in sorted(log)))
+    assert sum(clause == "calls-come-first" for clause, _ in found) == accused
+    assert sum(clause == "success-is-relayed" for clause, _ in found) == 0
+
+
+@pytest.mark.parametrize(("dropped", "accused"), [(False, 0), (True, 1)])
+def test_each_reply_ends_the_call_on_its_line(dropped: bool, accused: int, tmp_path: Path) -> None:  # noqa: FBT001
+    """Another creation in the same pod began before the plugin came, and is not over."""
+    calls = [
+        called("CreateContainer", TWO, 20, 60),
+        called("CreateContainer", ONE, 0, 90),
+        called("UpdateContainerResources", OTHER, 5_000, 5_001, code="NOT_FOUND"),
+    ]
+    events = [told(30, "CreateContainer", TWO), *([] if dropped else [told(40, "PostCreateContainer", TWO)])]
+    events += [told(70, "CreateContainer", ONE), told(80, "PostCreateContainer", ONE)]
+
+    assert broken(tmp_path, events, calls) == [("success-is-relayed", TWO[0])] * accused
+
+
+@pytest.mark.parametrize(("relays", "accused"), [(2, 0), (3, 1)])
+def test_of_two_calls_that_overlap_each_relays(relays: int, accused: int, tmp_path: Path) -> None:
+    """In a log it is not recorded which request is whose."""
+    why = "rpc error: code = Canceled desc = NRI container update failed: context canceled"
+    about = f'UpdateContainerResources for "{CONTAINER}"'
+    texts = [(20, " with Linux: nil", ""), (21, " with Linux: nil", ""), (40, " failed", why), (41, " failed", why)]
+    steps = [*creating(CONTAINER, 12, 19), *creating(THREE, 6_000, 6_020)]
+    log = [(at, line(at, message)) for at, message in steps] + [
+        (at, line(at, about + text, why)) for at, text, why in texts
+    ]
+    events = [told(14, "CreateContainer"), told(15, "PostCreateContainer")]
+    events += [told(50 + at, "UpdateContainer") for at in range(relays)]
+    events += [told(6_010, "CreateContainer", THREE), told(6_015, "PostCreateContainer", THREE)]
+
+    found = broken(tmp_path, events, "".join(text for _, text in sorted(log)))
+    assert [clause for clause, _ in found] == ["calls-come-first"] * accused
