@@ -260,23 +260,34 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
 def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, str, int], bool]:
     """Whether a plugin was told of each call before its reply; the keys are the name, the id and the start of a call.
 
-    Only of calls that succeeded while the plugin was certainly connected: between a
-    connection and the last event before the next.
+    Only of calls that succeeded between a synchronisation of the plugin and the last event before it connects again.  A
+    stop or a removal counts if the beginning of its entity was told in that time, and nobody gave up a call that may
+    have ended it without a word.
     """
     spans: list[tuple[int, int]] = []
     times: dict[tuple[str, str], list[int]] = defaultdict(list)
+    pods: dict[str, str] = {}
     for line in lines:
         event = decoded(line, nri_events.DECODER)
         if event is None or event.ts is None:
             continue
-        first, last = (event.ts, 0) if event.connects or not spans else spans.pop()
+        first, last = (event.ts, 0) if event.connects or event.event == "Synchronize" or not spans else spans.pop()
         spans.append((first, max(last, event.ts)))
         times[EVENT_NAMES.get(event.event, ""), event.container or event.pod].append(event.ts)
+        pods.setdefault(event.container, event.pod)
     found: dict[tuple[str, str, int], bool] = {}
-    for _, call, start, end in calls:
-        if call.op in _TOLD and call.code == "OK" and any(first < start and end < last for first, last in spans):
-            since = 0 if call.op.startswith(("Stop", "Remove")) else start  # again, these succeed without an event
-            found[call.op, call.id, start] = all(
-                any(since <= ts <= end for ts in times[name, call.id]) for name in _TOLD[call.op]
-            )
+    given_up: set[str] = set()
+    for _, call, start, end in sorted(calls, key=lambda each: each.start):
+        ends = call.op.startswith(("Stop", "Remove"))
+        given_up |= {call.id} if ends and meant(call.code, call.detail) in LOST else set()
+        span = next((each for each in spans if each[0] < start and end < each[1]), None)
+        if call.op not in _TOLD or call.code != "OK" or span is None:
+            continue
+        begun = any(span[0] < at for name in ("CreateContainer", "RunPodSandbox") for at in times[name, call.id])
+        if ends and (not begun or given_up & {call.id, pods.get(call.id, "")}):
+            continue
+        since = 0 if ends else start  # again, these succeed without an event
+        found[call.op, call.id, start] = all(
+            any(since <= ts <= end for ts in times[name, call.id]) for name in _TOLD[call.op]
+        )
     return found

@@ -10,7 +10,7 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from judged import CALLS, EVENTS, LOGS, RECORDINGS, profile
+from judged import CALLS, EVENTS, LOGS, RECORDINGS, VERSIONS, profile
 
 from fsm.mutation.power import ANSWERS, Power, power_over
 from fsm.report.power_report import share, tables
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 PAGE: Final = RECORDINGS.parent.parent / "docs" / "reference" / "power.md"
 LIMIT: Final = 30
 """Edits of each recording; the crowded ones take seconds for each of these."""
+
+CONCURRENT: Final = tuple(
+    f"concurrent/{version}-{run}" for version in VERSIONS[1:] for run in ("six-clients", "six-clients-deadlines")
+)
+"""Runs of six clients at once, by the beginning of the names of their recordings; in some callers give up calls."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
 RESTARTED: Final = ("restart", "checkpoints", "nri.calls", "forgotten", "orphan", "jsonlog", "debuglevel")
@@ -68,6 +73,13 @@ def sources() -> Iterator[tuple[str, str]]:
         yield name, calls
 
 
+def concurrent() -> Iterator[tuple[str, str]]:
+    """The recordings of six clients at once, that of the plugin also with the calls."""
+    for run in CONCURRENT:
+        yield from ((f"{run}.{kind}.gz", "") for kind in ("calls.jsonl", "log", "nri.jsonl"))
+        yield f"{run}.nri.jsonl.gz", f"{run}.calls.jsonl.gz"
+
+
 def label(name: str, calls: str, assume: Assume = "maybe") -> str:
     """What a row is of."""
     return f"`{name}`" + (" `--with` calls" if calls else "") + (f" `--restarts {assume}`" if assume != "maybe" else "")
@@ -86,6 +98,7 @@ def page() -> str:
     with ProcessPoolExecutor(2) as pool:
         each = list(pool.map(line, [(name, calls, "maybe") for name, calls in sources()]))
         strict = list(pool.map(line, [(name, "", "none") for name in quiet]))
+        together = list(pool.map(line, [(name, calls, "maybe") for name, calls in concurrent()]))
     powers = [power for _, power in each]
     bare = [name for name, calls in sources() if name.startswith(("cri-calls", "containerd-", "nri-")) and not calls]
     plain = [row(label(name, ""), None, [measured(name)]) for name in bare]
@@ -100,6 +113,7 @@ def page() -> str:
     totals = [
         row("**all recordings**", "its own", powers),
         row("**`--restarts none`**", "its own", (p for _, p in strict)),
+        row("**six clients at once**", "its own", (p for _, p in together)),
     ]
     return "\n".join(
         [
@@ -108,6 +122,7 @@ def page() -> str:
             *_table("kind of edit", kinds),
             *_table("model", models),
             *("## Each recording", "", HEAD, RULE, *(text for text, _ in each), ""),
+            *("## Six clients at once", "", HEAD, RULE, *(text for text, _ in together), ""),
             *("## Without a restart that no line shows", "", HEAD, RULE, *(text for text, _ in strict), ""),
             *("## Without a profile", "", HEAD, RULE, *plain, ""),
         ]
