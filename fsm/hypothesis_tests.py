@@ -6,16 +6,20 @@ failure is an :class:`AssertionError` with the words of a report.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fsm.conformance.cover import Cover
 from fsm.conformance.lookup import find
+from fsm.conformance.methods import misnamed, needed
 from fsm.conformance.oracle import oracle
 from fsm.conformance.stateful import walker
 from fsm.machine.required import require_machine
 from fsm.report import failures
-from fsm.sut import Overlapping
+from fsm.report.conformance_report import covered, uncompared
+from fsm.report.layout import PLAIN
+from fsm.sut import Emitting, Overlapping
 
 if TYPE_CHECKING:
     from hypothesis.stateful import RuleBasedStateMachine
@@ -41,4 +45,16 @@ def stateful(
     require_machine(machine)
     tested = (find(sut, machine, profile=profile) if isinstance(sut, str) else sut)()
     judge = oracle(machine, profile, overlaps=isinstance(tested, Overlapping))
-    return walker(judge, tested, Cover(), failing=lambda failure: AssertionError(f"\n{failures.text(failure)}"))
+    table, cover = judge.plan.table, Cover(heard=isinstance(tested, Emitting))
+    for each in uncompared(needed(table, tested, cover), misnamed(tested)):
+        warnings.warn(each, stacklevel=2)
+    kind = walker(judge, tested, cover, failing=lambda failure: AssertionError(f"\n{failures.text(failure)}"))
+
+    class TestCase(kind.TestCase):  # type: ignore[name-defined,misc]
+        @classmethod
+        def tearDownClass(cls) -> None:
+            """Print what was reached."""
+            print(*covered(table, cover.cells, PLAIN), sep="\n")  # noqa: T201
+
+    kind.TestCase = TestCase  # type: ignore[assignment]
+    return kind

@@ -209,7 +209,7 @@ class Deviated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """Number of times that each cell of a machine was used, by (event, state), and each of its clauses on fields; may be 0."""
+    """How often each reachable (event, state) pair of a machine was exercised, and each of its clauses on fields; may be 0."""
 
     machine: str
     cells: Mapping[tuple[str, str], int] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from fsm.cli.options import (
+    at_least_option,
     engine,
     fail_on_option,
     layout,
@@ -27,13 +28,15 @@ from fsm.cli.output import put, same
 from fsm.cli.pages import drawing, read_again
 from fsm.errors import InputError, is_file
 from fsm.judgement import judge
+from fsm.judgement.coverage import merged
 from fsm.judgement.part import Part
 from fsm.judgement.stories import Telling, with_stories
 from fsm.recordings import is_table, matching
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
-from fsm.report import Report
+from fsm.report import ExitCode, Report
 from fsm.report.text import text
+from fsm.report.words import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -124,6 +127,7 @@ FORMATS: Final[Mapping[str, str]] = {
     metavar="ID|NAME",
     help="Judge one container or pod, and print its whole story; the beginning of an id will do, or its name in a log.",
 )
+@at_least_option
 @click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
 @click.option(
     "--engine",
@@ -157,6 +161,7 @@ def command(
     until: int | None,
     entity: str | None,
     coverage: bool,
+    at_least: float,
     master: str,
     output: Path | None,
 ) -> int:
@@ -231,7 +236,20 @@ def command(
         put(_written(report, form, coverage=coverage).encode("utf-8", "replace"), output)
     if mistakes:
         click.echo(str(InputError(mistakes)), err=True)
-    return report.code()
+    return _code(report, at_least)
+
+
+def _code(report: Report, at_least: float) -> int:
+    """The exit code: it fails too if all recordings together have met less than *at_least* percent of a machine.
+
+    A machine of which they show nothing counts only if they show nothing of any.
+    """
+    covers = merged(report.judged) if at_least else ()
+    below = [each for each in [one for one in covers if one.covered] or covers if each.share < at_least]
+    for each in below:
+        met = f"met {len(each.covered):,} of {plural(len(each.cells), 'reachable pair')}"
+        click.echo(f"fails: {each.machine.name} {met}, less than the {at_least:g} % of --at-least", err=True)
+    return ExitCode.FAILS.value if below and not report.problems else report.code()
 
 
 def _told(
@@ -267,6 +285,10 @@ def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: b
         raise click.BadParameter(what, param_hint="--properties")
     if any(is_file(each) and same(each, given["output"]) for each in given["traces"]):
         raise click.BadParameter("it is a TRACE, which the report would replace", param_hint="--output")
+    if given["at_least"] and (given["follow"] or given["master"]):
+        raise click.BadParameter(
+            "leave out --follow and --engine: coverage is of whole recordings", param_hint="--at-least"
+        )
     if given["rotated"] and (given["follow"] or given["calls"]):
         raise click.BadParameter("what is rotated is judged by itself, and as a whole", param_hint="--rotated")
 

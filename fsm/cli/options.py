@@ -75,6 +75,15 @@ fail_on_option = click.option(
 )
 
 
+at_least_option = click.option(
+    "--at-least",
+    type=click.FloatRange(0, 100),
+    default=0,
+    metavar="PERCENT",
+    help="Fail if a smaller share of the (event, state) pairs that can be reached was reached.",
+)
+
+
 def listening(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, int] | None:
     """The address and the port in *value*, the latter of this machine alone without an address."""
     if value is None:

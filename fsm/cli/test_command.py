@@ -16,6 +16,7 @@ from fsm.checker import as_known
 from fsm.cli import completion
 from fsm.cli.options import (
     asked,
+    at_least_option,
     cases_format_option,
     layout,
     of_one,
@@ -132,11 +133,10 @@ _DELAY: Final = 0.05
 )
 @click.option(
     "--fail-on",
-    "least",
-    type=click.Choice(LEVELS),
-    default="observed",
-    help="The weakest clause whose violation counts.",
+    type=click.Choice(LEVELS[::-1]),
+    help="The weakest level of a clause whose breach is a violation. Default: MUST; observed if no clause is a MUST.",
 )
+@at_least_option
 @cases_format_option
 def command(
     model: str,
@@ -158,7 +158,8 @@ def command(
     damage_command: str,
     record: str | None,
     script: str | None,
-    least: Level,
+    fail_on: Level | None,
+    at_least: float,
     form: str,
     only: tuple[str, ...],
     *,
@@ -190,39 +191,35 @@ def command(
     click.get_current_context().with_resource(_hypothesis_elsewhere())
     real = sut.startswith("cri:")
     if not real and (image or restart_command or kill_command or damage_command or record or script or nri):
-        raise click.UsageError(
-            "--image, --nri, --restart-command, --kill-command, --damage-command, --record and --script are for real "
-            "runtimes: --against cri:…"
-        )
+        names = "--image, --nri, --restart-command, --kill-command, --damage-command, --record and --script"
+        raise click.UsageError(f"{names} are for real runtimes: --against cri:…")
     if answers and not sut.startswith("nri-plugin:"):
         raise click.UsageError("--answers is for plugins: --against nri-plugin:…")
     _refuse(nri, kill=kill_command, script=script, record=record, properties=properties or bool(only))
     machine, tolerated = _relayed(model, profile, parts) if nri else _tested(model, profile, parts)
     _refuse_damage(damage_command, machine, restarts=bool(restart_command or kill_command))
-    runtime = RuntimeOptions(
-        image=image,
-        restart_command=restart_command,
-        kill_command=kill_command,
-        damage_command=damage_command,
-        nri=nri,
-        judge=model if nri else "",
-        profile=profile,
-    )
+    commands = {"restart_command": restart_command, "kill_command": kill_command, "damage_command": damage_command}
+    runtime = RuntimeOptions(image=image, nri=nri, judge=model if nri else "", profile=profile, **commands)
     pace = Pace(delay=_DELAY, seconds=race_seconds)
     factory = find(sut, machine, profile=profile, timeout=timeout, runtime=runtime, counts=parts, answers=answers)
+    least = fail_on or conformance_report.default_level(conformance_report.levels(machine))
     if properties or only:
         if again is not None or threads > 1:
             raise click.UsageError("--replay and --threads are for the test of the machine, not of its properties")
         run = partial(run_property_test, factory=factory, profile=profile, examples=examples, steps=steps, chance=seed)
         results = _property_tests(model, only, profile, run)
-        report = PropertyTestReport(results=results, machine=machine.name, sut=sut, profile=profile, least=least)
+        of = machine.under(tolerated)
+        report = PropertyTestReport(results=results, of=of, sut=sut, profile=profile, least=least, at_least=at_least)
         tests = partial(of_property_tests, report, specification(model).path)
         told(form, text=lambda: report.text(layout()), json=report.json, cases=tests)
         return report.answer().value
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
     options = {"--answers": answers, "--nri": nri, "--image": image, "--parts": counts, "--profile": profile}
-    options |= {"--restart-command": restart_command, "--kill-command": kill_command}
-    options |= {"--damage-command": damage_command}
+    options |= {
+        "--restart-command": restart_command,
+        "--kill-command": kill_command,
+        "--damage-command": damage_command,
+    }
     given = [word for option, value in options.items() if value for word in (option, value)]
     command = shlex.join(["fsm", "test", model, "--against", sut, *given])
     if again is not None:
@@ -252,11 +249,11 @@ def command(
         tested = _raced(tested, factory, pace, model, record)
     told(
         form,
-        text=lambda: conformance_report.text(tested, layout(), again=command, least=least),
-        json=lambda: conformance_report.json(tested, again=command, least=least),
-        cases=lambda: of_test(tested, least),
+        text=lambda: conformance_report.text(tested, layout(), again=command, least=least, at_least=at_least),
+        json=lambda: conformance_report.json(tested, again=command, least=least, at_least=at_least),
+        cases=lambda: of_test(tested, least, at_least),
     )
-    return conformance_report.answer(tested, least).value
+    return conformance_report.answer(tested, least, at_least).value
 
 
 def _written(

@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeAlias
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import Edge, Point
 from fsm.machine.traversal import BreadthFirst
-from fsm.sut import Response
 
 _Pair: TypeAlias = "tuple[Point, Point]"
 
@@ -75,13 +74,7 @@ class DistinguishingSequences:
         for each in named or alternatives:
             if each.to is None:
                 return {other}
-            last = each.ways[-1]
-            seen = Response(
-                reply=None if last.begins else next(iter(last.reply), ""),
-                shows=self.oracle.plan.table.shows[each.to.state] if self.shown else "",
-                outputs=tuple(output for way in each.ways for output in way.emits) if self.emitted else None,
-            )
-            if self.oracle.fits(edge, seen):
+            if self.oracle.fits(edge, self.oracle.foreseen(each, shown=self.shown, emitted=self.emitted)):
                 found.add(each.to)
         return found
 

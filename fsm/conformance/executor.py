@@ -2,7 +2,7 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -14,6 +14,7 @@ from fsm.conformance.other_judges import SelfJudging
 from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.conformance.raised import raised
 from fsm.conformance.record_laws import RecordSnapshot
+from fsm.errors import nearest
 from fsm.machine import Clause
 from fsm.machine.calls.configuration import Configurations
 from fsm.property_monitor import Violated, Watch
@@ -66,7 +67,6 @@ class Execution:
         self._overlapping = sut if isinstance(sut, Overlapping) else None
         self._judging = sut if isinstance(sut, SelfJudging) else None
         self.died = False
-        self.shown = False
         self._begin()
 
     def _begin(self) -> None:
@@ -87,7 +87,7 @@ class Execution:
         try:
             self.sut.reset()
             shows = self.sut.shows()
-            self.shown = bool(shows)
+            self.cover.shown |= bool(shows)
             if self._emitting is not None:
                 self._emitting.outputs()
             self.memory.look()
@@ -114,6 +114,8 @@ class Execution:
         wanted = plan.wanted(here, step) if here else None
         try:
             arranged = self._arranged(step, wanted)
+            if arranged and wanted is not None:
+                self.cover.arranged.add((wanted.source, wanted.step))
             seen = self._done(step)
             fields = self._detailed.fields() if self._detailed is not None else None
         except UnsupportedError as error:
@@ -122,32 +124,39 @@ class Execution:
         except (Exception, SystemExit) as error:
             raise self._unanswered(step, error) from error
         self.cover.steps += 1
+        self.cover.heard |= seen.outputs is not None
         self.cover.supported.add((step.event, step.stage))
         self.trace.append(Taken(step=step, seen=seen, point=self.point))
-        if (failed := self._against(step, seen)) is not None:
+        if (failed := self._against(step, seen, fields)) is not None:
             raise failed
         after = self.oracle.legal(self.belief, step, seen)
+        fit = [edge for edge in (*filter(None, [wanted]), *known) if after and self.oracle.fits(edge, seen)]
+        self._count(step, fit[:1] if arranged and fit and fit[0] is wanted else fit, seen)
         if after:
-            fit = [edge for edge in (*filter(None, [wanted]), *known) if self.oracle.fits(edge, seen)]
             self._note(after, fit, seen, wanted=wanted, arranged=arranged)
         elif self.watch is not None or self._judging is not None:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
             self.point = min(map(point, self.belief), default=None)
         else:
-            if self.point is not None:  # the cell that was violated was met
-                row = plan.table.row[step.event]
-                self.cover.cells[plan.table.end[row] if step.stage == "end" else row, self.point.state] += 1
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
             raise self._failed(violation=violation, hint=self.oracle.forgotten(step, seen))
         if wrong := self.oracle.wrong_fields(step, seen, fields, number=len(self.trace)):
             raise self._failed(violation=wrong[0])
 
-    def _against(self, step: Stimulus, seen: Response) -> FailedError | None:
-        """What the property, or who judges in place of the machine, has against what was *seen* at *step*."""
+    def _against(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
+        """What the property, or who judges in place of the machine, has against what was *seen* at *step*.
+
+        Also a name among its *fields* that the model does not have.
+        """
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
             return self._failed(breaks=violated)
         if self._judging is not None and (illegal := self._judging.violation()) is not None:
             return self._failed(violation=illegal)
+        names = self.oracle.plan.table.machine.fields
+        for name in fields or ():
+            if name not in names:
+                hint = nearest(name, names, of="fields")
+                return self._failed(broken=f"it shows a field {name!r}, which the model does not have; {hint}")
         return None
 
     def _failed(
@@ -176,12 +185,30 @@ class Execution:
             Failure(trace=(*self.trace, Taken(step=step, seen=None, point=self.point)), broken=_described(error))
         )
 
+    def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
+        """Count the pairs that *step* has certainly met, whichever of the edges that *fit* it went by."""
+        table, here = self.oracle.plan.table, {point(each) for each in self.belief}
+        row = table.row[step.event]
+        states = {each.state for each in here}
+        first = [(table.end[row] if step.stage == "end" else row, state) for state in sorted(states)]
+        if len(states) > 1 or (step.stage == "end" and {each.call for each in here} != {row}):
+            self.cover.ambiguous.update(pair for pair in first if table.step(pair[1], pair[0]) != ())
+            return
+        certain = [frozenset(edge.cells) for edge in fit]
+        met = {*first, *(frozenset.intersection(*certain) if certain else ())}
+        self.cover.cells.update(met)
+        if seen.outputs is not None:
+            self.cover.compared.update(met)
+
     def _note(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
         """Note that a legal step took one of the edges that *fit*, by all appearance the first; *wanted* was expected."""
-        self.belief = after
         went = fit[0] if fit else None
+        if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
+            # The SUT has promised this outcome: what another one would have left is no longer possible.
+            after = frozenset(each for each in after if wanted is not None and point(each) == wanted.to) or after
+        self.belief = after
         if wanted is not None and went is not wanted:
             if arranged and wanted.to is not None and self.watch is None:
                 ends = {",".join(way.name for way in edge.ways) for edge in fit}

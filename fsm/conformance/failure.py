@@ -1,6 +1,7 @@
 """A test that failed: its steps, what was seen of each, and why it failed."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fsm.conformance.plan import Point
@@ -31,7 +32,8 @@ class Failure:
     """A test that failed at its last step, and why; if not always, ``repeated`` is how often, and of how many times.
 
     Where what is ``broken`` is a promise of the SUT, ``clause`` is that of the cell in which it was to be kept.
-    ``hint`` is what may mend the adapter, if that is likely to be at fault.
+    ``hint`` is what may mend the adapter, if that is likely to be at fault.  ``also`` are the states, as far as they were
+    known, from which other tests have failed by the same cause.
     """
 
     trace: tuple[Taken, ...]
@@ -41,10 +43,16 @@ class Failure:
     hint: str = ""
     clause: Clause | None = None
     repeated: tuple[int, int] | None = None
+    also: tuple[tuple[str, ...], ...] = ()
 
     @property
     def steps(self) -> tuple[Stimulus, ...]:
         return tuple(taken.step for taken in self.trace)
+
+    @property
+    def began(self) -> tuple[tuple[str, ...], ...]:
+        """The states that were possible before its last step, in one tuple; empty if they are not known."""
+        return () if self.violation is None else (self.violation.before,)
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -55,6 +63,28 @@ class Failure:
         if (found := self.violation) is None:
             return (*where, "broken")
         return (*where, found.cause, found.clause.name, found.before)
+
+
+@dataclass(slots=True, kw_only=True)
+class Causes:
+    """Failures by cause: of each the one that came first, *shrunk*; a test ends with the *most* of them."""
+
+    most: int
+    shrunk: Callable[[Failure], Failure] = lambda failure: failure
+    found: dict[tuple[object, ...], Failure] = field(default_factory=dict)
+
+    def add(self, failure: Failure) -> bool:
+        """Take *failure*; whether the test is to end."""
+        cause = failure.kind[:WITHOUT_STATES]
+        known = self.found.get(cause)
+        shortest = self.shrunk(failure) if known is None or len(failure.steps) < len(known.steps) else known
+        states = dict.fromkeys((*known.also, *known.began, *failure.began) if known else ())
+        also = tuple(each for each in states if each not in shortest.began)
+        self.found[cause] = replace(shortest, also=also)
+        return not failure.trace or len(self.found) >= self.most
+
+    def failures(self) -> list[Failure]:
+        return list(self.found.values())
 
 
 class FailedError(Exception):

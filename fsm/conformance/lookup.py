@@ -12,6 +12,7 @@ from threading import current_thread, main_thread
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
+from fsm.conformance.methods import METHODS, misnamed
 from fsm.conformance.simulated import Simulated
 from fsm.errors import InputError, Problem, documented, nearest, of_extra
 from fsm.library import is_system, load, load_system
@@ -28,12 +29,6 @@ KINDS: Final = (
     "nri-plugin:COMMAND",
     "model:MODEL",
 )
-
-METHODS: Final = (
-    *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
-    *("never", "unasked", "costly"),
-)
-"""The methods of a SUT, and of the protocols that are optional, that may take too long."""
 
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "container-events": ("fsm.reference.events.sut", "EventsSUT"),
@@ -144,7 +139,8 @@ def find(
 def _limited(sut: SUT, timeout: float) -> SUT:
     """*sut*, each method of which has *timeout* seconds to return."""
     methods = {name: partial(_called, getattr(sut, name), timeout) for name in METHODS if hasattr(sut, name)}
-    return cast("SUT", SimpleNamespace(close=sut.close, **methods))
+    others = {name: getattr(sut, name) for name in misnamed(sut)}
+    return cast("SUT", SimpleNamespace(close=sut.close, **methods, **others))
 
 
 def _called(method: Callable[..., object], timeout: float, *arguments: object) -> object:
@@ -240,9 +236,9 @@ def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
     missing = [each for each in ("reset", "do", "shows", "close") if not callable(getattr(sut, each, None))]
     if missing:
         what = f"makes a {type(sut).__name__}, which has no {' and no '.join(missing)}"
-        raise _wrong(
-            name, what, f"what is tested has reset, do, shows and close: see {documented('how-to/conformance')}"
-        )
+        meant = "".join(f"did you mean {ours} by {theirs}? " for theirs, ours in misnamed(sut).items())
+        hint = f"{meant}what is tested has reset, do, shows and close: see {documented('how-to/conformance')}"
+        raise _wrong(name, what, hint)
     return sut
 
 

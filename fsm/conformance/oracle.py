@@ -61,6 +61,33 @@ class Oracle:
         anywhere = (Configuration(state, each, seen.outputs or ()) for state in states for each in pending)
         return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
 
+    def at(self, here: Point) -> Configurations:
+        """What may be true of an entity that a test has brought to the point *here*."""
+        pending = () if here.call == IDLE else (Pending(here.call, HELD, 0),)
+        return replace(self.dynamics, coming=()).closed([Configuration(here.state, pending)])
+
+    def sure(self, here: Point) -> bool:
+        """Whether an entity at the point *here* stays there until something is done."""
+        return {point(each) for each in self.at(here)} == {here}
+
+    def foreseen(self, edge: Edge, *, shown: bool, emitted: bool) -> Response:
+        """What a SUT that is right answers if it goes by *edge*, of which only some is *shown* and *emitted*."""
+        last = edge.ways[-1]
+        return Response(
+            reply=None if last.begins else next(iter(last.reply), ""),
+            shows=self.plan.table.shows[last.to] if shown else "",
+            outputs=tuple(output for way in edge.ways for output in way.emits) if emitted else None,
+        )
+
+    def certain(self, edge: Edge, seen: Response) -> frozenset[tuple[int, int]]:
+        """The pairs that every edge from the source of *edge* meets by which its event may have come to what was *seen*."""
+        alternatives = self.plan.alternatives(edge.source, edge.step.event, edge.step.stage)
+        return frozenset.intersection(*(frozenset(each.cells) for each in alternatives if self.fits(each, seen)))
+
+    def leads(self, edge: Edge, seen: Response) -> bool:
+        """Whether it is certain that an entity is where *edge* leads once this was *seen*."""
+        return {point(each) for each in self.legal(self.at(edge.source), edge.step, seen)} == {edge.to}
+
     def overtaken(self, edge: Edge) -> bool:
         """Whether a signal that comes unasked may come before *edge*."""
         rows = (row for row in self.dynamics.unseen if self.plan.table.rows[row].event.kind == "signal")

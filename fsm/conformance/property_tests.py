@@ -4,20 +4,22 @@ First come the shortest runs of the machine that put the property to the test, t
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from fsm.conformance.cover import Cover
 from fsm.conformance.executor import Execution
 from fsm.conformance.failure import FailedError, Failure, Taken
+from fsm.conformance.methods import needed
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.plan import Plan
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine, Moves
+from fsm.machine.conditions import Emits, EmitsOnly, StepEmits, atoms
 from fsm.monitor.field_clauses import held_to
 from fsm.monitor.grouping import Folder
-from fsm.property.claims import Property, Requires
+from fsm.property.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
 from fsm.property.evidence import Run, RunStep
 from fsm.property_monitor import Watch, untestable
 from fsm.sut import SUT, Overlapping, Stimulus
@@ -25,13 +27,18 @@ from fsm.sut import SUT, Overlapping, Stimulus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTestResult:
-    """How a property fails, if it does; why it is ``untested``; ``unmet`` is what should be reachable, and no test met."""
+    """How a property fails, if it does; why it is ``untested``; ``unmet`` is what should be reachable, and no test met.
+
+    ``unseen`` is the method, ``outputs`` or ``fields``, without which nobody knows; ``cover`` has what the tests have met.
+    """
 
     of: Property
     failure: Failure | None = None
     untested: str = ""
     unmet: tuple[str, ...] = ()
     unwatchable: bool = False
+    unseen: str = ""
+    cover: Cover = field(default_factory=Cover)
 
 
 def run_property_test(
@@ -64,23 +71,35 @@ def run_property_test(
         oracle = replace(oracle, fields=fields)
         watch = Watch(machine, stated, profile=profile)
         walk = partial(Execution, oracle, sut, watch=watch)
-        failure = None
+        failure, cover = None, Cover()
         try:
             for aim in watch.aims():
-                walk().replay(_steps(machine, aim, overlaps=overlaps))
+                Execution(oracle, sut, cover, watch).replay(_steps(machine, aim, overlaps=overlaps))
         except FailedError as failed:
             failure = failed.failure
         if failure is None and examples:
-            failure = random_failure(oracle, sut, Cover(), watch=watch, examples=examples, steps=steps, chance=chance)
+            failure = random_failure(oracle, sut, cover, watch=watch, examples=examples, steps=steps, chance=chance)
         if failure:
             shortest = shrink(walk, failure)
             trace = tuple(_as_written(oracle.plan, taken) for taken in shortest.trace)
-            return PropertyTestResult(of=stated, failure=replace(shortest, trace=trace))
+            return PropertyTestResult(of=stated, failure=replace(shortest, trace=trace), cover=cover)
+        if (unseen := _about(stated.claim, oracle.plan)) in needed(oracle.plan.table, sut, cover):
+            return PropertyTestResult(of=stated, unseen=unseen, cover=cover)
         tried = any(fields.tested.values()) if fields.tested else watch.tried
         untested = "" if tried else "no test has put it to the test"
-        return PropertyTestResult(of=stated, untested=untested, unmet=watch.unmet)
+        return PropertyTestResult(of=stated, untested=untested, unmet=watch.unmet, cover=cover)
     finally:
         sut.close()
+
+
+def _about(claim: Claim, plan: Plan) -> str:
+    """The method of a SUT without which nobody knows whether *claim* is kept; empty if what every SUT has is enough."""
+    if isinstance(claim, Requires):
+        return "fields"
+    parts = (part for each in conditions_of(claim) for part in atoms(each.means))
+    heard = any(isinstance(part, Emits | EmitsOnly | StepEmits) for part in parts)
+    emits = any(way.emits for way in plan.table.ways)
+    return "outputs" if heard or (emits and isinstance(claim, Idempotent | Follows | Refines)) else ""
 
 
 def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from typing import Final
 
@@ -10,9 +11,11 @@ from fsm.conformance.cover import Cover
 from fsm.conformance.crash import crashes
 from fsm.conformance.distinguishing import DistinguishingSequences
 from fsm.conformance.executor import Execution
-from fsm.conformance.failure import WITHOUT_STATES, FailedError, Failure
+from fsm.conformance.failure import Causes, FailedError, Failure
+from fsm.conformance.forcing import obstacles
 from fsm.conformance.frugal import FrugalTour
 from fsm.conformance.lookup import find
+from fsm.conformance.methods import misnamed, needed
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.oracle import oracle as oracle_of
 from fsm.conformance.other_judges import SelfJudging, Telling
@@ -22,11 +25,11 @@ from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.conformance.tested import Tested
 from fsm.machine import Machine
+from fsm.machine.pairs import reachable_pairs
 from fsm.machine.traversal import BreadthFirst
 from fsm.product.flatten import flatten
 from fsm.product.system import System
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
-from fsm.verdict import Covered
 
 KINDS: Final = 25
 """Failures of different kinds after which a test ends."""
@@ -86,16 +89,14 @@ def conform(
         failures = tour(oracle, edges, tested, cover, most, lambda done: advanced(done, whole))
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _crashes(oracle, tested, cover, most - len(failures), far=pace is not None)
+        skipped = bool(failures and examples)
         if not failures and examples:
             failure = random_failure(oracle, tested, cover, examples=examples, steps=steps, chance=seed)
             failures = [] if failure is None else [shrink(lambda: Execution(oracle, tested), failure)]
         advanced(whole, whole)
-        reachable = _cells(oracle)
-        every = reachable if overlaps and not isinstance(tested, Limited) else _cells(oracle_of(machine, profile))
-        beyond = tuple(cell for cell in every if cell not in set(reachable))
-        judging = _judging(tested)
         told = tested.events() if isinstance(tested, Telling) else None
         failures += [Failure(trace=(), violation=each) for each in told.violations] if told else []
+        found = _tested(name or (sut if isinstance(sut, str) else ""), oracle, tested, cover, failures)
     finally:
         tested.close()
     races = None
@@ -113,18 +114,13 @@ def conform(
             pace=pace,
             known=known,
         )
-    return Tested(
-        sut=name or (sut if isinstance(sut, str) else ""),
-        oracle=oracle,
-        cover=cover,
-        failures=tuple(failures),
-        reachable=reachable,
-        beyond=beyond,
+    return replace(
+        found,
+        shortened=len(edges) < len(oracle.plan.edges),
+        skipped=skipped,
         ways=tuple(dict.fromkeys(way for edge in oracle.plan.edges for way in edge.ways)),
         races=races,
         stopped=len(failures) >= most,
-        judge=judging[0],
-        covered=judging[1],
         told=told.count if told else None,
     )
 
@@ -154,40 +150,37 @@ def replay(
             walk.finish()
         except FailedError as failed:
             failures = (failed.failure,)
-        cells = tuple(walk.cover.cells)
-        judge, covered = _judging(sut)
-        return Tested(
-            sut=name,
-            oracle=oracle,
-            cover=walk.cover,
-            failures=failures,
-            reachable=cells,
-            beyond=(),
-            judge=judge,
-            covered=covered,
-        )
+        return replace(_tested(name, oracle, sut, walk.cover, failures), shortened=True)
     finally:
         sut.close()
 
 
-def _judging(sut: SUT) -> tuple[str, tuple[Covered, ...]]:
-    """The model that judges the tests of *sut* in place of the machine that plans them, and what they met of it."""
-    return (sut.model, tuple(sut.covered())) if isinstance(sut, SelfJudging) else ("", ())
-
-
-def _cells(oracle: Oracle) -> tuple[tuple[int, int], ...]:
-    return tuple(dict.fromkeys(sorted(cell for edge in oracle.plan.edges for cell in edge.cells)))
+def _tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterable[Failure]) -> Tested:
+    """What tests of *sut*, called *name*, have met and found; another model may judge it than the machine that plans them."""
+    table, judging = oracle.plan.table, sut if isinstance(sut, SelfJudging) else None
+    return Tested(
+        sut=name,
+        oracle=oracle,
+        cover=cover,
+        failures=tuple(failures),
+        reachable=reachable_pairs(table),
+        obstacles=obstacles(oracle, cover),
+        methods=needed(table, sut, cover),
+        misnamed=misnamed(sut),
+        judge=judging.model if judging else "",
+        covered=tuple(judging.covered()) if judging else (),
+    )
 
 
 def _tour(
     oracle: Oracle, edges: Iterable[Edge], sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]
 ) -> list[Failure]:
     """Aim at each of the *edges* in turn, and see where it leads; one failure of each kind."""
-    found: dict[tuple[object, ...], Failure] = {}
+    causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, sut), failure))
     walk = Execution(oracle, sut, cover)
     with suppress(FailedError):  # the first test reports it
         walk.reset()
-    sequences = DistinguishingSequences(oracle=oracle, shown=walk.shown, emitted=isinstance(sut, Emitting))
+    sequences = DistinguishingSequences(oracle=oracle, shown=cover.shown, emitted=isinstance(sut, Emitting))
     for number, edge in enumerate(edges):
         advanced(number)
         for run in (edge.to and sequences.runs(edge.to)) or ((),):
@@ -196,18 +189,16 @@ def _tour(
                 for each in run if walk.aim(edge) else ():
                     walk.take(each.step)
             except FailedError as failed:
-                if failed.failure.kind not in found:
-                    found[failed.failure.kind] = shrink(lambda: Execution(oracle, sut), failed.failure)
-                if not failed.failure.trace or len(found) >= most:
-                    return list(found.values())
-    return list(found.values())
+                if causes.add(failed.failure):
+                    return causes.failures()
+    return causes.failures()
 
 
 def _onward(
     oracle: Oracle, edges: list[Edge], sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]
 ) -> list[Failure]:
     """Take all *edges*, each time that which is nearest to where the last step has led; one failure of each kind."""
-    found: dict[tuple[object, ...], Failure] = {}
+    causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, sut), failure))
     walk = Execution(oracle, sut, cover)
     with suppress(FailedError):  # the first test reports it
         walk.restart()
@@ -219,12 +210,10 @@ def _onward(
         try:
             walk.aim(edge)
         except FailedError as failed:
-            if failed.failure.kind not in found:
-                found[failed.failure.kind] = shrink(lambda: Execution(oracle, sut), failed.failure)
-            if not failed.failure.trace or len(found) >= most:
+            if causes.add(failed.failure):
                 break
             walk.restart()
-    return list(found.values())
+    return causes.failures()
 
 
 def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, None]) -> Edge | None:
@@ -245,7 +234,7 @@ def _frugal_tour(
     oracle: Oracle, edges: Iterable[Edge], sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]
 ) -> list[Failure]:
     """Take each of the *edges* with few costly steps; one failure of each kind, from wherever it is met first."""
-    found: dict[tuple[object, ...], Failure] = {}
+    causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, sut), failure))
     walk = Execution(oracle, sut, cover)
     tour = FrugalTour(oracle.plan, edges, sut.costly if isinstance(sut, Costly) else lambda _: False, cover.avoided)
     here: Point | None = None
@@ -264,12 +253,9 @@ def _frugal_tour(
         except FailedError as failed:
             here = None
             tour.failed(edge, failed.failure)
-            kind = failed.failure.kind[:WITHOUT_STATES]  # to shrink takes many costly steps
-            if kind not in found:
-                found[kind] = shrink(lambda: Execution(oracle, sut), failed.failure)
-            if not failed.failure.trace or len(found) >= most:
+            if causes.add(failed.failure):
                 break
-    return list(found.values())
+    return causes.failures()
 
 
 def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) -> list[Failure]:
@@ -277,7 +263,7 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) ->
 
     One that is *far* away dies only where the tour has been, and once, since it does not arrange how a restart goes.
     """
-    found: dict[tuple[object, ...], Failure] = {}
+    causes = Causes(most=most)
     tried: set[Edge] = set()
     avoided = cover.avoided if far else lambda _: False
     for edge, step in crashes(oracle.plan):
@@ -291,9 +277,8 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) ->
             try:
                 walk.replay([*before, step._replace(point=point)])
             except FailedError as failed:
-                found.setdefault(failed.failure.kind, failed.failure)
-                if len(found) >= most:
-                    return list(found.values())
+                if causes.add(failed.failure):
+                    return causes.failures()
             if not walk.died:
                 break
-    return list(found.values())
+    return causes.failures()

@@ -1,9 +1,11 @@
 """What tests of one implementation have found, and what they have covered."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from fsm.conformance.cover import Cover
 from fsm.conformance.failure import Failure
+from fsm.conformance.forcing import Obstacle
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import IDLE
 from fsm.conformance.race_runs import Race, RaceSearch
@@ -34,10 +36,12 @@ class LeftOut:
 class Tested:
     """What tests of a SUT have found: ``failures`` by cause, each the shortest that was found.
 
-    ``reachable`` are the cells, by (row, state), that a test of this SUT could meet at all, ``ways`` their outcomes, if all are
-    looked for; ``beyond`` the cells that need what the SUT has not: to be met while a call is in progress.  ``races`` is what several threads at once found.  A test
-    ``stopped`` when it had found as many failures as are looked for, and has not tested the rest.  If another model was the
-    ``judge``, there is what tests have ``covered`` of it.  ``told`` counts the events that were sent, where they were followed.
+    ``reachable`` are the (row, state) pairs that some run can exercise, ``ways`` their outcomes, if all are looked for.
+    ``obstacles`` has for each pair why the plan cannot force it, if it cannot.  The plan was ``shortened`` if not all of it
+    was asked for; tests in random order were ``skipped`` if it has found failures.  The machine needs the ``methods`` that the SUT lacks; ``misnamed`` are methods of the SUT that are
+    probably meant to be some of ours, and which.  ``races`` is what several threads at once found.  A test ``stopped`` when
+    it had found as many failures as are looked for, and has not tested the rest.  If another model was the ``judge``, there
+    is what tests have ``covered`` of it.  ``told`` counts the events that were sent, where they were followed.
     """
 
     sut: str
@@ -45,7 +49,11 @@ class Tested:
     cover: Cover
     failures: tuple[Failure, ...]
     reachable: tuple[tuple[int, int], ...]
-    beyond: tuple[tuple[int, int], ...]
+    obstacles: Mapping[tuple[int, int], Obstacle] = field(default_factory=dict)
+    shortened: bool = False
+    skipped: bool = False
+    methods: tuple[str, ...] = ()
+    misnamed: Mapping[str, str] = field(default_factory=dict)
     ways: tuple[Way, ...] = ()
     races: RaceSearch | None = None
     stopped: bool = False
@@ -59,20 +67,56 @@ class Tested:
 
     @property
     def verdict(self) -> Holds | Nonconforming | Unknown:
-        """Whether all that was tested is legal; unknown where nothing could be tested."""
+        """Whether all that was tested is legal; unknown if something that the plan owes was not tested, or not compared."""
         if self.failures or self.race is not None:
             return Nonconforming(failures=self.failures, race=self.race)
-        return Holds() if self.cover.cells else Unknown(why="nothing could be tested")
+        return Unknown(why=self.unknown) if self.unknown else Holds()
+
+    @property
+    def unknown(self) -> str:
+        """Why nothing is known even if all that was tested is legal; empty if that is no reason."""
+        if not (self.cover.cells or self.cover.ambiguous):
+            return "nothing could be tested"
+        if self.shortened:
+            return "only a part of the plan was asked for"
+        if "outputs" in self.methods:
+            return "outputs were not compared"
+        if meant := [each for each in self.misnamed.values() if each in self.methods]:
+            return f"the SUT has no {meant[0]}"
+        return "pairs were missed that it could have reached" if self.missed else ""
+
+    @property
+    def reached(self) -> tuple[tuple[int, int], ...]:
+        """The pairs that were exercised while the state was certain."""
+        return tuple(pair for pair in self.reachable if self.cover.cells[pair])
+
+    @property
+    def share(self) -> float:
+        """The percentage of the reachable pairs that was reached."""
+        return 100 * len(self.reached) / max(len(self.reachable), 1)
+
+    @property
+    def uncompared(self) -> tuple[tuple[int, int], ...]:
+        """The pairs that were reached, and the outputs not seen, of a machine that has any; none if all are like that."""
+        emits = any(way.emits for way in self.oracle.plan.table.ways) and "outputs" not in self.methods
+        return tuple(pair for pair in self.reached if emits and not self.cover.compared[pair])
 
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
-        return tuple(cell for cell in self.reachable if not self.cover.cells[cell])
+        """The pairs that are owed, since the plan can force them, and were not reached."""
+        return self.unreached.get(Obstacle.NONE, ())
 
     @property
-    def closed(self) -> tuple[tuple[int, int], ...]:
-        """The cells missed to which no way leads but by what the SUT does not support, or what never came."""
-        closed = self.cover.closed(self.oracle.plan)
-        return tuple(cell for cell in self.missed if cell in closed)
+    def unreached(self) -> Mapping[Obstacle, tuple[tuple[int, int], ...]]:
+        """The pairs that were not reached, by what stands before them; those met, but not for certain, are ambiguous."""
+        found: dict[Obstacle, tuple[tuple[int, int], ...]] = {}
+        for pair in self.reachable:
+            obstacle = self.obstacles.get(pair, Obstacle.CALLS)
+            if obstacle is not Obstacle.NONE and self.cover.ambiguous[pair]:
+                obstacle = Obstacle.AMBIGUITY
+            if not self.cover.cells[pair]:
+                found[obstacle] = (*found.get(obstacle, ()), pair)
+        return dict(sorted(found.items()))
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:

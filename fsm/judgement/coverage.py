@@ -38,6 +38,11 @@ class MachineCoverage:
     def covered(self) -> frozenset[CellName]:
         return frozenset(cell for cell, counts in self.cells.items() if counts)
 
+    @property
+    def share(self) -> float:
+        """The percentage of the pairs that some recording met."""
+        return 100 * len(self.covered) / max(len(self.cells), 1)
+
     def same(self, other: MachineCoverage) -> bool:
         """Whether *other* is of the same machine: its cells may be compared with these."""
         return self.machine.name == other.machine.name and [*self.cells] == [*other.cells]

@@ -19,6 +19,7 @@ from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Step
 from fsm.machine import Clause, Deviation, Machine
 from fsm.machine.calls.endings import finals
+from fsm.machine.pairs import reachable_pairs
 from fsm.machine.versions import within
 from fsm.monitor.cache import shared
 from fsm.monitor.diagnosis import Explained, Scene
@@ -118,13 +119,14 @@ class _Judging:
         entities = self._entities()
         undecided = [reason for entity, those in entities.items() if (reason := self._entity(entity, those))]
         table = self.names.table
-        cells = [(table.rows[row].name, table.states[state]) for row, state in table.defined()]
+        cells = [(table.rows[row].name, table.states[state]) for row, state in reachable_pairs(table)]
         return verdict.Judgement(
             machine=self.names.machine,
             verdict=self._verdict(undecided, len(entities)),
             tolerated=self._folder.tolerated(),
             covered=verdict.Covered(
-                machine=self.names.machine.name, cells={cell: self._covered[cell] for cell in cells}
+                machine=self.names.machine.name,
+                cells={cell: self._covered[cell] for cell in cells},
             ),
             entities=len(entities),
             observations=sum(map(len, entities.values())),

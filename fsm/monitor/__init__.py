@@ -221,7 +221,7 @@ class Monitor:
         self._beliefs.count()
         table, covered = self._dynamics.table, self._beliefs.covered
         late = {"states that were left in time or too late": self._steps.undecided} if self._steps.undecided else {}
-        cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in table.defined()}
+        cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in self._shared.pairs}
         return Judgement(
             machine=self.machine,
             verdict=self._verdict(folder.findings()),

@@ -11,6 +11,7 @@ from typing import Final
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Remainder, dynamics
 from fsm.machine.calls.configuration import Configurations
+from fsm.machine.pairs import reachable_pairs
 from fsm.machine.required import require_machine
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Explained, Scene, explain
@@ -27,7 +28,7 @@ class Shared:
     """*machine* under *profile*, how beliefs about it move where a trace shows what was *seen*, and what is known of that.
 
     ``others`` are the tables of its other profiles.  ``beginning`` is what is possible of an entity in the initial state,
-    ``everything`` if nothing is known.  ``ended`` are the states that nothing leaves that is named on the wire, ``there``,
+    ``everything`` if nothing is known; ``pairs`` are those that can be exercised.  ``ended`` are the states that nothing leaves that is named on the wire, ``there``,
     as bits, those that do not show what the initial state shows.
     """
 
@@ -38,6 +39,7 @@ class Shared:
         table = tabulate(self.machine)
         self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=True)
         self.others = tuple(tabulate(machine.under(other)) for other in machine.profiles if other != profile)
+        self.pairs = reachable_pairs(table)
         self.deviations = {way.deviation.name: way.deviation for way in table.ways if way.deviation is not None}
         self.beginning = self.dynamics.beginning()
         self.everything = self.dynamics.everything()

@@ -18,6 +18,9 @@ ALL: Final = "*"
 AGAINST: Final = pytest.StashKey["dict[str, str] | None"]()
 """The system under test of each model, by the name of the model or :data:`ALL`; ``None`` where nothing asks for fsm."""
 
+UNREACHED: Final = "fsm coverage"
+"""The section of a report that says what a test that holds has not reached."""
+
 BY_OPTION: Final = pytest.StashKey[set[str]]()
 """The models of them that an option names."""
 
@@ -54,6 +57,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     kind = collection.ModelFile if file_path.parent.name == "models" else collection.PropertyFile
     found: pytest.Collector = kind.from_parent(parent, path=file_path)
     return found
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write what tests that hold have not reached, and why."""
+    for report in terminalreporter.stats.get("passed", ()):
+        for name, text in report.sections:
+            if UNREACHED in name:
+                terminalreporter.section(f"{report.nodeid}: not all was reached")
+                terminalreporter.write(text)
 
 
 def _against(config: pytest.Config) -> dict[str, str] | None:

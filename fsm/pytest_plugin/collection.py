@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -24,9 +24,9 @@ from fsm.machine.table import tabulate
 from fsm.property.claims import NO_PROFILE, Requires
 from fsm.property.evidence import Examined
 from fsm.property_monitor import untestable
-from fsm.pytest_plugin import AGAINST, ALL
+from fsm.pytest_plugin import AGAINST, ALL, UNREACHED
 from fsm.pytest_plugin.named_models import refuse_unknown
-from fsm.report import ExitCode, check_report, conformance_report, failures
+from fsm.report import ExitCode, check_report, conformance_report, failures, property_report
 from fsm.report.layout import LABEL
 
 if TYPE_CHECKING:
@@ -49,21 +49,30 @@ def _command(config: pytest.Config, model: str, sut: str) -> str:
     return move + shlex.join(["fsm", "test", path, "--against", sut])
 
 
-class SpecificationItem(pytest.Item):
-    """One question about a file; its ``answer`` is the report of a failure, or empty, and ``says`` what does not hold then."""
+class ItemAnswer(NamedTuple):
+    """Whether it ``holds``; the report of a failure, or what is to be said although it holds."""
 
-    def __init__(self, *, answer: Callable[[], str], says: str = "", **others: Any) -> None:  # noqa: ANN401  (pytest's own)
+    report: str = ""
+    holds: bool = True
+
+
+class SpecificationItem(pytest.Item):
+    """One question about a file, and its ``answer``; ``says`` is what does not hold if it fails."""
+
+    def __init__(self, *, answer: Callable[[], ItemAnswer], says: str = "", **others: Any) -> None:  # noqa: ANN401  (pytest's own)
         super().__init__(**others)
         self.answer = answer
         self.says = says
 
     def runtest(self) -> None:
         try:
-            report = self.answer()
+            report, holds = self.answer()
         except InputError as error:
-            report = str(error)
-        if report:
+            report, holds = str(error), False
+        if not holds:
             pytest.fail(report, pytrace=False)
+        if report:
+            self.add_report_section("call", UNREACHED, report)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *others: Any) -> Any:  # noqa: ANN401  (pytest's own)
         """The report; pytest's summary, which in CI repeats the whole of it, has a line."""
@@ -77,10 +86,10 @@ class SpecificationItem(pytest.Item):
         return self.path, None, self.name
 
 
-def _read(reader: Callable[[str], object], path: Path) -> str:
+def _read(reader: Callable[[str], object], path: Path) -> ItemAnswer:
     """Nothing is wrong with the file at *path* if *reader* does not raise :class:`InputError`."""
     reader(str(path))
-    return ""
+    return ItemAnswer()
 
 
 class ModelFile(pytest.File):
@@ -97,13 +106,15 @@ class ModelFile(pytest.File):
         if sut:
             yield SpecificationItem.from_parent(self, name=f"conforms[{sut}]", answer=partial(self._conforms, sut))
 
-    def _conforms(self, sut: str) -> str:
-        """All that is not legal in *sut*."""
+    def _conforms(self, sut: str) -> ItemAnswer:
+        """All that is not legal in *sut*, or what tests of it have not reached."""
         with contextlib.chdir(self.config.rootpath):  # from which SUTs are named
             tested = conform(self.machine, find(sut, self.machine), name=sut)
-        holds = conformance_report.answer(tested, "observed") is ExitCode.HOLDS
+        least = conformance_report.default_level(conformance_report.levels(self.machine))
         again = _command(self.config, str(self.path), sut)
-        return "" if holds else conformance_report.text(tested, again=again)
+        report = conformance_report.text(tested, again=again, least=least)
+        holds = conformance_report.answer(tested, least) is ExitCode.HOLDS
+        return ItemAnswer(report if tested.unreached or not holds else "", holds=holds)
 
 
 class PropertyFile(pytest.File):
@@ -144,7 +155,7 @@ class PropertyFile(pytest.File):
             self._last = profile, StepCache(tabulate(self.specification.machine.under(profile)))
         return self._last[1]
 
-    def _checked(self, profile: str | None, *properties: Property) -> str:
+    def _checked(self, profile: str | None, *properties: Property) -> ItemAnswer:
         """How *properties* are not as stated under *profile*; without any, how the size of the machine is not."""
         stepping, stated = self._stepping(profile), self.specification
         examined = Examined(
@@ -155,14 +166,16 @@ class PropertyFile(pytest.File):
             checked=tuple(decide(each, stepping, profile=profile) for each in properties),
         )
         holds = check_report.answer([examined]) is ExitCode.HOLDS if properties else not examined.resized
-        return "" if holds else check_report.text([examined])
+        return ItemAnswer("" if holds else check_report.text([examined]), holds=holds)
 
-    def _tested(self, stated: Property, sut: str) -> str:
-        """How tests show that *sut* does not have the property."""
+    def _tested(self, stated: Property, sut: str) -> ItemAnswer:
+        """How tests show that *sut* does not have the property, or why they show nothing."""
         machine = self.specification.machine
         with contextlib.chdir(self.config.rootpath):
-            failure = run_property_test(machine, stated, find(sut, machine)).failure
-        if failure is None:
-            return ""
-        again = f"{_command(self.config, machine.path, sut)} --property {stated.name}"
-        return f"{failures.text(failure)}\n    {'again':<{LABEL}}{again}"
+            result = run_property_test(machine, stated, find(sut, machine))
+        if (failure := result.failure) is None:
+            if (reason := property_report.why(result)) and not result.unseen:
+                pytest.skip(f"not exercised: {reason}")
+            return ItemAnswer(f"unknown: {reason}" if reason else "", holds=not reason)
+        again = f"{_command(self.config, machine.path, sut)} --property {stated.name} --fail-on {stated.level}"
+        return ItemAnswer(f"{failures.text(failure)}\n    {'again':<{LABEL}}{again}", holds=False)

@@ -103,7 +103,7 @@ def of_property_tests(report: PropertyTestReport, file: str) -> Cases:
     return Cases(command="test", found=tuple(found), answer=report.answer())
 
 
-def of_test(tested: Tested, least: Level) -> Cases:
+def of_test(tested: Tested, least: Level, at_least: float = 0) -> Cases:
     """A case a clause of the machine that no test broke, and one a failure."""
     machine = tested.oracle.plan.table.machine
     races: tuple[Race, ...] = tested.races.found if tested.races else ()
@@ -130,7 +130,7 @@ def of_test(tested: Tested, least: Level) -> Cases:
         for clause, (line, met) in clauses.items()
         if clause not in named
     ]
-    return Cases(command="test", found=(*broken, *kept), answer=conformance_report.answer(tested, least))
+    return Cases(command="test", found=(*broken, *kept), answer=conformance_report.answer(tested, least, at_least))
 
 
 def _cells(tested: Tested) -> list[tuple[tuple[int, int], bool]]:

@@ -1,14 +1,18 @@
 """What tests have found, in words and as JSON: the shortest test, why it fails, what was covered."""
 
+import math
 import shlex
-from collections.abc import Iterator, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
 from typing import Final
 
 from fsm.conformance.failure import Failure
+from fsm.conformance.forcing import Obstacle
 from fsm.conformance.race_runs import Race, RaceSearch
 from fsm.conformance.tested import Tested
 from fsm.errors import visible
-from fsm.machine import Level
+from fsm.machine import Level, Machine
+from fsm.machine.pairs import reachable_pairs
+from fsm.machine.table import Table
 from fsm.report import ExitCode, counts, words
 from fsm.report.failures import lines, trace_data
 from fsm.report.json_report import Json, dumped, record, violation_data
@@ -16,7 +20,29 @@ from fsm.report.lanes import raced
 from fsm.report.layout import PLAIN, Layout
 
 _MISSED: Final = 5
-"""Lines that the cells missed may take."""
+"""Lines that the pairs missed may take."""
+
+_UNREACHED: Final[Mapping[Obstacle, str]] = {
+    Obstacle.NONE: "missed, although the SUT can be brought there",
+    Obstacle.CHOICE: "needs a choice of the environment",
+    Obstacle.AMBIGUITY: "ambiguous, as another state was possible too",
+    Obstacle.SUPPORT: "needs an event that the SUT does not support",
+    Obstacle.OVERLAP: "needs begin and end",
+    Obstacle.CALLS: "needs several calls in progress",
+}
+"""Why a pair was not reached."""
+
+
+def levels(machine: Machine) -> Iterator[Level]:
+    """The levels of the clauses of *machine*; some come repeatedly."""
+    for event in machine.events.values():
+        yield from (cell.clause.level for cell in (*event.cells.values(), *event.ends.values()))
+    yield from (each.clause.level for each in machine.requires.values())
+
+
+def default_level(stated: Iterable[Level]) -> Level:
+    """The weakest level whose breach fails a test of clauses of the levels *stated*, unless another one is asked for."""
+    return "MUST" if "MUST" in stated else "observed"
 
 
 def fails(found: Failure | Race, least: Level) -> bool:
@@ -32,14 +58,16 @@ def _every(tested: Tested) -> tuple[Failure | Race, ...]:
     return (*tested.failures, *_races(tested))
 
 
-def answer(tested: Tested, least: Level) -> ExitCode:
-    """What all of it comes to; where nothing could be tested it is not known."""
-    if any(fails(each, least) for each in _every(tested)):
+def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
+    """What all of it comes to; it fails too if a smaller percentage of the pairs was reached than *at_least*."""
+    if any(fails(each, least) for each in _every(tested)) or tested.share < at_least:
         return ExitCode.FAILS
-    return ExitCode.HOLDS if tested.cover.cells else ExitCode.UNKNOWN
+    return ExitCode.UNKNOWN if tested.unknown else ExitCode.HOLDS
 
 
-def text(tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Level = "observed") -> str:
+def text(
+    tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Level = "observed", at_least: float = 0
+) -> str:
     """The whole report, ending in a newline; *again* is the command that has run the test."""
     machine = tested.oracle.plan.table.machine
     by = f", tested by {tested.judge or machine.name}" if tested.sut else ""
@@ -54,10 +82,10 @@ def text(tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Leve
         found += (f"    {line}".rstrip() for line in raced(race))
         if race.repeated is not None:
             found.append("    seen in {:,} of {:,} repetitions".format(*race.repeated))
-    return "\n".join([*found, "", *_summary(tested, layout, least)]) + "\n"
+    return "\n".join([*found, "", *_summary(tested, layout, least, at_least)]) + "\n"
 
 
-def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
+def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> Iterator[str]:
     violations = sum(fails(each, least) for each in _every(tested))
     surprises = len(_every(tested)) - violations
     tally = [words.plural(violations, "violation")] if violations else []
@@ -67,12 +95,8 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
         tally.append(f"{tested.cover.unspecified:,} of them unspecified")
     tally += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
     yield from layout.wrapped(", ".join(tally))
-    met, closed = len(tested.reachable) - len(tested.missed), tested.closed
-    behind = tuple(each for each in closed if not _left_out(tested, *each))
-    rest = f"; {words.plural(len(closed), 'cell')} not met by any way that the SUT has" if closed else ""
-    rest += "; the test stopped after so many failures, and has not tested the rest" if tested.stopped else ""
-    cells = words.plural(len(tested.reachable), "reachable cell")
-    yield from layout.wrapped(f"{met:,} of {cells} covered{rest}")
+    yield from _left(tested, layout, least)
+    yield from coverage(tested.reached, tested.reachable, layout, at_least)
     if (search := tested.races) is not None:
         ran = f"{words.plural(search.programmes, 'programme')} of threads ran {words.plural(search.runs, 'time')}"
         late = "; there was no time for more" if search.cut else ""
@@ -80,21 +104,7 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
     if tested.told:
         yield from layout.wrapped(f"{words.plural(tested.told, 'container event')} held to the calls")
-    yield from _cells(
-        tested,
-        layout,
-        "missed",
-        tuple(each for each in tested.missed if each not in closed and not _left_out(tested, *each)),
-    )
-    yield from _cells(tested, layout, "behind what is not supported or never came", behind)
-    if tested.judge:
-        yield from _judged(tested, layout)
-    yield from _cells(
-        tested,
-        layout,
-        "only faults lead there" if tested.never else "need a call in progress (begin and end)",
-        tested.beyond,
-    )
+    yield from _not_reached(tested, layout)
     if unseen := tested.unseen:
         yield from _few(layout.wrapped(f"never came: {_by_outcome(tested, unseen)}", "    "), unseen, "outcome")
     if never := [f"{event}={outcome}" if outcome else event for event, outcome in tested.never]:
@@ -107,28 +117,74 @@ def _summary(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     unarranged = ", ".join(f"{event}={outcome}" for event, outcome in tested.unarranged)
     if unarranged:
         yield from layout.wrapped(f"could not be arranged: {unarranged}", "    ")
-    came = answer(tested, least)
-    why = ", since nothing could be tested" if came is ExitCode.UNKNOWN else ""
+    came = answer(tested, least, at_least)
+    why = f", since {tested.unknown}" if came is ExitCode.UNKNOWN else ""
     yield f"  verdict: {layout.verdict(came)}{why}"
 
 
-def _left_out(tested: Tested, row: int, state: int) -> bool:
-    """Whether a cell is missed since the SUT does not support its event there."""
-    table = tested.oracle.plan.table
-    event = table.rows[row].event.name
-    left = (each for each in tested.left_out if each.event == event and each.stage != "crash")
-    return any(not each.states or table.states[state] in each.states for each in left)
+def _left(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
+    """What was left out, and which clauses count."""
+    if least == default_level(levels(tested.oracle.plan.table.machine)) == "observed" and not tested.judge:
+        yield from layout.wrapped("no clause of the model is a MUST: what breaks an observed one fails (--fail-on)")
+    if tested.stopped:
+        yield from layout.wrapped("the test stopped after so many failures, and has not tested the rest")
+    if tested.skipped:
+        yield from layout.wrapped("tests in random order were not run: they start when the plan finds no failure")
+    if tested.shortened:
+        yield from layout.wrapped("only a part of the plan was asked for; leave out --replay for all of it")
 
 
-def _cells(tested: Tested, layout: Layout, label: str, cells: tuple[tuple[int, int], ...]) -> Iterator[str]:
-    if not cells:
-        return
+def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
+    """The pairs that were not reached, and what was not compared, with the reasons."""
     table = tested.oracle.plan.table
+    for obstacle, pairs in tested.unreached.items() if not tested.shortened else ():
+        method = " (method arrange)" if obstacle is Obstacle.CHOICE and "arrange" in tested.methods else ""
+        yield from listed(table, layout, f"{_UNREACHED[obstacle]}{method}", pairs)
+    if tested.judge:
+        yield from _judged(tested, layout)
+    for each in uncompared(tested.methods, tested.misnamed):
+        yield from layout.wrapped(each, "    ")
+    yield from listed(table, layout, "outputs not seen", tested.uncompared)
+
+
+def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterator[str]:
+    """What is not compared without the *methods* that are needed, and the methods that are probably *misnamed*."""
+    for name in ("outputs", "fields"):
+        if name in methods:
+            yield f"{name} were not compared, and the model has some: add the method {name}"
+    for name, meant in misnamed.items():
+        yield f"the SUT has a method {visible(name)}, which nothing calls: did you mean {meant}?"
+
+
+def covered(table: Table, met: Mapping[tuple[int, int], int], layout: Layout, at_least: float = 0) -> Iterator[str]:
+    """How many pairs of *table* were *met*, and which were not."""
+    pairs = reachable_pairs(table)
+    yield from coverage([pair for pair in pairs if met.get(pair)], pairs, layout, at_least)
+    yield from listed(table, layout, "not reached", [pair for pair in pairs if not met.get(pair)])
+
+
+def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float = 0, *, of: str = "") -> Iterator[str]:
+    """How many pairs were *reached* of those that are *reachable*, and whether that is less than *at_least* asks for."""
+    pairs = words.plural(len(reachable), "reachable (event, state) pair")
+    yield from layout.wrapped(f"reached {len(reached):,} of {pairs}{of and f' of {of}'}")
+    share = 100 * len(reached) / max(len(reachable), 1)
+    if share < at_least:
+        below = f"{math.floor(share * 10) / 10:g} % is less than the {at_least:g} % of --at-least"
+        yield from layout.wrapped(below, marked=below, how="red")
+
+
+def listed(table: Table, layout: Layout, label: str, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
+    """The first lines of a list of *pairs* after a *label*; nothing if there are none."""
+    return _list(label, [(table.rows[row].name, table.states[state]) for row, state in pairs], layout)
+
+
+def _list(label: str, pairs: Collection[tuple[str, str]], layout: Layout) -> Iterator[str]:
     states: dict[str, list[str]] = {}
-    for row, state in cells:
-        states.setdefault(table.rows[row].name, []).append(table.states[state])
+    for event, state in pairs:
+        states.setdefault(event, []).append(state)
     each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
-    yield from _few(layout.wrapped(f"{label}: {'; '.join(each)}", "    "), cells, "cell")
+    if each:
+        yield from _few(layout.wrapped(f"{label}: {'; '.join(each)}", "    "), pairs, "pair")
 
 
 def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
@@ -154,18 +210,12 @@ def _few(lines: list[str], of: Sized, what: str) -> Iterator[str]:
 def _judged(tested: Tested, layout: Layout) -> Iterator[str]:
     """What tests that another machine has planned have met of those that judge."""
     for of in tested.covered:
-        states: dict[str, list[str]] = {}
-        for event, state in (cell for cell, count in of.cells.items() if not count):
-            states.setdefault(event, []).append(state)
-        met = sum(1 for count in of.cells.values() if count)
-        yield from layout.wrapped(f"{met:,} of {words.plural(len(of.cells), 'cell')} of {of.machine} met")
         missed = [cell for cell, count in of.cells.items() if not count]
-        each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
-        if each:
-            yield from _few(layout.wrapped(f"not met: {'; '.join(each)}", "    "), missed, "cell")
+        yield from coverage(range(len(of.cells) - len(missed)), of.cells, layout, of=of.machine)
+        yield from _list("not reached", missed, layout)
 
 
-def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
+def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least: float = 0) -> str:
     """The same as one JSON document, ending in a newline."""
     table = tested.oracle.plan.table
     return dumped(
@@ -173,7 +223,9 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
             "machine": table.machine.name,
             "judge": tested.judge or None,
             "sut": tested.sut,
-            "verdict": answer(tested, least).name.lower(),
+            "verdict": answer(tested, least, at_least).name.lower(),
+            "why": tested.unknown or None,
+            "fail_on": least,
             "steps": tested.cover.steps,
             "events": tested.told,
             "stopped": tested.stopped,
@@ -185,8 +237,10 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
                 {"event": table.rows[row].name, "state": table.states[state], "met": tested.cover.cells[row, state]}
                 for row, state in tested.reachable
             ],
-            "closed": [{"event": table.rows[row].name, "state": table.states[state]} for row, state in tested.closed],
-            "beyond": [{"event": table.rows[row].name, "state": table.states[state]} for row, state in tested.beyond],
+            "unreached": {why.name.lower(): _named(table, pairs) for why, pairs in tested.unreached.items()},
+            "uncompared": _named(table, tested.uncompared),
+            "methods": [*tested.methods],
+            "misnamed": dict(tested.misnamed),
             "unseen": [
                 {"event": table.rows[row].name, "state": table.states[state], "outcome": outcome}
                 for row, state, outcome in tested.unseen
@@ -206,6 +260,10 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed") -> str:
             "tolerated": dict(sorted(tested.cover.deviations.items())),
         }
     )
+
+
+def _named(table: Table, pairs: Iterable[tuple[int, int]]) -> list[Json]:
+    return [{"event": table.rows[row].name, "state": table.states[state]} for row, state in pairs]
 
 
 def _races_data(races: RaceSearch, least: Level) -> Json:
@@ -245,6 +303,7 @@ def _failure_data(failure: Failure, again: str, least: Level) -> Json:
         "fails": fails(failure, least),
         "broken": failure.broken or None,
         "repeated": _repeated_data(failure.repeated),
+        "also": [[*states] for states in failure.also],
         "violation": violation_data(failure.violation) if failure.violation else None,
         "clause": record(clause) if clause else None,
         "test": trace_data(failure),

@@ -19,7 +19,7 @@ table { border-collapse: collapse; margin: .6rem 0 }
 th, td { border: 1px solid #8886; padding: .15rem .5rem; text-align: left }
 td.number { text-align: right; font-variant-numeric: tabular-nums }
 .wide { overflow-x: auto }
-.covered { background: #2c9c4a44 } .calls { background: #d99a0066 } .open { background: #7a6fd044 } .beyond { background: #8884 } .cannot { color: #888 }
+.covered { background: #2c9c4a44 } .calls { background: #d99a0066 } .open { background: #7a6fd044 } .beyond { background: #8884 }
 .first { outline: 3px solid #2468c8; outline-offset: -3px } .second { outline: 3px dashed #b03a8c; outline-offset: -3px }
 .key span { padding: .1rem .5rem; margin-right: .5rem }
 pre { background: #8882; padding: .6rem; overflow-x: auto }
@@ -29,13 +29,11 @@ _CLASSES: Final[Mapping[Standing, str]] = {
     Standing.CALLS: "calls",
     Standing.OPEN: "open",
     Standing.BEYOND: "beyond",
-    Standing.CANNOT: "cannot",
 }
 _MARKS: Final[Mapping[Standing, str]] = {
     Standing.CALLS: "calls",
     Standing.OPEN: "open",
     Standing.BEYOND: "·",
-    Standing.CANNOT: "x",
 }
 """What stands in a cell that is not covered."""
 
@@ -92,8 +90,7 @@ def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[st
     yield '<p class="key"><span class="covered">12</span>covered, so often '
     yield '<span class="calls">calls</span>not covered, a client can by calls alone '
     yield '<span class="open">open</span>a client meets it, and the recording leaves it open '
-    yield '<span class="beyond">·</span>not covered, and calls alone do not '
-    yield '<span class="cannot">x</span>cannot be'
+    yield '<span class="beyond">·</span>not covered, and calls alone do not'
     if machine.compared:
         yield ' <span class="first">n</span>only in the first set <span class="second">n</span>only in the second set'
     yield "</p>"

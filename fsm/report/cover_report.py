@@ -1,7 +1,7 @@
 """What recordings cover of the specification, cell by cell, and what would cover the rest: as data for each format, as JSON.
 
-A cell is *covered* if a recording certainly met it; else a client may meet it by *calls* alone, so that a recording shows
-it or leaves it *open*, or it is *beyond* calls, and it is known why, or the model says that it *cannot* be.
+A cell is a reachable (event, state) pair.  It is *covered* if a recording certainly met it; else a client may meet it by
+*calls* alone, so that a recording shows it or leaves it *open*, or it is *beyond* calls, and it is known why.
 """
 
 from __future__ import annotations
@@ -28,12 +28,9 @@ NEEDS: Final[Mapping[Need, str]] = {
     Need.RESTART: "a restart of the runtime",
     Need.FAULT: "an event or a failure that no call causes",
     Need.HIDDEN: "an event that nobody observes",
+    Need.NEVER: "several calls in progress",
 }
 """What a client needs beside calls, in words."""
-_IMPOSSIBLE: Final[Mapping[Need, str]] = {
-    Need.NEVER: "no event leads to such a state",
-    Need.CANNOT: "the event cannot happen there",
-}
 
 
 class Standing(Enum):
@@ -43,7 +40,6 @@ class Standing(Enum):
     CALLS = "not covered"
     OPEN = "not shown"
     BEYOND = "beyond calls"
-    CANNOT = "cannot be"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +76,12 @@ class CoverRow:
             return Standing.CALLS
         if self.path.alone and not self.unseen:
             return Standing.OPEN
-        return Standing.CANNOT if Need.CANNOT in self.path.needs else Standing.BEYOND
+        return Standing.BEYOND
 
     @property
     def why(self) -> str:
         """What a client needs beside calls, or why nothing helps; empty if it needs nothing."""
         needs = self.path.needs
-        if needs and needs[0] in _IMPOSSIBLE:
-            return _IMPOSSIBLE[needs[0]]
         if self.unseen:
             return "recordings of calls do not show it"
         return f"needs {' and '.join(NEEDS[need] for need in needs)}" if needs else ""
@@ -115,12 +109,12 @@ class CoveredMachine:
         alone = [row for row in self.rows if row.by_calls]
         met, by_calls = (sum(1 for row in rows if row.counts) for rows in (self.rows, alone))
         client = f"{by_calls} of the {len(alone)} that a client can cover by calls alone"
-        return f"covered {met} of {words.plural(len(self.rows), 'cell')}, {client}"
+        return f"covered {met} of {words.plural(len(self.rows), 'reachable pair')}, {client}"
 
     def beyond(self) -> dict[str, list[CoverRow]]:
         """What is not covered and beyond calls, by what it needs, the least first."""
         found: dict[str, list[CoverRow]] = {}
-        rows = self.standing(Standing.BEYOND, Standing.CANNOT)
+        rows = self.standing(Standing.BEYOND)
         for row in sorted(rows, key=lambda row: (row.unseen, row.path.needs[::-1])):
             found.setdefault(row.why, []).append(row)
         return found

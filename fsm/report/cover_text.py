@@ -121,7 +121,7 @@ def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]
         calls, open_ = (
             [row.cell[1] for row in rows if row.standing is standing] for standing in (Standing.CALLS, Standing.OPEN)
         )
-        rest = sum(row.standing in {Standing.BEYOND, Standing.CANNOT} for row in rows)
+        rest = sum(row.standing is Standing.BEYOND for row in rows)
         cells = ([event], met, calls, open_, [f"{rest}"] if rest else [])
         yield f"| {' | '.join(_escaped('; '.join(those)) for those in cells)} |"
 

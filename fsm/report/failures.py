@@ -21,6 +21,7 @@ def lines(failure: Failure, layout: Layout, word: str, how: str = "", again: str
     what = words.what(violation) if violation else failure.broken
     if breaks:
         what = f"it breaks {breaks.of.name} ({breaks.of.level}): {breaks.of.says}"
+    what += f" — in {words.plural(len(failure.also) + 1, 'state')}" if failure.also else ""
     yield from layout.wrapped(f"{word}: {what}", marked=word, how=how)
     yield from evidence(failure, layout, again)
 
@@ -37,6 +38,7 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
         yield f"    {label:<{LABEL}}{number + 1}. {taken.step!s:<{longest}}  {_seen(taken)}".rstrip()
     if violation:
         yield from layout.reasons(violation, edits=False)
+    yield from layout.row("also in", ", ".join(map(words.either, failure.also)))
     yield from layout.row("hint", failure.hint)
     if failure.clause:
         yield from layout.clause(failure.clause)

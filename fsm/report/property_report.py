@@ -1,14 +1,18 @@
 """What tests show of the properties of a machine: a word for each, and why."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from fsm.conformance.property_tests import PropertyTestResult
 from fsm.errors import visible
-from fsm.machine import Level
+from fsm.machine import Level, Machine
+from fsm.machine.pairs import reachable_pairs
+from fsm.machine.table import tabulate
 from fsm.report import ExitCode, counts, words, worst
 from fsm.report.check_report import PropertyStatus
+from fsm.report.conformance_report import covered
 from fsm.report.failures import evidence, trace_data
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
@@ -16,28 +20,51 @@ from fsm.report.layout import Layout
 _LABEL: Final = 15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PropertyTestReport:
-    """What tests have shown of properties of a machine; the breach of one of a level below *least* is a surprise."""
+    """What tests have shown of properties of the machine *of*, as its profile has it; the breach of one of a level below *least* is a surprise.
+
+    It fails too if the tests together have reached a smaller percentage of the machine's pairs than *at_least*.
+    """
 
     results: tuple[PropertyTestResult, ...]
-    machine: str
+    of: Machine
     sut: str
     profile: str | None
     least: Level
+    at_least: float = 0
+
+    @cached_property
+    def met(self) -> Mapping[tuple[int, int], int]:
+        """How often the tests have exercised each pair that can be reached."""
+        return {
+            pair: sum(each.cover.cells[pair] for each in self.results) for pair in reachable_pairs(tabulate(self.of))
+        }
+
+    @property
+    def reached(self) -> int:
+        """Number of pairs that were reached."""
+        return sum(1 for count in self.met.values() if count)
+
+    @property
+    def machine(self) -> str:
+        return self.of.name
 
     def status(self, result: PropertyTestResult) -> PropertyStatus:
         if result.failure is not None:
             if result.of.expected(self.profile) is not None:
                 return PropertyStatus.KNOWN
             return PropertyStatus.FAILS if counts(result.of.level, self.least) else PropertyStatus.SURPRISE
+        if result.unseen:
+            return PropertyStatus.UNKNOWN
         if result.unwatchable:
             return PropertyStatus.UNWATCHABLE
         return PropertyStatus.UNEXERCISED if why(result) else PropertyStatus.HOLDS
 
     def answer(self) -> ExitCode:
         """What all of it comes to; unknown if no property was put to the test."""
-        return worst([self.status(each).answer for each in self.results])
+        below = 100 * self.reached < self.at_least * len(self.met)
+        return worst([*(self.status(each).answer for each in self.results), ExitCode.FAILS if below else None])
 
     def text(self, layout: Layout) -> str:
         """The report for people, ending in a newline."""
@@ -47,9 +74,12 @@ class PropertyTestReport:
             if each.failure is not None:
                 lines += evidence(each.failure, layout)
         come = self.answer()
-        why = ", since nothing was put to the test" if come is ExitCode.UNKNOWN else ""
-        tally = words.tally([self.status(each).word for each in self.results])
-        lines += ["", *layout.wrapped(", ".join(tally)), f"  verdict: {layout.verdict(come)}{why}"]
+        statuses = [self.status(each) for each in self.results]
+        nothing = come is ExitCode.UNKNOWN and PropertyStatus.UNKNOWN not in statuses
+        why = ", since nothing was put to the test" if nothing else ""
+        lines += ["", *layout.wrapped(", ".join(words.tally([each.word for each in statuses])))]
+        lines += covered(tabulate(self.of), self.met, layout, self.at_least)
+        lines.append(f"  verdict: {layout.verdict(come)}{why}")
         return "\n".join(lines) + "\n"
 
     def _item(self, result: PropertyTestResult, layout: Layout) -> Iterator[str]:
@@ -72,6 +102,8 @@ class PropertyTestReport:
                 "sut": self.sut,
                 "machine": self.machine,
                 "profile": self.profile,
+                "reached": self.reached,
+                "reachable": len(self.met),
                 "properties": [self._data(each) for each in self.results],
             }
         )
@@ -88,6 +120,8 @@ class PropertyTestReport:
 
 
 def why(result: PropertyTestResult) -> str:
-    """Why nothing put the property to the test, if so."""
+    """Why nothing put the property to the test, or why that says nothing, if so."""
+    if result.unseen:
+        return f"it depends on {result.unseen}, which the SUT does not show: add the method {result.unseen}"
     unmet = f"no test has certainly gone through {words.either(result.unmet)}" if result.unmet else ""
     return result.untested or unmet

@@ -201,7 +201,7 @@ class _Writer:
         """How many cells of the table were met, and which; or every one, with how often."""
         cells = judgement.covered.cells
         met = sum(1 for count in cells.values() if count)
-        summary = f"met {met} of {words.plural(len(cells), 'cell')}"
+        summary = f"met {met} of {words.plural(len(cells), 'reachable pair')}"
         rows = {event: [(state, cells[event, state]) for name, state in cells if name == event] for event, _ in cells}
         if self.coverage:
             yield from self.layout.wrapped(summary, "    ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -28,15 +27,15 @@ Cell = tuple[str, str]
 
 
 def _met(judge: Oracle, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
-    """The cells that each of *steps* meets on a machine that plays the implementation."""
+    """The cells that each of *steps* meets on a machine that plays the implementation, unless a hidden event came before it."""
     table = judge.plan.table
     execution = Execution(judge, Simulated(table.machine))
-    met, known = [], Counter[tuple[int, int]]()
+    met: list[set[Cell]] = []
     for step in steps:
         execution.take(step)
-        cells = execution.cover.cells - known
-        met.append({(table.rows[row].name, table.states[state]) for row, state in cells})
-        known = Counter(execution.cover.cells)
+        edges = [edge for edge in judge.plan.edges if execution.cover.took(edge)]
+        cells = {(table.rows[row].name, table.states[state]) for edge in edges for row, state in edge.cells}
+        met.append(cells.difference(*met))
     return met
 
 

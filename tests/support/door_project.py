@@ -81,6 +81,13 @@ class Silent(Door):
         return [each for each in super().outputs() if each != "Bang"]
 
 
+class Jammed(Door):
+    """Takes no second push."""
+
+    def do(self, event):
+        return "JAMMED" if event == "push" and self.at == "open" else super().do(event)
+
+
 class Nothing(Door):
     def do(self, event):
         from fsm.sut import UnsupportedError

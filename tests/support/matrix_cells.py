@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from fsm.conformance.forcing import Obstacle
 from fsm.conformance.plan import IDLE
 from fsm.machine import Cannot
 from fsm.machine.table import tabulate
@@ -165,19 +166,21 @@ def _place(plan: Plan, cell: tuple[int, int]) -> Place:
 
 
 def _met(tested: Tested) -> set[Place]:
-    return {_place(tested.oracle.plan, cell) for cell, count in tested.cover.cells.items() if count}
+    """The cells in which a test was by all appearance, also where an event that nobody observes may have come before."""
+    plan = tested.oracle.plan
+    return {_place(plan, cell) for edge in plan.edges if tested.cover.took(edge) for cell in edge.cells}
 
 
 def _reasons(tested: Tested) -> dict[Place, str]:
     """Why a cell is not met, where the tests know it."""
     plan = tested.oracle.plan
-    missed = set(tested.missed)
+    met = _met(tested)
     found: dict[Place, str] = {}
     for edge in plan.edges:
         for cell in edge.cells:
-            if cell in missed:
-                found.setdefault(_place(plan, cell), _reason(tested, edge))
-    for cell in tested.beyond:
+            if (place := _place(plan, cell)) not in met:
+                found.setdefault(place, _reason(tested, edge))
+    for cell in tested.unreached.get(Obstacle.OVERLAP, ()):
         found.setdefault(_place(plan, cell), "needs another call that is in progress")
     return found
 

@@ -1,0 +1,44 @@
+"""The optional methods of a SUT: those that a machine needs, and those that a SUT has by a name that is nearly right."""
+
+import difflib
+import inspect
+from collections.abc import Mapping
+from typing import Final
+
+from fsm.conformance.cover import Cover
+from fsm.machine.table import Table
+from fsm.sut import SUT, Detailed, Overlapping, arranger
+
+METHODS: Final = (
+    *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
+    *("never", "unasked", "costly"),
+)
+"""The methods of a SUT, and of the protocols that are optional."""
+
+_NEAR: Final = 0.75
+"""How much, of 1, a name is like that of a method if it is probably meant to be that method."""
+
+
+def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
+    """The methods that *sut* lacks, or that returned nothing in *cover*, and without which *table* is not compared in full."""
+    lacks = {
+        "outputs": any(way.emits for way in table.ways) and not cover.heard,
+        "fields": bool(table.machine.requires) and not isinstance(sut, Detailed),
+        "arrange": any(len(ways or ()) > 1 for ways in table.cells) and arranger(sut) is None,
+        "begin": bool(table.end) and not isinstance(sut, Overlapping),
+        "end": bool(table.end) and not isinstance(sut, Overlapping),
+    }
+    return tuple(name for name, lacking in lacks.items() if lacking)
+
+
+def misnamed(sut: SUT) -> Mapping[str, str]:
+    """The methods of *sut* that nothing calls, and whose names are nearly those of methods that it does not have.
+
+    >>> from types import SimpleNamespace
+    >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))
+    {'output': 'outputs'}
+    """
+    absent = [name for name in METHODS if getattr(sut, name, None) is None]
+    own = [name for name, _ in inspect.getmembers_static(sut, callable) if name[0] != "_" and name not in METHODS]
+    close = {name: difflib.get_close_matches(name, absent, n=1, cutoff=_NEAR) for name in own}
+    return {name: meant[0] for name, meant in close.items() if meant}

@@ -1,0 +1,13 @@
+"""The (event, state) pairs of a machine that can be exercised: every count of coverage is a share of these."""
+
+from fsm.machine.graph import explore
+from fsm.machine.table import Table
+
+
+def reachable_pairs(table: Table) -> tuple[tuple[int, int], ...]:
+    """The (row, state) pairs of *table* whose state some run reaches and in which the event can happen, in its order.
+
+    Silent cells count, ``cannot`` does not.
+    """
+    reached = explore(table).depth
+    return tuple((row, state) for row, state in table.defined() if state in reached and table.step(state, row) != ())
