@@ -140,7 +140,7 @@ class Execution:
         else:
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
             raise self._failed(violation=violation, hint=self.oracle.forgotten(step, seen))
-        if wrong := self.oracle.wrong_fields(step, seen, fields, number=len(self.trace)):
+        if wrong := self.oracle.wrong_fields(step, seen, fields, after=after, number=len(self.trace)):
             raise self._failed(violation=wrong[0])
 
     def _against(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:

@@ -12,9 +12,10 @@ from fsm.machine.calls.configuration import Configuration, Configurations, Pendi
 from fsm.machine.calls.held import shown, stepped
 from fsm.machine.calls.rules import HELD
 from fsm.machine.table import Table, tabulate
-from fsm.monitor.diagnosis import Scene, explain
+from fsm.monitor.diagnosis import explain
 from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.grouping import Folder
+from fsm.monitor.scene import Scene
 from fsm.sut import SUT, Limited, Response, Stimulus
 from fsm.trace import Line, Observation, key
 from fsm.verdict import Violation
@@ -135,15 +136,21 @@ class Oracle:
         return f"do({step.event!r}) returned None; return its reply, such as 'ok'"
 
     def wrong_fields(
-        self, step: Stimulus, seen: Response, fields: Mapping[str, int | str] | None, *, number: int
+        self,
+        step: Stimulus,
+        seen: Response,
+        fields: Mapping[str, int | str] | None,
+        *,
+        after: Configurations,
+        number: int,
     ) -> tuple[Violation, ...]:
-        """What is wrong with the *fields*, if any were shown, after *step*, the *number*-th of its test."""
+        """What is wrong with the *fields*, if any were shown, *after* a *step*, the *number*-th of its test."""
         if fields is None:
             return ()
         entity = self.plan.table.machine.entity
         shown = Observation(entity=entity, event=step.event, shows=seen.shows, fields=dict(fields))
         self.fields.notice(shown)
-        return self.fields.hold(shown, Line("", number))
+        return self.fields.hold(shown, Line("", number), {self.plan.table.states[each.state] for each in after})
 
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True, sut: SUT | None = None) -> Oracle:

@@ -22,8 +22,9 @@ from fsm.machine.calls.endings import finals
 from fsm.machine.pairs import reachable_pairs
 from fsm.machine.versions import within
 from fsm.monitor.cache import shared
-from fsm.monitor.diagnosis import Explained, Scene
+from fsm.monitor.diagnosis import Explained
 from fsm.monitor.grouping import Folder
+from fsm.monitor.scene import Scene
 from fsm.recordings.histories import Recorded, RecordedHistory
 from fsm.trace import Key, Line, Observation, key
 

@@ -76,9 +76,8 @@ class Monitor:
         every: bool = False,
         wanted: Callable[[Observation], bool] = lambda _: True,
     ) -> None:
-        self._shared = shared(machine, profile, seen, outputs=outputs)
+        self._shared, self.file = shared(machine, profile, seen, outputs=outputs), file
         self._dynamics, self.machine = self._shared.dynamics, self._shared.machine
-        self.file = file
         self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
         self._ids = FreshIds(self._dynamics if ids else None)
         self._beliefs = Beliefs(self._shared.beginning, self._shared.ended, len(self._dynamics.table.states))
@@ -113,8 +112,7 @@ class Monitor:
         if self._is_unknown(seen):
             known = ", ".join(self.machine.events)
             raise ValueError(f"{self.machine.name} has no event {seen.event!r}; it has {known}")
-        before = dict(self._open)
-        self._broken = ()
+        before, self._broken = dict(self._open), ()
         self.feed([seen], [self.observations + 1])
         new = (opened for entity, opened in self._open.items() if opened is not before.get(entity))
         return (*(opened.closed(self._dynamics, None) for opened in new), *self._broken)
@@ -205,9 +203,10 @@ class Monitor:
     def states(self, entity: str) -> frozenset[str]:
         """The states that *entity* may be in, by the outputs that have been seen."""
         self._give_back()
-        belief = self._alive[entity].belief if entity in self._alive else self._resting.get(entity, self._unseen)
-        quiet = [each for each in belief.configurations if not each.queue]
-        return frozenset(self._dynamics.table.states[each.state] for each in quiet or belief.configurations)
+        return self._now(entity).states(self._dynamics.table)
+
+    def _now(self, entity: str) -> Belief:
+        return self._alive[entity].belief if entity in self._alive else self._resting.get(entity, self._unseen)
 
     def judgement(self, *, over: bool = True) -> Judgement:
         """The verdict on all that was fed so far; if it is *over*, the trace is taken to end here."""
@@ -220,7 +219,6 @@ class Monitor:
         self._count()
         self._beliefs.count()
         table, covered = self._dynamics.table, self._beliefs.covered
-        late = {"states that were left in time or too late": self._steps.undecided} if self._steps.undecided else {}
         cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in self._shared.pairs}
         return Judgement(
             machine=self.machine,
@@ -230,7 +228,7 @@ class Monitor:
             covered=Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
             entities=self.entities,
             observations=self.observations,
-            notes=dict(self._notes) | late,
+            notes=dict(self._notes + self._steps.notes),
         )
 
     def _verdict(self, findings: tuple[Finding, ...]) -> Legality:
@@ -267,7 +265,8 @@ class Monitor:
         elif seen.entity:
             self._take(seen, place)
             opened = self._open.get(seen.entity)  # where the state is wrong, its fields are those of another
-            self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place)
+            states = self._now(seen.entity).states(self._dynamics.table) if seen.fields and seen.shows else ()
+            self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place, states)
         else:
             self._take_of_all(seen, place)
 

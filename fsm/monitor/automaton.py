@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from fsm.compiled import Codes
 from fsm.monitor.beliefs import Belief, Life
-from fsm.monitor.diagnosis import Start
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.running import (
     ALIVE,
@@ -44,6 +43,7 @@ from fsm.monitor.running import (
     store_for,
     widened,
 )
+from fsm.monitor.time_limits import Start
 from fsm.trace import LATEST, Batch, Columns, Key, Line, Observation, key
 
 CELLS: Final = 1 << 22
@@ -59,11 +59,10 @@ _LENT: Final = -1
 class BeliefAutomaton:
     """Compiled judging for one monitor, whose entities *alive* and *resting* it takes over when it is fed.
 
-    Of a belief ``limit`` is the seconds after which something of it is left, if time runs.
-    Observations of other entities than those ``of`` a machine are left out.  ``slow`` is whether a kind of observation
-    is never for compiled code, ``leads`` whether it may lead entities somewhere, ``apart`` whether an entity is the monitor's
-    for now.  What gives one of the *ids* is for compiled code where it is certainly fresh.  At most *most* entities at rest
-    are remembered.
+    Of a belief ``limit`` is the seconds after which something of it is left, if time runs.  Observations of other entities
+    than those ``of`` a machine are left out.  ``slow`` is whether a kind of observation is never for compiled code, ``leads``
+    whether it may lead entities somewhere, ``apart`` whether an entity is the monitor's for now.  What gives one of the *ids*
+    is for compiled code where it is certainly fresh.  At most *most* entities at rest are remembered.
     """
 
     def __init__(
@@ -95,8 +94,7 @@ class BeliefAutomaton:
         self._belief_numbers: dict[Belief, int] = {}
         self._kinds: list[Key] = []
         self._kind_numbers: dict[Key, int] = {}
-        self._translated: list[int] = []
-        self._giving: list[bool] = []
+        self._translated, self._giving = list[int](), list[bool]()
         self._lines: dict[int, int | Line] = {}
         self._table = steps_for(8, 8)
         self._slots = slots_for(FIRST)
@@ -124,8 +122,8 @@ class BeliefAutomaton:
         while True:
             first = at
             at = int(run(rows, at, self._base, self._number(unseen), self._most, self._table, self._slots, self._store))
-            began = np.flatnonzero(rows.began[first:at] >= 0) + first
-            self._lines.update((int(rows.began[row]), batch.lines[row]) for row in began.tolist())
+            began = (np.flatnonzero(rows.began[first:at] >= 0) + first).tolist()
+            self._lines.update((int(rows.began[row]), batch.lines[row]) for row in began)
             if at == len(batch.lines):
                 break
             if self._store.counts[FULL]:
@@ -254,10 +252,9 @@ class BeliefAutomaton:
     def _learn(self, before: Belief, seen: Key) -> None:
         """Enter where *seen* leads from *before*, if it says nothing else."""
         step, kind = before.next.get(seen), self._kind_numbers.get(seen)
-        again = step is not None and step.starts and step.starts != (0,) and self._limit(before) is not None
-        if step is None or len(step.starts) > 1 or again:  # the monitor knows since when
+        if step is None or kind is None or step.note or step.tolerated or step.explained:
             return
-        if kind is not None and not (step.note or step.tolerated or step.explained):
+        if step.starts in {(), (0,)} or (not step.starts[1:] and self._limit(before) is None):
             start, end = self._number(before), self._number(step.to)  # each may make the table larger
             self._table.to[start, kind] = end
 
@@ -333,7 +330,7 @@ class BeliefAutomaton:
                 counts = self._store.counts
                 self._slots[slot]["place"], self._slots[slot]["born"] = ALIVE, counts[BORN]
                 counts[BORN] += 1
-            if not _plain(life) or self._apart(entity):
+            if not life.plain() or self._apart(entity):
                 self._slots[slot]["belief"] = _LENT
                 return
             self._slots[slot]["belief"] = self._number(life.belief)
@@ -352,8 +349,7 @@ class BeliefAutomaton:
         last, led = (self._seen(int(self._slots[slot][each])) for each in ("last", "led"))
         since, belief = int(self._slots[slot]["since"]), self._belief(slot)
         start = Start(None if since < 0 else since, self._lines.get(slot, 0))
-        starts = () if self._limit(belief) is None else (start,)
-        return Life(belief=belief, last=last, led=led, starts=starts)
+        return Life(belief=belief, last=last, led=led, starts=() if self._limit(belief) is None else (start,))
 
     def _seen(self, kind: int) -> Observation | None:
         """An observation of the *kind*: nothing else of what was last seen is of importance."""
@@ -395,12 +391,6 @@ class BeliefAutomaton:
             counts,
         )
         move(self._slots, before, self._store)
-
-
-def _plain(life: Life) -> bool:
-    """Whether belief, last observations and since when time runs are all that there is to say of *life*."""
-    known = all(0 <= (each.at or 0) <= LATEST for each in life.starts)
-    return known and not life.starts[1:] and not (life.late or life.own or life.assumed)
 
 
 def _given(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:

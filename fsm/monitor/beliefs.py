@@ -15,8 +15,10 @@ from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations
 from fsm.machine.calls.rules import CUT, LOST
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.monitor.diagnosis import Explained, Late, Start
-from fsm.trace import Key, Line, Observation, nanoseconds
+from fsm.machine.table import Table
+from fsm.monitor.diagnosis import Explained
+from fsm.monitor.time_limits import Late, Start
+from fsm.trace import LATEST, Key, Line, Observation, nanoseconds
 from fsm.verdict import Assumed
 
 INTERNED: Final = 200_000
@@ -53,6 +55,11 @@ class Belief:
 
     def __post_init__(self) -> None:
         self.timed = any(each.due for each in self.configurations)
+
+    def states(self, table: Table) -> frozenset[str]:
+        """The states that are possible, by the outputs that have been seen."""
+        quiet = [each for each in self.configurations if not each.queue]
+        return frozenset(table.states[each.state] for each in quiet or self.configurations)
 
 
 @dataclass(slots=True, eq=False)
@@ -210,6 +217,11 @@ class Life:
         if step.starts or self.starts:
             now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
+
+    def plain(self) -> bool:
+        """Whether belief, last observations and since when time runs are all that there is to say of it."""
+        known = all(0 <= (each.at or 0) <= LATEST for each in self.starts)
+        return known and not (self.starts[1:] or self.late or self.own or self.assumed)
 
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
         """What of the belief is left in time when *seen* is seen; the rest is ``late`` from now on."""

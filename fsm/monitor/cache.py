@@ -14,7 +14,8 @@ from fsm.machine.calls.configuration import Configurations
 from fsm.machine.pairs import reachable_pairs
 from fsm.machine.required import require_machine
 from fsm.machine.table import Table, tabulate
-from fsm.monitor.diagnosis import Explained, Scene, explain
+from fsm.monitor.diagnosis import Explained, explain
+from fsm.monitor.scene import Scene
 from fsm.trace import Key
 
 MACHINES: Final = 32

@@ -6,32 +6,17 @@ Called once for each distinct violation of a belief; the answers are data.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from fsm.machine import LEVELS, Clause, Deviation, Machine
-from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import Configuration, Configurations, bits, each_of, numbers
+from fsm.machine.calls.configuration import Configuration, Configurations, bits, each_of
 from fsm.machine.calls.endings import finals
-from fsm.machine.calls.rules import ASKED, CUT
+from fsm.machine.calls.rules import ASKED, BEGUN, LOST
 from fsm.machine.calls.unobserved import tried
 from fsm.machine.table import Table, Way
+from fsm.monitor.scene import Fault, Scene, acted, showing
 from fsm.trace import Key, Line, Observation
 from fsm.verdict import Cause, Edit, Permitted, Repair, TimeLimit, Violation
-
-
-class Start(NamedTuple):
-    """Since when a time limit runs, in nanoseconds if that is known, and the line where that stands."""
-
-    at: int | None
-    line: int | Line
-
-
-class Late(NamedTuple):
-    """What was possible until a time limit of the ``way`` was over, which had run since ``start``; it still is if that is broken."""
-
-    way: int
-    start: Start
-    configurations: Configurations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,43 +55,8 @@ class Explained:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """A belief, what was seen, and what last moved the entity before that or showed where it is.
-
-    ``since`` are the states, as bits, in which an unrecorded call may have acted; ``again`` says that the last that was
-    seen to end was of the same event.
-    """
-
-    dynamics: Dynamics
-    before: Configurations
-    seen: Key
-    led: Key | None
-    others: tuple[Table, ...]
-    since: int = 0
-    again: bool = False
-
-    @property
-    def row(self) -> int:
-        """The row of the event that was seen; -1 for a sight or an output alone."""
-        return self.dynamics.row(self.seen.event)
-
-    def left(self, seen: Key) -> Configurations:
-        """What is left if *seen* was seen instead."""
-        return tried(lambda: self.dynamics.observed(self.before, seen, self.since).configurations)
-
-
 _UNHEARD: Final = "UNHEARD_OF"
 """An error that no cell names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fault:
-    """What of an observation is not legal: in which respect, what it says, whether of the state that a call met."""
-
-    cause: Cause
-    illegal: str
-    met: bool = False
 
 
 def explain(scene: Scene) -> Explained:
@@ -136,98 +86,54 @@ def explain(scene: Scene) -> Explained:
         illegal=fault.illegal,
         before=tuple(table.states[state] for state in states),
         permitted=tuple(Permitted(state=table.states[state], what=_permitted(scene, fault, state)) for state in states),
-        clause=_weakest(_clauses(scene, fault, states)) or _implied(table),
+        clause=_weakest(_clauses(scene, fault, states)) or implied(table),
         edits=tuple(edits),
         resembles=_resembling(scene, fault, states),
         after=tried(lambda: scene.dynamics.closed(after)) or scene.dynamics.closed(whatever),
     )
 
 
-def overdue(table: Table, late: Late, place: Line) -> Explained:
-    """What is wrong at this *place* if what was seen is explained only by what is *late*."""
-    way, start, left = late
-    row, origin = table.origin[way]
-    cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line
-    return Explained(
-        cause=Cause.TIME,
-        illegal=state,
-        before=(state,),
-        clause=cell.clause if cell else _implied(table),
-        after=frozenset(each._replace(due=None) for each in left),
-        limit=TimeLimit(
-            event=table.rows[row].event.name,
-            within=table.ways[way].within,
-            at=start.at or 0,
-            line=line if isinstance(line, Line) else Line(place.file, line),
-        ),
-    )
-
-
-def _fault(scene: Scene) -> _Fault:
+def _fault(scene: Scene) -> Fault:
     """The part of the observation without which it is legal: what was shown, met or emitted; else the event itself.
 
     Where the entity may be in the state that was met, it is what was replied there.
     """
     seen = scene.seen
     if seen.output:
-        return _Fault(cause=Cause.OUTPUT, illegal=seen.output)
+        return Fault(cause=Cause.OUTPUT, illegal=seen.output)
     if not seen.event:
-        return _Fault(cause=Cause.STATE, illegal=seen.shows)
+        return Fault(cause=Cause.STATE, illegal=seen.shows)
     call = scene.dynamics.calls(scene.row)
-    parts: list[tuple[_Fault, Key]] = []
+    parts: list[tuple[Fault, Key]] = []
     if seen.shows:
-        parts.append((_Fault(cause=Cause.STATE, illegal=seen.shows), seen._replace(shows="")))
-    elsewhere = seen.met and not _showing(scene, seen.met)
+        parts.append((Fault(cause=Cause.STATE, illegal=seen.shows), seen._replace(shows="")))
+    elsewhere = seen.met and not showing(scene, seen.met)
     if elsewhere:
-        parts.append((_Fault(cause=Cause.STATE, illegal=seen.met, met=True), seen._replace(met="")))
+        parts.append((Fault(cause=Cause.STATE, illegal=seen.met, met=True), seen._replace(met="")))
     if seen.emits is not None:
-        parts.append((_Fault(cause=Cause.OUTPUT, illegal=" ".join(seen.emits), met=call), seen._replace(emits=None)))
+        parts.append((Fault(cause=Cause.OUTPUT, illegal=" ".join(seen.emits), met=call), seen._replace(emits=None)))
     for fault, rest in parts:
         if scene.left(rest):
             return fault
     if parts and scene.left(seen._replace(shows="", met="" if elsewhere else seen.met, emits=None)):
         return parts[0][0]
     if call:
-        return _Fault(cause=Cause.REPLY, illegal=seen.reply, met=True)
-    return _Fault(cause=Cause.EVENT, illegal=seen.event)
+        return Fault(cause=Cause.REPLY, illegal=seen.reply, met=True)
+    return Fault(cause=Cause.EVENT, illegal=seen.event)
 
 
-def _states(scene: Scene, fault: _Fault) -> tuple[int, ...]:
+def _states(scene: Scene, fault: Fault) -> tuple[int, ...]:
     """The states in which it may have acted, or in which something else would have been seen.
 
     Where another output than the one that was seen would have been next, the entity is elsewhere only by hidden events.
     """
     if fault.met:
-        return tuple(sorted(_showing(scene, scene.seen.met) or _acted(scene)))
+        return tuple(sorted(showing(scene, scene.seen.met) or acted(scene)))
     quiet = [each for each in scene.before if not each.queue]
     return tuple(sorted({each.state for each in quiet or scene.before}))
 
 
-def _showing(scene: Scene, met: str) -> set[int]:
-    """The states in which the event may have acted that show *met*, if it says something of states."""
-    shows, met = scene.dynamics.table.shows, scene.dynamics.understood(met)
-    return {state for state in _acted(scene) if not met or shows[state] == met}
-
-
-def _acted(scene: Scene) -> set[int]:
-    """The states in which the event that was seen may have acted."""
-    now = {each.state for each in scene.before}
-    match scene.seen.phase:
-        case "answered":
-            return {*numbers(scene.since or bits(scene.before))}
-        case "reply":
-            calls = (call for each in scene.before for call in each.pending)
-            return {
-                state
-                for call in calls
-                if call.row == scene.row and (call.stage >= 0 or call.stage in {ASKED, CUT})
-                for state in numbers(call.met)
-            } or now
-        case _:
-            return now
-
-
-def _permitted(scene: Scene, fault: _Fault, state: int) -> tuple[str, ...]:
+def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
     table = scene.dynamics.table
     match fault.cause:
         case Cause.STATE:
@@ -275,7 +181,7 @@ def _replies(scene: Scene) -> list[str]:
 def _replying(scene: Scene, reply: str) -> Key:
     """What would have been seen with another *reply*; a state in which the call cannot have been goes with the old one."""
     seen = scene.seen
-    met = seen.met if seen.reply == "ok" or _showing(scene, seen.met) else ""
+    met = seen.met if seen.reply == "ok" or showing(scene, seen.met) else ""
     return seen._replace(reply=_UNHEARD if reply == "error" else reply, met=met)
 
 
@@ -291,7 +197,7 @@ def _sights(scene: Scene, state: int) -> Iterator[str]:
     return (scene.dynamics.table.shows[each] for each in sorted({each.state for each in here}))
 
 
-def _clauses(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> Iterable[Clause]:
+def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Clause]:
     table = scene.dynamics.table
     match fault.cause:
         case Cause.STATE:
@@ -309,30 +215,33 @@ def _clauses(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> Iterable[C
     return [cell.clause for state, row in cells if (cell := table.cell(state, row))]
 
 
-def _broken_by_sight(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
+def _broken_by_sight(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
     """The cells that say otherwise than what was shown or met: of what moves the entity there.
 
-    That is the call that was refused for it, or the event that it was shown after; else the last one before, which led
-    to where the entity is; else what may happen unseen to an entity that was last seen so, and shows that elsewhere;
-    else whatever does.
+    That is the call that was refused for it, or the event that it was shown after, if it moves entities; else the last
+    one before that does, unless the state was shown with it; else what may happen unseen to an entity that was last seen
+    so, and shows that elsewhere, or a call in progress; else whatever shows that.
     """
     table = scene.dynamics.table
     if fault.met and scene.seen.reply not in {"", "ok"}:
         return [(state, scene.row) for state in states]
-    if scene.row >= 0 and not fault.met:
-        ends = [
-            (state, [way for way in finals(table, state, scene.row) or () if _may_reply(scene, way)])
-            for state in _acted(scene)
-        ]
-        if all(any(way.to != state for way in ways) for state, ways in ends if ways):
-            return [(state, scene.row) for state, ways in ends if ways]
-    led = scene.dynamics.row(scene.led.event) if scene.led else -1
-    if led >= 0 and (origins := [state for state in _origins(table, states, led) if state not in states]):
-        return [(state, led) for state in origins]
+    own = [(state, scene.row) for state in acted(scene)] if scene.row >= 0 and not fault.met else []
+    if own and scene.dynamics.rules.moves(scene.row):
+        return own
+    led = scene.dynamics.row(scene.led.event) if scene.led and not (scene.led.shows or scene.led.met) else -1
+    if led >= 0 and (origins := _origins(table, states, led)):
+        return [(state, led) for state in origins if state not in states] or [(state, led) for state in origins]
     shown = [state for state in states if scene.led and table.shows[state] in {scene.led.shows, scene.led.met}]
     makers = [row.index for row in table.rows if not row.ends and _leads(table, row.index, shows=fault.illegal)]
-    unseen = [row for row in makers if row in scene.dynamics.unseen]
-    return [(state, row) for state in shown or states for row in unseen or makers]
+    unseen = [row for row in makers if row in scene.dynamics.unseen] or scene.dynamics.unseen
+    going = [(each.state, call) for each in scene.before for call in each.pending if call.stage in {ASKED, BEGUN, LOST}]
+    calls = [(state, table.end.get(call.row, -1) if call.stage == BEGUN else call.row) for state, call in going]
+    return (
+        own
+        or [(state, row) for state in shown or states for row in unseen]
+        or calls
+        or [(state, row) for state in shown or states for row in makers]
+    )
 
 
 def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
@@ -357,7 +266,7 @@ def _strength(clause: Clause) -> int:
     return LEVELS.index(clause.level)
 
 
-def _implied(table: Table) -> Clause:
+def implied(table: Table) -> Clause:
     """What is broken when no cell can be named: what is seen follows from the machine at all."""
     machine = table.machine
     weakest = _weakest(cell.clause for event in machine.events.values() for cell in event.cells.values())
@@ -365,7 +274,7 @@ def _implied(table: Table) -> Clause:
     return Clause(name="states", says="What is seen follows from what happened.", level=level, source=machine.source)
 
 
-def _edits(scene: Scene, fault: _Fault) -> list[tuple[Edit, Configurations]]:
+def _edits(scene: Scene, fault: Fault) -> list[tuple[Edit, Configurations]]:
     """Every single edit that makes the observation legal, smallest first, and what each leaves."""
     found = [*_other_replies(scene), *_missing(scene)]
     extra = _without(scene, fault)
@@ -403,7 +312,7 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
             yield Edit(repair=Repair.MISSING, instead=signal or row.event.name), closed
 
 
-def _without(scene: Scene, fault: _Fault) -> Configurations:
+def _without(scene: Scene, fault: Fault) -> Configurations:
     """The configurations if the observation had not been made; what was shown is not taken for nothing."""
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
@@ -415,7 +324,7 @@ def _without(scene: Scene, fault: _Fault) -> Configurations:
     return frozenset(kept)
 
 
-def _whatever(scene: Scene, fault: _Fault) -> Configurations:
+def _whatever(scene: Scene, fault: Fault) -> Configurations:
     """Every state that what was shown allows."""
     shows = fault.illegal if fault.cause is Cause.STATE else scene.seen.shows
     table = scene.dynamics.table
@@ -423,7 +332,7 @@ def _whatever(scene: Scene, fault: _Fault) -> Configurations:
     return frozenset(Configuration(state) for state in states or range(len(table.states)))
 
 
-def _resembling(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
+def _resembling(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
     """Declared deviations, of any profile, that allow what was seen."""
     table = scene.dynamics.table
     where = {scene.row: states} if scene.row >= 0 else {}
@@ -443,7 +352,7 @@ def _resembling(scene: Scene, fault: _Fault, states: tuple[int, ...]) -> tuple[D
     return tuple(found.values())
 
 
-def _allows(scene: Scene, fault: _Fault, way: Way) -> bool:
+def _allows(scene: Scene, fault: Fault, way: Way) -> bool:
     match fault.cause:
         case Cause.REPLY:
             return way.replies(fault.illegal)

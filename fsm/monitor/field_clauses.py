@@ -1,7 +1,7 @@
 """Whether the fields of a status are what the clauses of the state require that is shown with them."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Final, TypeAlias
@@ -20,9 +20,15 @@ ENTITIES: Final = 65_536
 
 
 def demanded(
-    machine: Machine, shown: str, seen: Mapping[str, FieldValue], before: Kept | None = None
+    machine: Machine,
+    shown: str,
+    seen: Mapping[str, FieldValue],
+    before: Kept | None = None,
+    possible: Collection[str] = (),
 ) -> Iterator[tuple[Requirement, list[Demand]]]:
     """Each clause that *machine* requires of every state that shows *shown*, with what it requires of the fields *seen*.
+
+    If it is known which states are *possible*, those are meant that are.
 
     What is to stay was as *before* has it, by clause; what is to stay from now on is added.
 
@@ -32,6 +38,7 @@ def demanded(
     [('running-has-a-start', 'started set')]
     """
     states = {state.name for state in machine.states.values() if state.shows == shown}
+    states = states.intersection(possible) or states
     read = {name: _time(value) if machine.fields.get(name) == "time" else value for name, value in seen.items()}
     known = {name: value for name, value in read.items() if value is not None}
     for name, each in machine.requires.items():
@@ -84,8 +91,11 @@ class FieldClauses:
         if seen.event in self.anew or (seen.phase == "gap" and not seen.entity):
             self.forget(seen.entity)
 
-    def hold(self, seen: Observation, place: Line) -> tuple[Violation, ...]:
-        """Judge the fields that were *seen*, if a state was shown with them; gives the violations."""
+    def hold(self, seen: Observation, place: Line, possible: Collection[str] = ()) -> tuple[Violation, ...]:
+        """Judge the fields that were *seen*, if a state was shown with them; gives the violations.
+
+        Unless nothing is known of that, the entity is in one of the *possible* states.
+        """
         if not seen.fields:
             return ()
         found = []
@@ -93,7 +103,7 @@ class FieldClauses:
         kept = self._kept[seen.entity] = self._kept.pop(seen.entity, {})
         if len(self._kept) > ENTITIES:
             self._kept.popitem(last=False)
-        for requirement, those in demanded(self._machine, shown, fields, kept):
+        for requirement, those in demanded(self._machine, shown, fields, kept, possible):
             clause = requirement.clause
             self.tested[clause.name] += 1
             wrong = [each for each in those if not each.holds]

@@ -1,5 +1,6 @@
 """Where an observation leads from a belief, and what is found on the way."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -8,7 +9,9 @@ from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Life, certain, numbered
 from fsm.monitor.cache import Shared
-from fsm.monitor.diagnosis import Explained, Scene, overdue
+from fsm.monitor.diagnosis import Explained
+from fsm.monitor.scene import Scene
+from fsm.monitor.time_limits import overdue
 from fsm.trace import Key, Line, Observation, key
 
 NOTHING: Final = "nothing observed"
@@ -25,8 +28,7 @@ class Stepping:
         self._shared, self._dynamics = shared, shared.dynamics
         self._beliefs, self._everything, self._anew = beliefs, everything, anew
         self._told: dict[str, frozenset[tuple[int, int]]] | None = None
-        self.undecided = 0
-        """Time limits of which it is not known whether they were kept."""
+        self.notes = Counter[str]()
 
     @contextmanager
     def told(self) -> Iterator[dict[str, frozenset[tuple[int, int]]]]:
@@ -48,7 +50,8 @@ class Stepping:
             life.belief = self._beliefs.belief(left, life.belief.since)
         step = self.take(life.belief, seen, life) if left or not life.late else None
         if step is not None and (not step.explained or not life.late):
-            self.undecided += later and not step.explained
+            if later and not step.explained:
+                self.notes["states that were left in time or too late"] += 1
             kept, within = step.to.configurations, self._dynamics.covering.within
             life.late = tuple(each for each in life.late if not within(each.configurations, kept))
             return step

@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import DOOR, machine_of
 
+from fsm.conformance.suite import conform
 from fsm.library import load
+from fsm.monitor import Monitor
 from fsm.monitor.field_clauses import demanded
+from fsm.trace import Observation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,3 +122,71 @@ def test_a_state_that_shows_the_same_as_another_is_held_to_what_both_require() -
     for opened, number in ((3, 1), (5, 0), ("1970-01-01T00:00:00.000000Z", 0), ("yesterday", 0)):
         found = list(demanded(door, "OPEN", {"opened": opened, "by": ""}))
         assert number == len(found), opened
+
+
+DATED = (
+    DOOR
+    + """
+[fields]
+int = ["draught"]
+[requires.ajar-lets-air-in]
+says = "A door that stands ajar lets air in."
+MUST = "handbook, section 2"
+in = ["ajar"]
+values = { draught = [1] }
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("events", "known", "found"),
+    [
+        # A door that was just opened and slammed is shut or ajar, both of which are shown as closed.
+        (["push", "slam"], (), []),
+        (["push", "slam", "warp"], ("warp",), ["ajar-lets-air-in"]),
+    ],
+)
+def test_a_state_that_is_certain_is_held_to_what_it_requires(
+    events: list[str], known: tuple[str, ...], found: list[str]
+) -> None:
+    """Whatever else shows the same: here a hidden event is seen, or not."""
+    monitor = Monitor(machine_of(DATED), fresh=True, seen=frozenset({"slam", *known}))
+    for event in events:
+        assert () == monitor.observe(Observation(entity="d", event=event, reply="ok" if event == "push" else ""))
+    violations = monitor.observe(Observation(entity="d", shows="CLOSED", fields={"draught": 0}))
+
+    assert found == [each.clause.name for each in violations]
+
+
+@pytest.mark.parametrize(("draught", "fails"), [(0, True), (1, False)])
+def test_the_kit_holds_a_certain_state_to_what_it_requires(draught: int, *, fails: bool) -> None:
+    """Where the event that leads there is no hidden one: nothing else may have happened."""
+    text = DATED.replace('kind   = "hidden"', 'kind   = "signal"')
+
+    class Ajar:
+        def reset(self) -> None:
+            self.state = "shut"
+
+        def do(self, event: str) -> str:
+            if event == "warp":
+                self.state = "ajar"
+            elif self.state == "gone":
+                return {"push": "NOT_FOUND", "knock": "ok", "remove": "ok"}.get(event, "")
+            elif event in {"push", "remove", "slam"}:
+                self.state = {"push": "open", "remove": "gone", "slam": "shut"}[event]
+            return "" if event in {"warp", "slam"} else "ok"
+
+        def shows(self) -> str:
+            return {"open": "OPEN", "gone": "gone"}.get(self.state, "CLOSED")
+
+        def outputs(self) -> None:
+            return None
+
+        def fields(self) -> dict[str, int | str]:
+            return {"draught": draught}
+
+        def close(self) -> None:
+            pass
+
+    failures = conform(machine_of(text), Ajar, examples=0).failures
+    assert fails == ("ajar-lets-air-in" in {each.violation.clause.name for each in failures if each.violation})

@@ -26,7 +26,7 @@ from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor, automaton, fresh_ids
 from fsm.monitor.automaton import BeliefAutomaton
 from fsm.monitor.beliefs import limit
-from fsm.monitor.diagnosis import Start
+from fsm.monitor.time_limits import Start
 from fsm.recordings import open_recording
 from fsm.trace import Batch, Observation
 
