@@ -70,7 +70,7 @@ def test_a_good_plugin_holds_in_every_life(listening: str, small: str) -> None:
     tested = fsm("test", small, "--against", listening, "--examples", "3", "--steps", "10")
 
     assert tested.returncode == 0, tested.stdout + tested.stderr
-    assert "285 of 285 reachable cells covered" in tested.stdout
+    assert "reached 285 of 285 reachable (event, state) pairs" in tested.stdout
     assert not Path(listening.removeprefix("nri-plugin:unix://")).exists()
 
 
@@ -79,7 +79,7 @@ def test_a_good_plugin_holds_in_every_life_of_two_containers(listening: str) -> 
     tested = fsm("test", "nri-plugin-contract", "--against", listening, "--examples", "10")
 
     assert tested.returncode == 0, tested.stdout + tested.stderr
-    assert "3,718 of 3,718 reachable cells covered" in tested.stdout
+    assert "reached 3,718 of 3,718 reachable (event, state) pairs" in tested.stdout
 
 
 @pytest.fixture(scope="module")
