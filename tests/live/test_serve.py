@@ -6,7 +6,9 @@ import json
 import os
 import random
 import signal
+import socket
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -503,3 +505,23 @@ def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
         assert (2, True) == (ran.returncode, what in ran.stderr), ran.stderr
     assert "kept" == (tmp_path / "file").read_text(encoding="utf-8")
     assert [tmp_path / "file"] == [*tmp_path.iterdir()]
+
+
+def test_the_last_words_of_a_client_are_not_printed(tmp_path: Path) -> None:
+    """The debug text of a GOAWAY frame, which gRPC prints as it is if nothing forbids it."""
+    text = b"bye\x1b[2J"
+    goaway = struct.pack(">II", 0, 11) + text
+    frames = [(4, b""), (7, goaway)]
+    with _started(f"unix://{tmp_path}/it.sock") as process:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(f"{tmp_path}/it.sock")
+            client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            for kind, body in frames:
+                client.sendall(struct.pack(">I", len(body))[1:] + bytes([kind, 0, 0, 0, 0, 0]) + body)
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(1_000):  # until the server has read all of it
+                pass
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=20)
+
+    assert (0, "") == (process.returncode, errors)
