@@ -1,6 +1,7 @@
 """``python -m fsm``, and the command ``fsm``: signals are handled before anything slow is imported."""
 
 import os
+import sys
 
 
 def main() -> None:
@@ -14,6 +15,8 @@ def main() -> None:
         from fsm.interruption import INTERRUPTION  # noqa: PLC0415  (this one takes 20 ms)
 
         INTERRUPTION.expect()
+        if hasattr(os, "fork") and any(each.startswith("--memory") for each in sys.argv[1:]):
+            INTERRUPTION.supervise()
     except KeyboardInterrupt:
         _leave()
     try:

@@ -25,6 +25,10 @@ INTERNAL_ERROR: Final = 70
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
 OUT_OF_MEMORY: Final = "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
 
+_STARVED: Final = (
+    "unknown: ended without a verdict, probably out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
+)
+
 _ENDING: Final = tuple(each for each in signal.Signals if each.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 _LOOK: Final = 0.05
 """Seconds of computing after which it is looked at what was taken: less than it takes to fill much memory."""
@@ -52,6 +56,35 @@ class Interruption:
         self._end: Callable[[], object] | None = None
         self._asked: tuple[int, float] | None = None
         self._code: int | None = None
+        self._supervisor: int | None = None
+
+    def supervise(self) -> None:
+        """Continue in a child process, whose end becomes *unknown* unless it has told the parent its exit code.
+
+        Under a limit of memory, libraries end a process in ways that it cannot catch: OpenBLAS calls ``exit(1)``, C++ aborts.
+        """
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)  # processes that the child has left may keep the other end open
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        child = os.fork()
+        if not child:
+            self._supervisor = writing
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # it takes memory for each thread
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+            return
+        for each in _ENDING:
+            if signal.getsignal(each) is not signal.SIG_IGN:
+                signal.signal(each, lambda number, _: os.kill(child, number))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        with suppress(BlockingIOError):
+            if told := os.read(reading, 1):
+                os._exit(told[0])
+        if code == -signal.SIGPIPE:
+            os.kill(os.getpid(), signal.SIGPIPE)
+        with suppress(OSError):
+            os.write(2, f"{_STARVED}\n".encode())
+        os._exit(3)  # UNDECIDED, whose module is not imported here
 
     def expect(self) -> None:
         """Handle the signals that end a command."""
@@ -69,6 +102,8 @@ class Interruption:
         if not self.came:
             self._asked = 0, time.monotonic()
             self._code = code
+            if self._supervisor is not None and code != INTERNAL_ERROR:
+                os.write(self._supervisor, bytes([code]))
 
     @contextmanager
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
@@ -185,6 +220,8 @@ class Interruption:
         code, why = (UNDECIDED, self.over) if self.over else (INTERRUPTED, "interrupted")
         if not self.came and not isinstance(error, KeyboardInterrupt):
             code, why = INTERNAL_ERROR, internal(error)
+        if code == INTERRUPTED and not self.came:  # by no signal: Python does so if it runs out of memory at a bad time
+            self._supervisor = None
         self.came = False
         self.settle(code)
         discard(sys.stdout)

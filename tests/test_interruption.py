@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
@@ -132,3 +133,61 @@ def test_the_same_signal_interrupts_later() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert (130, "interrupted\n") == (ran.returncode, ran.stderr)
+
+
+def supervised(body: str) -> subprocess.CompletedProcess[str]:
+    """What becomes of a process that is supervised when it does *body*."""
+    code = f"import ctypes, os, signal, sys\nfrom fsm.interruption import INTERRUPTION\nINTERRUPTION.expect()\nINTERRUPTION.supervise()\n{body}\n"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "os.abort()",
+        "os.kill(os.getpid(), signal.SIGSEGV)",
+        "ctypes.CDLL(None).exit(1)",
+        "os._exit(74)",
+        "try: raise ValueError\nexcept ValueError as error: INTERRUPTION.end(error)",
+        "INTERRUPTION.end(KeyboardInterrupt())",
+        "if not os.fork(): import time; time.sleep(5)\nelse: os._exit(0)",
+    ],
+    ids=[
+        "abort",
+        "segmentation fault",
+        "exit of a library",
+        "error of a library",
+        "error",
+        "no signal",
+        "child that stays",
+    ],
+)
+def test_what_ends_without_a_verdict_is_unknown(body: str) -> None:
+    """However a library ends the process; what it printed stays, and one sentence says so."""
+    ran = supervised(f"print('half of', flush=True)\n{body}")
+
+    assert (3, "half of\n") == (ran.returncode, ran.stdout)
+    assert "unknown: ended without a verdict, probably out of memory" in ran.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 74])
+def test_a_verdict_stays_whatever_becomes_of_the_process(code: int) -> None:
+    """It may be aborted while it frees what it had."""
+    ran = supervised(f"INTERRUPTION.settle({code})\nos.abort()")
+
+    assert (code, "", "") == (ran.returncode, ran.stdout, ran.stderr)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_reaches_what_is_supervised(number: signal.Signals) -> None:
+    code = (
+        "import time\nfrom fsm.interruption import INTERRUPTION\nINTERRUPTION.expect()\nINTERRUPTION.supervise()\n"
+        "try:\n    print('begun', flush=True)\n    time.sleep(60)\nexcept KeyboardInterrupt as error: INTERRUPTION.end(error)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+
+    assert (130, b"interrupted\n") == (process.returncode, err)

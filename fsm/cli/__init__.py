@@ -4,6 +4,7 @@ Each command is a module of its own and is loaded when it is asked for, so
 that ``fsm --help`` does not pay for the engines.
 """
 
+import errno
 import gc
 import importlib
 import io
@@ -170,22 +171,10 @@ def main() -> None:
         if sys.stdout is not None:  # closed by the caller
             sys.stdout.flush()
         INTERRUPTION.settle(answer if isinstance(answer, int) else 0)
-    except InputError as error:
-        _report(_linked(error) if _on_terminal() else str(error))
-        sys.exit(WRONG_INPUT)
-    except click.ClickException as error:
-        if type(error).__name__ != "NoArgsIsHelpError":  # whose message is the help; older versions of click lack it
-            vars(error).update(message=printable(error.message))  # what was typed is in it
-        _report(error.show)
-        sys.exit(WRONG_INPUT)
     except click.Abort as error:  # click's word for an interrupt
         raise KeyboardInterrupt from error
-    except MemoryError:
-        _fail(OUT_OF_MEMORY, UNDECIDED)
-    except OSError as error:
-        _fail(f"could not write: {(error.strerror or str(error)).lower()}", CANNOT_WRITE)
     except Exception as error:  # noqa: BLE001  (whatever it is, it is no verdict)
-        _fail(internal(error), INTERNAL_ERROR)
+        _failed(error)
     sys.exit(answer if isinstance(answer, int) else 0)
 
 
@@ -209,6 +198,28 @@ def _linked(error: InputError) -> str:
     for code, link in links.items():
         text = text.replace(f"[{code}]", f"[\x1b]8;;{link}\x1b\\{code}\x1b]8;;\x1b\\]")
     return f"{text}\nmore about it: fsm explain {' '.join(links)}"
+
+
+def _failed(error: Exception) -> NoReturn:
+    """Report the *error* that ends the command, and exit with the code for it."""
+    for each in (error, error.__cause__):  # what is read fails too if it needs memory that there is not
+        if isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM:
+            _fail(OUT_OF_MEMORY, UNDECIDED)
+    match error:
+        case InputError():
+            _report(_linked(error) if _on_terminal() else str(error))
+            sys.exit(WRONG_INPUT)
+        case click.ClickException():
+            if (
+                type(error).__name__ != "NoArgsIsHelpError"
+            ):  # whose message is the help; older versions of click lack it
+                vars(error).update(message=printable(error.message))  # what was typed is in it
+            _report(error.show)
+            sys.exit(WRONG_INPUT)
+        case OSError(errno=int()):  # others are of libraries that cannot be loaded
+            _fail(f"could not write: {(error.strerror or str(error)).lower()}", CANNOT_WRITE)
+        case _:
+            _fail(internal(error), INTERNAL_ERROR)
 
 
 def _fail(message: str, code: int) -> NoReturn:
