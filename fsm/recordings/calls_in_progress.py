@@ -188,9 +188,7 @@ class CallsInProgress:
             creations = (made.get((call, key[0])) for call in _CAUSES[key[1]] if call in MAKES)
             if key not in relayed and any(it and it.at <= event.at <= it.until for it in creations):
                 relayed.add(key)
-                continue
-            longest = max(self._longest[cause] for cause in _CAUSES[event.seen.output])
-            if event.at < end - (2 * longest if unended else 0):
+            elif event.at < end - (2 * max(self._longest[cause] for cause in _CAUSES[key[1]]) if unended else 0):
                 yield event
 
     def _matched(self) -> dict[tuple[str, str], Asked]:

@@ -226,3 +226,22 @@ def test_of_two_calls_that_overlap_each_relays(relays: int, accused: int, tmp_pa
 
     found = broken(tmp_path, events, "".join(text for _, text in sorted(log)))
     assert [clause for clause, _ in found] == ["calls-come-first"] * accused
+
+
+@pytest.mark.parametrize(("stops", "accused"), [(1, []), (2, [("stopped-once", ONE[0])])])
+def test_a_removal_that_was_given_up_makes_nothing_forgotten(
+    stops: int, accused: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    """The containers of the pod may have been stopped and removed; of what happens to them afterwards no less is known."""
+    calls = [
+        called("CreateContainer", ONE, 20, 40),
+        called("RemovePodSandbox", POD, 50, 80, code="DEADLINE_EXCEEDED"),
+        called("StartContainer", ONE, 90, 120),
+        called("StopContainer", ONE, 130, 160),
+        called("UpdateContainerResources", OTHER, 5_000, 5_001, code="NOT_FOUND"),
+    ]
+    events = [told(25, "CreateContainer", ONE), told(30, "PostCreateContainer", ONE)]
+    events += [told(100, "StartContainer", ONE), told(110, "PostStartContainer", ONE)]
+    events += [told(140 + at, "StopContainer", ONE) for at in range(stops)]
+
+    assert broken(tmp_path, events, calls) == accused

@@ -10,6 +10,7 @@ SAMPLE = [
     ("cri-calls-2.1.9.jsonl", ""),
     ("containerd-1.7.24.log", ""),
     ("nri-events-2.1.9.jsonl", "cri-calls-with-nri-2.1.9.jsonl"),
+    ("concurrent/2.1.9-six-clients-deadlines.nri.jsonl.gz", "concurrent/2.1.9-six-clients-deadlines.calls.jsonl.gz"),
 ]
 
 
