@@ -492,7 +492,7 @@ def test_where_a_run_failed_is_marked() -> None:
         "absent",
         "absent (loop)",
     ]
-    assert "stop ✗ NOT_FOUND" in failed[-1]
+    assert "stop ✗ NOT_FOUND" in failed[2]
 
 
 def test_a_counterexample_is_marked(tmp_path: Path) -> None:
