@@ -272,6 +272,17 @@ def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
         over.set()
 
 
+@contextmanager
+def shims_told() -> Iterator[None]:
+    """Say at the end which shims containerd has started meanwhile and left running."""
+    from fsm.live.shims import left, shims  # noqa: PLC0415  (only for runtimes)
+
+    before = shims()
+    yield
+    if remedy := left(before):
+        click.echo(f"{remedy.count(' ')} shims of the runtime were left running; to remove them: {remedy}", err=True)
+
+
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:
     """Refuse the first of *words*, in the place *hint*, that is none of the *known* names."""
     names = dict.fromkeys(known)

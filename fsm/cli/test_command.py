@@ -25,6 +25,7 @@ from fsm.cli.options import (
     progress,
     property_option,
     require,
+    shims_told,
     told,
     under,
 )
@@ -190,6 +191,8 @@ def command(
     """
     click.get_current_context().with_resource(_hypothesis_elsewhere())
     real = sut.startswith("cri:")
+    if real:
+        click.get_current_context().with_resource(shims_told())
     if not real and (image or restart_command or kill_command or damage_command or record or script or nri):
         names = "--image, --nri, --restart-command, --kill-command, --damage-command, --record and --script"
         raise click.UsageError(f"{names} are for real runtimes: --against cri:…")

@@ -1,0 +1,21 @@
+"""The shims of containerd on this machine: containerd leaves some of them running when a start fails or it is killed."""
+
+from contextlib import suppress
+from pathlib import Path
+
+
+def shims() -> dict[int, str]:
+    """The shims that run, by process, each with the id that it was started for; none where there is no ``/proc``."""
+    found = {}
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            program, *words = file.read_bytes().decode(errors="replace").split("\0")
+            if Path(program).name.startswith("containerd-shim") and "-id" in words[:-1]:
+                found[int(file.parent.name)] = words[words.index("-id") + 1]
+    return found
+
+
+def left(before: dict[int, str]) -> str:
+    """How to remove the shims that run now, and did not *before*; empty if there are none."""
+    new = sorted(set(shims()) - set(before))
+    return f"kill {' '.join(map(str, new))}" if new else ""

@@ -1,0 +1,27 @@
+"""Shims that a runtime leaves running are found."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+from fsm.live.shims import left, shims
+
+
+def test_a_shim_that_was_started_meanwhile_is_found() -> None:
+    """One that ran before is nobody's concern, nor is another program."""
+    before = shims()
+    script = "exec -a /usr/bin/containerd-shim-runc-v2 bash -c 'sleep 60; true' -namespace k8s.io -id abc end"
+    command = ["/bin/bash", "-c", script]
+    with subprocess.Popen(command) as shim, subprocess.Popen(["/bin/sleep", "60"]) as other:
+        try:
+            deadline = time.monotonic() + 20
+            while shim.pid not in shims() and time.monotonic() < deadline:
+                time.sleep(0.05)
+
+            assert "abc" == shims()[shim.pid]
+            assert left(before) == f"kill {shim.pid}"
+            assert left(shims()) == ""
+        finally:
+            shim.kill()
+            other.kill()
