@@ -155,6 +155,18 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
     return InputError([Problem(path=path, line=line, code=code, what=what, hint=hint)])
 
 
+def a_system(name: str) -> InputError:
+    """The error of a system where a machine is needed."""
+    hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and in Python for fsm.load_system"
+    return refused(name, "FSM001", "is a system, not a machine", hint)
+
+
+def require_machine(given: object) -> None:
+    """Raise :class:`InputError` if *given* is a system."""
+    if hasattr(given, "parts") and hasattr(given, "name"):
+        raise a_system(given.name)
+
+
 def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the file as UTF-8") -> str:
     """*data* as text, without a byte order mark.
 

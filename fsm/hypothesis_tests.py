@@ -15,7 +15,7 @@ from fsm.conformance.lookup import find
 from fsm.conformance.methods import misnamed, needed
 from fsm.conformance.oracle import oracle
 from fsm.conformance.stateful import walker
-from fsm.machine.required import require_machine
+from fsm.errors import require_machine
 from fsm.report import failures
 from fsm.report.conformance_report import covered, uncompared
 from fsm.report.layout import PLAIN

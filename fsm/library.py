@@ -14,7 +14,7 @@ from os.path import isdir, lexists
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from fsm.errors import InputError, is_file, nearest, refused
+from fsm.errors import InputError, a_system, is_file, nearest, refused
 from fsm.language.build import build
 from fsm.language.build.specification import specify
 from fsm.language.build.systems import build_system
@@ -24,7 +24,6 @@ from fsm.language.read import F, File, content, form_of, parse
 from fsm.language.read.mistakes import with_meaning
 from fsm.language.system_file import MOST_COUNTED, WrittenSystem
 from fsm.machine import Machine
-from fsm.machine.required import a_system
 from fsm.product.system import System
 from fsm.property.claims import Specification, is_of
 

@@ -69,7 +69,7 @@ gap
 """
 
 
-class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """A single thing that was observed.
 
     A ``msgspec`` struct, not a dataclass: a trace has millions, and the decoder makes them straight from bytes.
@@ -79,7 +79,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     reports it; ``emits`` the outputs that came with the event; ``output`` an output observed alone.  An empty
     ``entity`` stands for every entity.  Times are nanoseconds since the epoch or RFC 3339; ``fields`` are shown
     beside the state, by the names that the machine has for them.  ``start`` and ``end`` give a whole call its
-    interval.  ``process`` is the client that called, in a history of concurrent operations.
+    interval.  ``process`` is the client that called, in a history of concurrent operations.  ``file`` and ``line`` are
+    the place from which the observation was taken, if it is not where the trace has it.
     """
 
     entity: str = ""
@@ -97,6 +98,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     process: int | str | None = None
     detail: str = ""
     fields: dict[str, int | str] | None = None
+    file: str = ""
     line: int = 0
 
 

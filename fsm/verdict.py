@@ -15,6 +15,9 @@ T = TypeVar("T")
 NOTHING_CONCERNS: Final = "nothing in the trace concerns this machine"
 """Why a trace cannot be judged of which nothing is of the machine's entities."""
 
+NOTHING_MET: Final = "no event was certainly seen in any state: its reply, or the state, is not known"
+"""Why a trace does not show that what it tells of is legal."""
+
 
 def tells_of_none(kind: str) -> str:
     """Why a trace cannot be judged in which no entity of this *kind* is named."""

@@ -83,6 +83,11 @@ FORMATS: Final[Mapping[str, str]] = {
     "--fresh", is_flag=True, help="Nothing existed before the recording began; by default it may begin in mid-life."
 )
 @restart_options
+@click.option(
+    "--lenient",
+    is_flag=True,
+    help="Count the lines of a trace that cannot be read, and answer unknown; by default they are an error.",
+)
 @click.option("--properties", is_flag=True, help="Hold it to each property of the models as well.")
 @property_option("Hold it to this property as well; may be repeated.")
 @click.option(
@@ -151,6 +156,7 @@ def command(
     fresh: bool,
     restarts: Assume,
     shortest_restart: int,
+    lenient: bool,
     properties: bool,
     every: bool,
     follow: bool,
@@ -209,6 +215,7 @@ def command(
             shortest_restart=shortest_restart / 1000,
             every=every,
             part=part,
+            lenient=lenient,
             source=source,
             advanced=bar.update,
         )

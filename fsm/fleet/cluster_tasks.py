@@ -137,7 +137,8 @@ class ClusterTask:
         begun = next(rows)
         known = about(said_of(begun), key.file or key.node)
         whole, of_all = self._judging(key, known), self._judging(key, known) if self.parts else None
-        columns = ObservationColumns(key.file or key.node)
+        epoch = isinstance(known, TraceHeader) and not known.relative
+        columns = ObservationColumns(key.file or key.node, epoch=epoch)
         for taken in Trace().ordered(map(columns.batch, chain([begun], rows))):
             whole.take(taken)
             if of_all is not None and (beside := _of_all(taken)).observations:

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from fsm.fleet.summary import GatheredCause, Share, Summary, total
 from fsm.monitor.grouping import NAMED
-from fsm.verdict import NOTHING_CONCERNS, tells_of_none
+from fsm.verdict import NOTHING_CONCERNS, NOTHING_MET, tells_of_none
 
 
 class RecordingPart(Struct, frozen=True, kw_only=True):
@@ -58,14 +58,16 @@ def _of_one(cause: GatheredCause) -> GatheredCause:
 def _reason(found: Share, parts: Iterable[Share]) -> str:
     """Why the whole could not be judged, or not in full; empty if it could.
 
-    That nothing concerns the machine is so only if it is so in all parts; anything else, if it is so in one.
+    That nothing concerns the machine, or was met, is so only if it is so in all parts; anything else, if it is so in one.
     """
     idle = tells_of_none(found.entity)
     reasons = [next(iter(each.unknown), "") for each in parts]
-    if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS}, key=_place):
+    if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}, key=_place):
         return others[0]
     if not all(reasons):
         return ""
+    if NOTHING_MET in reasons:
+        return NOTHING_MET
     return idle if found.observations and not found.entities else NOTHING_CONCERNS
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from fsm.errors import InputError, Problem, nearest, refused
+from fsm.errors import InputError, Problem, nearest, refused, require_machine
 from fsm.judgement.detection import AUTO, detected, name_of, read_ahead
 from fsm.judgement.event_findings import EventFindings
 from fsm.judgement.histories import judge_history
@@ -20,13 +20,13 @@ from fsm.judgement.part import WHOLE, Chosen, Part, Story, Teller, check_one
 from fsm.judgement.properties import PropertyWatch, stated
 from fsm.library import is_path, is_system, load, load_system
 from fsm.machine import Machine
-from fsm.machine.required import require_machine
 from fsm.machine.versions import unknown_profile, within
 from fsm.monitor import Monitor
 from fsm.monitor.cache import shared
 from fsm.recordings import Recording, RecordingKind, Source, open_recording
 from fsm.recordings.combined import open_combined
 from fsm.recordings.line_reader import BROKEN_OFF
+from fsm.recordings.notes import FOREIGN, INCOMPLETE
 from fsm.recordings.restarts import SHORTEST, Assume, Restarts
 from fsm.trace import Batch, Line
 from fsm.verdict import Holds, Illegal, Judgement, Unknown, Violation
@@ -102,8 +102,13 @@ class Judging:
         found = tuple(_of_version(each, of, version) for each, of in zip(found, self.machines, strict=True))
         if self.watches:
             found = tuple(watch.added_to(each) for watch, each in zip(self.watches, found, strict=True))
+        unread = notes[FOREIGN] + notes[INCOMPLETE] if recording.kind is RecordingKind.TRACE else 0
+        if unread:
+            why = f"{unread} {'line' if unread == 1 else 'lines'} of the trace could not be read"
+            found = tuple(_incomplete(each, why) for each in found)
         if notes[BROKEN_OFF]:
-            found = tuple(map(_broken_off, found))
+            why = "the compressed data break off, and what is missing is not judged"
+            found = tuple(_incomplete(each, why) for each in found)
         if self.chosen.part.timed and not self.chosen.inside:
             found = tuple(_empty(each, self.chosen) for each in found)
         return Judged(
@@ -131,6 +136,7 @@ def judge(
     properties: Sequence[str] | None = None,
     every: bool = False,
     part: Part = WHOLE,
+    lenient: bool = False,
     source: Source | None = None,
     advanced: Callable[[int], None] = lambda _: None,
     telling: Callable[[str], bool] | None = None,
@@ -145,7 +151,8 @@ def judge(
     assumed that no line shows (:data:`fsm.recordings.restarts.Assume`), and ``shortest_restart`` how many seconds one
     takes at least.  With ``properties`` the verdicts are also on those of the machines' properties that have these
     names, or on all if there are none.  Violations of one cause are counted, and the first few of them kept; with
-    ``every`` all are kept.  What is not in the ``part`` that is asked for is no violation.  The lines are those of the
+    ``every`` all are kept.  Lines of a trace that cannot be read are an error; if the judge is ``lenient``, they are
+    counted, and the verdict is unknown.  What is not in the ``part`` that is asked for is no violation.  The lines are those of the
     ``source``, if there is one, and not of the file.  The stories of entities are told of which ``telling`` says so.
     Reads as a stream.
 
@@ -157,7 +164,7 @@ def judge(
     if calls:
         recording = open_combined(name, calls, advanced)
     else:
-        recording = open_recording(name, advanced, restarts=room, source=source)
+        recording = open_recording(name, advanced, restarts=room, source=source, lenient=lenient)
     if profile == AUTO:
         recording = read_ahead(recording)
     judging = begin(
@@ -266,9 +273,8 @@ def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgeme
     return replace(judgement, verdict=replace(judgement.verdict, findings=tuple(findings)))
 
 
-def _broken_off(judgement: Judgement) -> Judgement:
+def _incomplete(judgement: Judgement, why: str) -> Judgement:
     """*judgement* of a recording of which a part is missing: without a violation nothing is known."""
-    why = "the compressed data break off, and what is missing is not judged"
     match judgement.verdict:
         case Holds():
             return replace(judgement, verdict=Unknown(why=why))

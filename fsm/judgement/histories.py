@@ -140,6 +140,7 @@ class _Judging:
             return verdict.Illegal(findings=findings, incomplete=incomplete)
         if not entities:
             return verdict.Unknown(why=f"the history has no operation on a {self.names.machine.entity}")
+        incomplete = incomplete or ("" if any(self._covered.values()) else verdict.NOTHING_MET)
         return verdict.Unknown(why=incomplete) if incomplete else verdict.Holds()
 
     def _entities(self) -> dict[str, list[tuple[Recorded, Observation]]]:

@@ -17,13 +17,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from fsm.errors import require_machine
 from fsm.linearizability.frontier import End, Frontier, ends
 from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Moves, Outputs, Possible, Seen, Situation, Step
 from fsm.linearizability.window import Window, smallest
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import Rules
-from fsm.machine.required import require_machine
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import LimitError
 from fsm.verdict import Cause, Fails, Holds, Stretch, Unknown

@@ -243,7 +243,7 @@ class Moves:
         """How many outputs have come after *instant*; nothing if that is not what came out."""
         if self.outputs is None:
             return (came,)
-        if instant.stage == FREE:
+        if instant.stage == FREE and self.rules.silent(instant.row):
             return self.outputs.anything(came) if number >= 0 else (came,)
         after = self.outputs.after(came, instant.emits)
         return () if after is None else (after,)

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 from transitions import EventData
 from transitions import Machine as Transitions
 
+from fsm.errors import require_machine
 from fsm.machine import Machine, Outcome
-from fsm.machine.required import require_machine
 
 ENDS: Final = "…"
 """Before the name of a call whose end is meant."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
+from fsm.errors import require_machine
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import ASKED, Rules
-from fsm.machine.required import require_machine
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import closure
 from fsm.trace import Observation

@@ -41,14 +41,12 @@ OPEN: Final = 1_024
 class Monitor:
     """Judges the observations of one machine's entities.
 
-    ``profile`` names a profile of the machine.  ``seen`` names the signals that the trace shows; the others may happen at
-    any time; ``None`` means that it shows all.  With ``fresh`` every entity is in the initial state when first seen;
-    without it a trace may begin in mid-life, and a call that was in progress then is known from its reply on, not before.
-    ``outputs`` says that the trace shows outputs alone, and neither calls nor replies, ``ids`` that its entities are
-    called by ids, which never come back, ``own`` that it was written for this machine: what the machine does not know in
-    it is then no matter of others, and leaves the verdict open.  With ``every`` all violations are kept whole, not only
-    the first few of each cause.  ``violated`` is called with the entity and the line of each; ``folder`` has them, but for
-    those of observations that are not ``wanted``.
+    ``profile`` names a profile of the machine.  ``seen`` names the signals that the trace shows, ``None`` for all; others
+    may happen at any time.  With ``fresh`` every entity is in the initial state when first seen; without it a call in
+    progress at the beginning is known from its reply on.  ``outputs`` says that the trace shows only outputs, ``ids`` that
+    ids of entities never come back, ``own`` that it was written for this machine: an event that the machine does not have
+    leaves the verdict open.  With ``every`` all violations are kept, not only the first few of each cause.  ``violated``
+    is called with the entity and the line of each; ``folder`` has those of observations that are ``wanted``.
 
     >>> from fsm.library import load
     >>> from fsm.trace import Observation
@@ -88,7 +86,7 @@ class Monitor:
         self._open: dict[str, Open] = {}
         self.folder = Folder(every=every, wanted=wanted)
         self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
-        self._steps = Stepping(self._shared, self._beliefs, self._everything, self._fields.anew)
+        self._steps = Stepping(self._shared, self._beliefs, self._everything, self._fields.anew, own=own)
         self._broken: tuple[Violation, ...] = ()
         self._assumptions = Assumptions()
         self._notes, self._own = Counter[str](), own
@@ -104,8 +102,7 @@ class Monitor:
     def observe(self, seen: Observation) -> tuple[Violation, ...]:
         """Take one observation; gives the violations that it is, of each entity concerned.
 
-        There is one entity at most, unless *seen* is of all.  The n-th observation counts as line n of the file.  What the
-        next one of the entity would say of the cause is not known yet; :meth:`judgement` has that, and groups them.
+        The n-th observation counts as line n.  :meth:`judgement` groups violations, and knows what followed each.
 
         Raises ``ValueError`` for an event that the machine does not have.
         """
@@ -239,6 +236,8 @@ class Monitor:
         if not incomplete and self.observations and not self.entities and not self._notes["unknown event"]:
             incomplete = verdict.tells_of_none(self.machine.entity)
         incomplete = incomplete or (verdict.NOTHING_CONCERNS if self.observations == self._beside else "")
+        met = any(self._beliefs.covered.values()) or any(self._fields.tested.values())
+        incomplete = incomplete or ("" if met else verdict.NOTHING_MET)
         return Unknown(why=incomplete) if incomplete else Holds()
 
     def _slowly(self, seen: Observation, line: int | Line) -> None:
@@ -260,8 +259,8 @@ class Monitor:
                 hint = f"; did you mean '{close[0]}'?" if close else ""
                 self._unread = f"line {place.number}: {self.machine.name} has no event '{seen.event}'{hint}"
         elif self._own and not seen.entity and self._dynamics.calls(self._dynamics.row(seen.event)):
-            why = f"line {place.number}: '{seen.event}' is a call, and names no {self.machine.entity}"
-            self._unread = self._unread or why
+            what = f"'{seen.event}' is a call, and names no {self.machine.entity}"
+            self._unread = self._unread or f"line {place.number}: {what}"
         elif seen.entity:
             self._take(seen, place)
             opened = self._open.get(seen.entity)  # where the state is wrong, its fields are those of another
@@ -335,7 +334,7 @@ class Monitor:
         if step.note:
             self._notes[step.note] += 1
         if step.note == NOTHING and self._own and not self._unread:
-            self._unread = f"line {place.number} has no event and no output, and shows no state; is a field misspelt?"
+            self._unread = f"line {place.number} has no event and no output, and shows no state"
         for names in step.tolerated:
             self._certainly(names, life, seen, place)
         if explained := step.explained or self._ids.given_again(seen, step.to.configurations):

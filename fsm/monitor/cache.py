@@ -8,11 +8,11 @@ from collections import OrderedDict
 from functools import cache
 from typing import Final
 
+from fsm.errors import require_machine
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Remainder, dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.pairs import reachable_pairs
-from fsm.machine.required import require_machine
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import Explained, explain
 from fsm.monitor.scene import Scene

@@ -17,15 +17,18 @@ from fsm.trace import Key, Line, Observation, key
 NOTHING: Final = "nothing observed"
 """The note on an observation that says nothing."""
 
+UNRECORDED: Final = "reply not recorded"
+"""The note on a call that has ended, and of which only that is known."""
+
 
 class Stepping:
     """The steps of one monitor; after events called *anew* an entity is another, or is known anew.
 
-    ``everything`` is the belief of which nothing is known.
+    ``everything`` is the belief of which nothing is known.  Missing replies are noted in ``own`` traces, not in logs.
     """
 
-    def __init__(self, shared: Shared, beliefs: Beliefs, everything: Belief, anew: set[str]) -> None:
-        self._shared, self._dynamics = shared, shared.dynamics
+    def __init__(self, shared: Shared, beliefs: Beliefs, everything: Belief, anew: set[str], *, own: bool) -> None:
+        self._shared, self._dynamics, self._own = shared, shared.dynamics, own
         self._beliefs, self._everything, self._anew = beliefs, everything, anew
         self._told: dict[str, frozenset[tuple[int, int]]] | None = None
         self.notes = Counter[str]()
@@ -106,6 +109,13 @@ class Stepping:
             note = NOTHING
         elif not note and kept.unspecified and seen.phase != "maybe":
             note = "unspecified"
+        elif (
+            self._own
+            and not (note or seen.reply)
+            and seen.phase in {"", "reply"}
+            and self._dynamics.calls(self._dynamics.row(seen.event))
+        ):
+            note = UNRECORDED
         plain = not (note or tolerated or to.rests or to.timed or before.timed or seen.event in self._anew)
         step = BeliefStep(to=to, plain=plain, leads=self.leads(seen), cells=kept.cells, tolerated=tolerated, note=note)
         step.starts = starts

@@ -49,7 +49,8 @@ class Recording:
     ``machines`` are the default ones to judge it by.  ``shown`` are the signals that it shows, ``None`` for all, and
     ``hidden`` those that it does not.  ``version`` gives, once all is read, the version of containerd that wrote the
     log.  ``history`` has the operations of a history, ``pods`` the pod of each container that a plugin's events name,
-    as far as they have been read, ``names`` what people call the entities of a log.
+    as far as they have been read, ``names`` what people call the entities of a log.  Numbers of a ``relative`` clock do not
+    count from the epoch.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Recording:
     shown: frozenset[str] | None = None
     hidden: tuple[str, ...] = ()
     fresh: bool = False
+    relative: bool = False
     outputs: bool = False
     version: Callable[[], str] = str
     history: RecordedHistory | None = None
@@ -111,6 +113,7 @@ def recorded(known: RecordingKind | TraceHeader, name: str, batches: Iterator[Ba
             machines=(known.machine,) if known.machine else (),
             hidden=known.unseen,
             fresh=known.fresh,
+            relative=known.relative,
             batches=batches,
             notes=notes,
         )
@@ -180,6 +183,7 @@ def open_recording(
     as_called: bool = False,
     source: Source | None = None,
     settle: int | None = None,
+    lenient: bool = False,
 ) -> Recording:
     """The recording in the file *name*, ``-`` for standard input; or the checkpoints in the directory *name*.
 
@@ -187,7 +191,8 @@ def open_recording(
     entities than those that they name, and gives both ends of a call their times.  With a ``source`` the
     lines come from there.  What is in the order of time is given at the end, or with ``settle`` once that many
     nanoseconds have passed in which an earlier line may come.
-    ``advanced`` is called with the number of bytes of each piece that is read.
+    ``advanced`` is called with the number of bytes of each piece that is read.  Lines of a trace that cannot be read are
+    an error, raised once all are read; if the reader is ``lenient``, or lines are awaited, they are counted.
     Raises :class:`InputError` if the file cannot be opened.
     """
     notes = Notes()
@@ -238,7 +243,10 @@ def open_recording(
             return replace(recorded(kind, name, found_events, notes), pods=events.pods, version=lambda: events.version)
         case RecordingKind.TRACE:
             title = json_lines.header(head.lines[0]) or TraceHeader(trace=1)
-            trace = json_lines.Trace(notes=notes, clocked=as_called, settle=settle, size=size)
+            lenient = lenient or settle is not None
+            trace = json_lines.Trace(
+                name=name, title=title, lenient=lenient, notes=notes, clocked=as_called, settle=settle, size=size
+            )
             return recorded(title, name, _trace(trace, rest), notes)
         case _:
             log = containerd_log.Log(notes=notes, as_called=as_called)
@@ -372,7 +380,7 @@ def _trace(trace: json_lines.Trace, pieces: Iterable[Piece]) -> Iterator[Batch]:
         if piece.gap:
             yield _of(file, trace.gap())
         file = piece.file
-        yield _of(file, trace.observations(piece.lines, piece.first))
+        yield _of(file, trace.observations(piece.lines, piece.first, partial=piece.partial))
         yield _of(file, trace.paused(piece.quiet))
     yield _of(file, trace.rest())
 

@@ -12,36 +12,48 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from fsm.recordings.line_reader import LineSequence, decoded
-from fsm.recordings.notes import Notes
+from fsm.errors import InputError, Problem, nearest
+from fsm.recordings.line_reader import LineSequence
+from fsm.recordings.notes import INCOMPLETE, Notes
 from fsm.recordings.time_order import Ordering
+from fsm.recordings.trace_lines import is_plain, own, reading
 from fsm.trace import Batch, Line, Observation, batch, nanoseconds
 
 if TYPE_CHECKING:
     from fsm.recordings.shapes import LineShapes
 
 
-class TraceHeader(msgspec.Struct, frozen=True, kw_only=True):
+class TraceHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The header of a trace.
 
     ``unseen`` lists signals that happen without an observation; ``fresh`` is
-    whether every entity starts in the initial state.
+    whether every entity starts in the initial state.  The numbers of a ``relative`` clock do not count from the epoch.
     """
 
     trace: Literal[1]
     machine: str = ""
     fresh: bool = False
     unseen: tuple[str, ...] = ()
+    clock: Literal["epoch", "relative"] = "epoch"
+
+    @property
+    def relative(self) -> bool:
+        return self.clock == "relative"
 
 
 _DECODER: Final = msgspec.json.Decoder(Observation)
-_ANYTHING: Final = msgspec.json.Decoder(object)
-_HEADER: Final = msgspec.json.Decoder(TraceHeader)
+_WORDS: Final = TraceHeader.__struct_fields__
+
+MANY: Final = 1_000
+"""Mistakes after which a trace is not read any further."""
 
 
 def header(line: bytes) -> TraceHeader | None:
     """The header in *line*, if it is one."""
-    return decoded(line, _HEADER)
+    try:
+        return msgspec.convert(own(line), TraceHeader)
+    except msgspec.ValidationError:
+        return None
 
 
 def mistake(line: bytes) -> str:
@@ -50,12 +62,16 @@ def mistake(line: bytes) -> str:
     >>> mistake(b'{"trace": 1, "machine": 7}')
     'Expected `str`, got `int` - at `$.machine`'
     """
-    found = decoded(line, _ANYTHING)
-    if isinstance(found, dict) and "trace" in found and found.keys() <= set(TraceHeader.__struct_fields__):
-        try:
-            msgspec.convert(found, TraceHeader)
-        except msgspec.ValidationError as error:
-            return str(error)
+    found = own(line)
+    if found is None or "trace" not in found:
+        return ""
+    try:
+        msgspec.convert(found, TraceHeader)
+    except msgspec.ValidationError as error:
+        unknown = next((key for key in found if key not in _WORDS), "")
+        if unknown and isinstance(found["trace"], int):
+            return f"unknown key '{unknown}', {nearest(unknown, _WORDS, of='keys')}"
+        return "" if unknown else str(error)  # with other keys it is a line of something else
     return ""
 
 
@@ -68,11 +84,15 @@ UNSUITED: Final = 4
 
 @dataclass(slots=True, kw_only=True)
 class Trace:
-    """Turns the lines of one trace into observations; where it is ``clocked``, the ends of a call have their times.
+    """Turns the lines of the trace ``name`` into observations; where it is ``clocked``, the ends of a call have their times.
 
-    It is of ``size`` bytes, if that is known before.
+    It is of ``size`` bytes, if that is known before.  Lines that cannot be read are an error, raised at the end with all of
+    them; if the reader is ``lenient``, and where the last line breaks off, they are counted.
     """
 
+    name: str = ""
+    title: TraceHeader = field(default_factory=lambda: TraceHeader(trace=1))
+    lenient: bool = False
     notes: Notes = field(default_factory=Notes)
     clocked: bool = False
     settle: int | None = None
@@ -83,22 +103,27 @@ class Trace:
     _late: Ordering[tuple[int | Line, Observation]] = field(default_factory=Ordering)
     _timed: bool = False
     _latest: int = 0
+    _problems: list[Problem] = field(default_factory=list)
 
-    def observations(self, lines: Sequence[bytes], first: int) -> Batch:
-        """The observations in *lines*, the first of which has the number *first*, and the line of each."""
+    def observations(self, lines: Sequence[bytes], first: int, *, partial: bool = False) -> Batch:
+        """The observations in *lines*, the first of which has the number *first*, and the line of each.
+
+        The last line is *partial* if it has no line end.
+        """
         if isinstance(lines, LineSequence) and (whole := self._by_shapes(lines.data, first)) is not None:
             return whole
         found: Sequence[Observation]
         if first == 1 and lines and header(lines[0]) is not None:
             lines, first = lines[1:], 2
-        numbers: Sequence[int] = range(first, first + len(lines))
+        numbers: Sequence[int | Line] = range(first, first + len(lines))
         data = b"\n".join(lines)
         try:
             found = _DECODER.decode_lines(data)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):  # one by one they are decoded, or counted
             found = ()
-        if len(found) != len(lines) or b'"trace"' in data:
-            found, numbers = self._one_by_one(lines, first)
+        relative = self.title.relative
+        if len(found) != len(lines) or not all(is_plain(each, relative=relative) for each in found):
+            found, numbers = self._one_by_one(lines, first, partial=partial)
         if self._timed or (b'"end"' in data and any(each.end is not None for each in found)):
             return self._in_order(found, numbers)
         return Batch(found, numbers)
@@ -114,27 +139,45 @@ class Trace:
             except ImportError:
                 self._unsuited = UNSUITED
                 return None
-            self._shapes = LineShapes(_seen)
+            self._shapes = LineShapes(self._seen, numbers=self.title.relative)
         found = self._shapes.found(data, first)
         if found.batch is not None:
             self._unsuited = self._unsuited + 1 if 4 * found.decoded > len(found.batch.lines) else 0
             for number, line in found.dropped.items():
-                if line.strip() and header(line) is None:
-                    self.notes.add_foreign(number)
+                self._drop(line, number)
         return found.batch
 
-    def _one_by_one(self, lines: Sequence[bytes], first: int) -> tuple[list[Observation], list[int]]:
-        found, numbers = [], []
+    def _one_by_one(
+        self, lines: Sequence[bytes], first: int, *, partial: bool
+    ) -> tuple[list[Observation], list[int | Line]]:
+        found: list[Observation] = []
+        numbers: list[int | Line] = []
         for number, line in enumerate(lines, first):
-            seen = _seen(line)
-            if seen is None and (not line.strip() or header(line) is not None):
-                continue
+            seen = self._seen(line)
             if seen is None:
-                self.notes.add_foreign(number)
+                self._drop(line, number, partial=partial and number == first + len(lines) - 1)
             else:
                 found.append(seen)
-                numbers.append(number)
+                numbers.append(Line(seen.file, seen.line) if seen.file else number)
         return found, numbers
+
+    def _seen(self, line: bytes) -> Observation | None:
+        """The observation in *line*; ``None`` if it is a header, or cannot be read."""
+        return reading(line, relative=self.title.relative)[0]
+
+    def _drop(self, line: bytes, number: int, *, partial: bool = False) -> None:
+        """Note what is wrong with *line*, unless it is blank or the header."""
+        if not line.strip() or header(line) == self.title:
+            return
+        if partial and own(line) is None:
+            self.notes[INCOMPLETE] += 1
+        elif self.lenient:
+            self.notes.add_foreign(number)
+        else:
+            for what, hint in reading(line, relative=self.title.relative)[1]:
+                self._problems.append(Problem(path=self.name, line=number, code="FSM219", what=what, hint=hint))
+            if len(self._problems) >= MANY:
+                raise InputError(self._problems)
 
     def _in_order(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
         """The observations in the order of time, a call with an interval as two."""
@@ -174,11 +217,7 @@ class Trace:
         return batch([*self._late.rest(), (0, Observation(phase="gap"))])
 
     def rest(self) -> Batch:
+        """What is left at the end; raises :class:`InputError` if there are lines that cannot be read."""
+        if self._problems:
+            raise InputError(self._problems)
         return batch(self._late.rest())
-
-
-def _seen(line: bytes) -> Observation | None:
-    """What *line* says, unless it is a header, or nothing that can be read."""
-    if b'"trace"' in line and header(line) is not None:
-        return None
-    return decoded(line, _DECODER)

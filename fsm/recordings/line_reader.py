@@ -78,7 +78,7 @@ class LineSequence(Sequence[bytes]):
 class Piece:
     """Whole lines without their line ends; the first has the number ``first``.  What is nothing but blank lines is left out.
 
-    ``file`` is the one of several that they are of.  After a ``gap`` lines are missing before them.  Where lines are
+    A ``partial`` one is the last line, without a line end.  ``file`` is the one of several that they are of.  After a ``gap`` lines are missing before them.  Where lines are
     awaited there may be none, and for ``quiet`` nanoseconds there was none.
     """
 
@@ -87,6 +87,7 @@ class Piece:
     file: str = ""
     gap: bool = False
     quiet: int = 0
+    partial: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,7 +153,7 @@ class LineReader:
                 rest, cut = b"", True
         self.notes["lines"] += bool(rest or cut)
         if rest and not cut:
-            yield Piece(first=first, lines=[rest.removesuffix(b"\r")])
+            yield Piece(first=first, lines=[rest.removesuffix(b"\r")], partial=True)
 
     def _opened(self) -> IO[bytes]:
         try:

@@ -10,6 +10,9 @@ from fsm.trace import Line
 FOREIGN: Final = "foreign or damaged lines"
 """The note on lines of another form than the recording has."""
 
+INCOMPLETE: Final = "incomplete last lines"
+"""The note on a last line that breaks off, as while it is written."""
+
 LISTED: Final = 5
 """How many of them are listed."""
 

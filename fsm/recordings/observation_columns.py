@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fsm.errors import documented, refused
 from fsm.recordings import RecordingKind
 from fsm.recordings.line_reader import decode
+from fsm.recordings.trace_lines import EARLIEST, too_small
 from fsm.trace import Batch, Columns, Line, Made, Observation
 
 ABOUT: Final = "recording"
@@ -155,7 +156,7 @@ class _Beside:
 
 
 class ObservationColumns:
-    """Rows of one recording, a part at a time, as batches of observations.
+    """Rows of one recording, a part at a time, as batches of observations; in those of an ``epoch`` no time may be too small.
 
     >>> columns = ObservationColumns("trace.parquet")
     >>> rows = pa.RecordBatch.from_pylist([{"entity": "c1", "event": "stop"}, {"entity": "c2", "event": "stop"}])
@@ -164,8 +165,8 @@ class ObservationColumns:
     ('c2', 2, ['stop', 'stop'])
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, *, epoch: bool = False) -> None:
+        self._name, self._epoch = name, epoch
         self._count = 1
         self._said = set[str | None]()
         self._row = _NEVER
@@ -183,6 +184,8 @@ class ObservationColumns:
         every = self._columns(dict(zip(rows.schema.names, rows.columns, strict=True)))
         columns = {name: each for name, each in every.items() if each.null_count < count}
         beside = _Beside(lambda: columns | self._columns(later()), self._count, count)
+        if self._epoch:
+            self._check_times(dict(zip(rows.schema.names, rows.columns, strict=True)) | dict(later()))
         self._count += count
         self._check(columns, count)
         kind, kinds = self._kind(columns, count), self._kinds
@@ -229,6 +232,17 @@ class ObservationColumns:
                 what = f"has rows in another order than column '{ROW}' has it"
                 raise refused(self._name, "FSM212", what, f"sort it by '{ROW}'")
             self._row = int(numbers[-1]) if len(numbers) else self._row
+
+    def _check_times(self, columns: Mapping[str, pa.Array]) -> None:
+        """Refuse numbers that are too small for nanoseconds of this century."""
+        for name in TIMES:
+            if name in columns and (
+                pa.types.is_integer(columns[name].type) or pa.types.is_floating(columns[name].type)
+            ):
+                least = pc.min(columns[name]).as_py()
+                if least is not None and least < EARLIEST:
+                    what, hint = too_small(name, least)
+                    raise refused(self._name, "FSM219", f"column {what}", hint)
 
     def _kind(self, columns: dict[str, pa.Array], count: int) -> NDArray[np.int32]:
         """The kind of each row; -1 if there are too many."""

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm.recordings.scanning import ALONE, AT, CUTS, ENTITY, LINE, UNKNOWN, JsonIds, JsonRows, KnownShapes, scan
-from fsm.trace import Batch, Columns, Key, Made, Observation, key
+from fsm.recordings.trace_lines import TIMES
+from fsm.trace import Batch, Columns, Key, Line, Made, Observation, key
 
 SHAPES: Final = 1 << 12
 """LineShapes that are known at once; when there are more, they are found out anew."""
@@ -28,7 +29,7 @@ _DROPPED: Final = -4
 
 
 class ShapedLines(NamedTuple):
-    """What was found in the lines of a piece: observations, unless it has an interval; lines that are none; how many were decoded."""
+    """What was found in the lines of a piece: observations, unless one has an interval or no valid time; lines that are none; how many were decoded."""
 
     batch: Batch | None
     dropped: dict[int, bytes]
@@ -36,10 +37,14 @@ class ShapedLines(NamedTuple):
 
 
 class LineShapes:
-    """The shapes of the lines of one trace; ``decode`` gives what one line says, or ``None`` if it is no observation."""
+    """The shapes of the lines of one trace; ``decode`` gives what one line says, or ``None`` if it is no observation.
 
-    def __init__(self, decode: Callable[[bytes], Observation | None]) -> None:
+    Whether a time that is a number is valid, the number decides, and not the shape, unless any ``numbers`` are.
+    """
+
+    def __init__(self, decode: Callable[[bytes], Observation | None], *, numbers: bool = False) -> None:
         self._decode = decode
+        self._numeric = numbers
         self._kinds: list[Observation] = []
         self._numbers: dict[tuple[str, Key], int] = {}
         self._forget()
@@ -82,6 +87,11 @@ class LineShapes:
                 if not self._found_out(data, lines, int(each)):
                     return ShapedLines(None, {}, decoded)
             row = end
+        cuts = lines.cuts.reshape(-1, 3)
+        times = cuts[cuts[:, 2] == AT, :2]
+        quoted = times[text[times[:, 0] - 1] == ord('"')].tolist()
+        if TIMES.fullmatch(b"".join(data[start:end] + b"\n" for start, end in quoted)) is None:
+            return ShapedLines(None, {}, decoded)
         kept = np.flatnonzero(lines.kind != _DROPPED)
         dropped = {
             first + int(row): data[lines.begins[row] : ends[row]] for row in np.flatnonzero(lines.kind == _DROPPED)
@@ -92,8 +102,14 @@ class LineShapes:
         count = int(counted[0])
         columns = Columns(self._kinds, kind, entity, text, ids.starts[:count], ids.ends[:count])
         seen = Made(len(kept), lambda index: self._said(data[begins[index] : ends[index]]))
-        numbers = Made(len(kept), lambda index: first + int(kept[index]))
-        return ShapedLines(Batch(seen, numbers if dropped else range(first, first + size), columns), dropped, decoded)
+
+        def place(index: int) -> int | Line:
+            said = seen[index] if placed else None
+            return Line(said.file, said.line) if said and said.file else first + int(kept[index])
+
+        placed = b'"file"' in data
+        numbers = Made(len(kept), place) if dropped or placed else range(first, first + size)
+        return ShapedLines(Batch(seen, numbers, columns), dropped, decoded)
 
     def _said(self, line: bytes) -> Observation:
         seen = self._decode(line)
@@ -114,7 +130,7 @@ class LineShapes:
         cuts[0::3] -= lines.begins[row]
         cuts[1::3] -= lines.begins[row]
         lines.kind[row] = kind = self._kind(seen)
-        if simple and _is_cut(line, cuts, seen):
+        if simple and (self._numeric or not isinstance(seen.at, int)) and _is_cut(line, cuts, seen):
             self._remember(_shape(line, cuts), lines.shapes[row], kind)
         elif not simple:
             lines.kind[row] = ALONE

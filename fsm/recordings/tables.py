@@ -12,7 +12,7 @@ from dataclasses import replace
 from fnmatch import fnmatch
 from functools import cached_property, partial
 from threading import Lock
-from typing import BinaryIO, Final, NamedTuple, TypeAlias
+from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -95,7 +95,9 @@ def recording(
     table = _Table(name)
     batches = table.batches(notes, advanced)
     if table.origin is None:
-        return recorded(about(table.about, name), name, Trace(notes=notes, clocked=as_called).ordered(batches), notes)
+        known = about(table.about, name)
+        table.epoch = isinstance(known, TraceHeader) and not known.relative
+        return recorded(known, name, Trace(notes=notes, clocked=as_called).ordered(batches), notes)
     origin = table.origin
     if as_called:
         raise refused(
@@ -119,7 +121,9 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
     known = found.kind.value
     if found.kind is RecordingKind.TRACE:
         machine, *_ = (*found.machines, "")
-        known = msgspec.json.encode(TraceHeader(trace=1, machine=machine, unseen=found.hidden)).decode()
+        clock: Literal["epoch", "relative"] = "relative" if found.relative else "epoch"
+        title = TraceHeader(trace=1, machine=machine, unseen=found.hidden, clock=clock)
+        known = msgspec.json.encode(title).decode()
     rows, waiting, size = 0, list[pa.RecordBatch](), 0
     first: str | None = None
     with parquet.ParquetWriter(sink, SCHEMA, **HOW) as writer:
@@ -168,7 +172,7 @@ class _Table:
         self.name = name
         self.origin: Origin | None = None
         self.about = ""
-        self.read = False
+        self.read = self.epoch = False
         with _reading(name):
             self._store, path = _store(name)
             _check_partition(name, path)
@@ -197,7 +201,7 @@ class _Table:
 
     def batches(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Batch]:
         """The observations of all files, a piece at a time; *notes* become those of the recording it was."""
-        columns = ObservationColumns(self.name)
+        columns = ObservationColumns(self.name, epoch=self.epoch)
         for each in self._files:
             with _reading(self._named(each)):
                 # It is closed once nothing of it can be asked for.

@@ -122,9 +122,13 @@ def test_a_violation_is_not_lost(tmp_path: Path) -> None:
     assert found("", str(converted(one, tmp_path))) != found("", other)
 
 
-@pytest.mark.parametrize("model", ["node", "cri-container"])
+@pytest.mark.parametrize("model", ["nri-plugin-contract", "cri-container"])
 def test_under_any_model(model: str, tmp_path: Path) -> None:
-    name = str(RECORDINGS / "2.1.9-nri.nri.jsonl.gz" if model == "node" else RECORDINGS / "cri-calls-2.1.9.jsonl")
+    name = str(
+        RECORDINGS / "2.1.9-nri.nri.jsonl.gz"
+        if model == "nri-plugin-contract"
+        else RECORDINGS / "cri-calls-2.1.9.jsonl"
+    )
 
     assert found("", str(converted(name, tmp_path)), [model]) == with_files(found("", name, [model]), name, "")
 
@@ -273,7 +277,9 @@ def test_times_of_other_tools(kind: pa.DataType, tmp_path: Path) -> None:
 
 def test_whole_calls_are_put_in_the_order_of_time(tmp_path: Path) -> None:
     """A call that began before another and ended after it stands below it, in a table as in lines."""
-    rows = [{**START, "start": 20, "end": 30}, {"entity": "c1", "event": "create", "reply": "ok", "start": 1, "end": 2}]
+    at = 1_795_172_600 * 10**9
+    begun = {"entity": "c1", "event": "create", "reply": "ok", "start": at + 1, "end": at + 2}
+    rows = [{**START, "start": at + 20, "end": at + 30}, begun]
     lines = tmp_path / "calls.jsonl"
     lines.write_text("\n".join(map(json.dumps, rows)))
 

@@ -7,7 +7,7 @@ import json
 import random
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -16,9 +16,10 @@ from thorough import amount
 
 pytest.importorskip("numba", reason="the extra 'fast' is not installed")
 
+from fsm.errors import InputError
 from fsm.judgement import judge
 from fsm.recordings import json_lines, line_reader, open_recording, shapes
-from fsm.recordings.json_lines import Trace
+from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineSequence
 from fsm.recordings.shapes import LineShapes
 from fsm.trace import key
@@ -26,10 +27,21 @@ from fsm.trace import key
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fsm.errors import Problem
     from fsm.trace import Line, Observation
 
 IDS = ("c1", "c2", "a" * 64, "a" * 63 + "b", "", "ü", 'a"b', "a\\", "\u2028", "12345678")
-TIMES = (0, 1, -5, 10**17, 10**18, 10**30, 1.5, True, None, "2026-11-20T11:03:20Z", "", "ü", "0")
+TIMES = (
+    *(0, 1, -5, 10**17, 10**18, 1795172600 * 10**9, 10**30, 1.5, 1.8e18, True, None, "", "ü", "0"),
+    *(
+        "2026-11-20T11:03:20Z",
+        "2026-02-29T11:03:20Z",
+        "2028-02-29T11:03:20Z",
+        "2026-11-20 11:03",
+        "2026-11-31T11:03:20Z",
+    ),
+    *("2026-11-20T11:03:20.5+01:00", "2026-11-20T24:03:20Z", "2026-11-20T11:03:20.Z", "yesterday"),
+)
 WHOLE_LINES = (
     "",
     "   ",
@@ -77,7 +89,9 @@ def random_line(chance: random.Random) -> bytes:
     if chance.random() < 0.3:
         said["reply"], said["of"] = "ok", chance.choice(["container", "pod"])
     if chance.random() < 0.1:
-        said["line"] = chance.randint(0, 10**6)
+        said |= {"line": chance.randint(0, 10**6), "file": chance.choice(["app.log", "ü"])}
+    if chance.random() < 0.1:
+        said[chance.choice(["file", "line", "x-host", "x-é", "evnt"])] = chance.choice(["app.log", 7])
     if chance.random() < 0.1:
         said["fields"] = {"started": chance.randint(0, 2)}
     if chance.random() < 0.1:
@@ -85,11 +99,19 @@ def random_line(chance: random.Random) -> bytes:
     return json.dumps(said, ensure_ascii=chance.random() < 0.5).encode()
 
 
-def read(
-    pieces: list[bytes], *, shapes: bool
-) -> tuple[list[tuple[int | Line, Observation]], Counter[str], list[int | Line]]:
-    """The observations in *pieces* with their lines, the notes, and the foreign lines; by *shapes*, or line by line."""
-    trace = Trace(size=1 << 60 if shapes else -(1 << 60))
+class Found(NamedTuple):
+    """The observations in a trace with their lines, the notes, the foreign lines, and the errors."""
+
+    seen: list[tuple[int | Line, Observation]]
+    notes: Counter[str]
+    foreign: list[int | Line]
+    problems: tuple[Problem, ...]
+
+
+def read(pieces: list[bytes], *, shapes: bool, lenient: bool = True, relative: bool = True) -> Found:
+    """What is in *pieces*, read by *shapes* or line by line."""
+    title = TraceHeader(trace=1, machine="door", clock="relative" if relative else "epoch")
+    trace = Trace(title=title, lenient=lenient, size=1 << 60 if shapes else -(1 << 60))
     found: list[tuple[int | Line, Observation]] = []
     first = 1
     for piece in pieces:
@@ -103,8 +125,13 @@ def read(
                 assert seen.entity.encode() == bytes(text[starts[entity[index]] : ends[entity[index]]])
         found += zip(batch.lines, batch.observations, strict=True)
         first += len(LineSequence(piece))
-    rest = trace.rest()
-    return [*found, *zip(rest.lines, rest.observations, strict=True)], trace.notes, trace.notes.foreign
+    problems: tuple[Problem, ...] = ()
+    try:
+        rest = trace.rest()
+        found += zip(rest.lines, rest.observations, strict=True)
+    except InputError as error:
+        problems = error.problems
+    return Found(found, trace.notes, trace.notes.foreign, problems)
 
 
 def pieces_of(chance: random.Random) -> list[bytes]:
@@ -112,13 +139,16 @@ def pieces_of(chance: random.Random) -> list[bytes]:
     return [b"\n".join(random_line(chance) for _ in range(chance.randint(1, 120))) for _ in range(chance.randint(1, 4))]
 
 
-@given(seed=st.integers(0, 1 << 32))
-@settings(max_examples=amount(40, night=2_000))
-def test_the_same_observations(seed: int) -> None:
-    """With the same lines and notes, and columns that say the same."""
+@given(seed=st.integers(0, 1 << 32), lenient=st.booleans(), relative=st.booleans())
+@settings(max_examples=amount(80, night=4_000))
+def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> None:
+    """With the same lines, notes and errors, and columns that say the same."""
     pieces = pieces_of(random.Random(seed))
 
-    assert read(pieces, shapes=False) == read(pieces, shapes=True)
+    plain, shaped = (read(pieces, shapes=each, lenient=lenient, relative=relative) for each in (False, True))
+
+    assert plain == shaped
+    assert not plain.problems if lenient else not plain.foreign
 
 
 @pytest.mark.parametrize(
@@ -166,7 +196,7 @@ def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch
     monkeypatch.setattr(line_reader, "LONGEST", 150)
     chance = random.Random(size)
     events = ("create", "start", "status", "stop", "stop", "remove", "oops")
-    lines = ['{"trace": 1, "machine": "container-status", "fresh": true}']
+    lines = ['{"trace": 1, "machine": "container-status", "fresh": true, "clock": "relative"}']
     for number in range(3_000):
         said: dict[str, object] = {
             "at": number,
@@ -187,7 +217,7 @@ def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch
     found = []
     for large in (0, 1 << 60):
         monkeypatch.setattr(json_lines, "LARGE", large)
-        found += [judge(each) for each in (trace, packed)]
+        found += [judge(each, lenient=True) for each in (trace, packed)]
 
     assert found[:2] == found[2:]
 

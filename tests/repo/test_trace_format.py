@@ -41,8 +41,8 @@ def test_the_example_is_legal(tmp_path: Path) -> None:
 
 
 def test_the_keys_are_those_of_an_observation() -> None:
-    """All but the line number."""
-    keys = {field.name for field in msgspec.structs.fields(Observation)} - {"line"}
+    """All of them."""
+    keys = {field.name for field in msgspec.structs.fields(Observation)}
     phases = set(get_args(Phase)) - {""}
 
     assert keys | phases | {"phase"} == set(_words(_rows("An observation")))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fsm.machine import Cell, Machine
     from fsm.trace import Observation
 
-Stage: TypeAlias = Literal["asked", "begun", "acted", "free", "cut", "lost", "lost-begun"]
+Stage: TypeAlias = Literal["asked", "begun", "acted", "vain", "ended", "free", "cut", "lost", "lost-begun"]
 """How far a call is; ``free`` where nothing is specified of how it ends, ``cut`` if it had begun when it was interrupted."""
 
 
@@ -222,13 +222,13 @@ class Asking:
                 found = ends(self.machine, here.state, call.event)
                 yield from (self.acted(others, way, call.event, call.acted) for way in found)
                 if not found:  # nor is this the state that it reports
-                    yield others.with_call(Call(call.event, "free"))
+                    yield others.with_call(Call(call.event, "ended"))
             case "lost":
                 yield from self.acts_late(others if self.once else here, call.event)
             case "lost-begun":
                 for way in ends(self.machine, here.state, call.event):
                     yield here.at(way.to) if way.begins or not self.once else others.at(way.to)
-            case "acted" | "free" | "cut":
+            case "acted" | "vain" | "ended" | "free" | "cut":
                 pass
 
     def first_acts(self, others: Situation, state: str, event: str) -> Iterator[Situation]:
@@ -241,7 +241,7 @@ class Asking:
                     yield others.at(to).with_call(Call(event, "begun", state))
         yield from (self.acted(others, way, event, state) for way in found or ())
         # It has no effect, and an indefinite reply.
-        yield others.with_call(Call(event, "acted", state, tuple(sorted(self.machine.indefinite))))
+        yield others.with_call(Call(event, "vain", state))
 
     def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
         """A call of *event* acts that was given up; *left* are the calls that remain."""
@@ -334,12 +334,17 @@ class Asking:
         """Whether *each* may be the reply of *call*."""
         if call.event == event and call.stage == "cut":
             return not each.met and not each.emits and (not each.reply or each.reply in self.machine.indefinite)
-        if call.event != event or call.stage not in {"acted", "free"}:
+        if call.event != event or call.stage not in {"acted", "vain", "ended", "free"}:
             return False
         if each.met and call.acted and self.machine.states[call.acted].shows != each.met:
             return False
         if call.stage == "free":
             return True
+        if call.stage == "ended":
+            return not each.emits
+        if call.stage == "vain":
+            unknown = not each.reply and each.phase == "reply"
+            return not each.emits and (unknown or each.reply in self.machine.indefinite)
         if each.emits is not None and each.emits != call.emits:
             return False
         error = "error" in call.replies and each.reply != "ok"

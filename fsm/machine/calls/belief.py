@@ -50,6 +50,8 @@ class Dynamics(Unobserved):
             kept = self._emitted(before, output)
             before = self.closed(kept.configurations)
         elif self.calls(row):
+            # A whole call has acted, whatever its reply; of an end alone that is not known.
+            vague = self.rules.indefinite(reply) and bool(reply or phase)
             match phase:
                 case "request":
                     before = self.asked(before, row)
@@ -60,15 +62,15 @@ class Dynamics(Unobserved):
                 case "answered":
                     answers = self._answers(numbers(since or bits(before)), seen)
                     # It has acted: before what was last seen, or after.
-                    acted = self._replied(self.asked(before, row), row, reply, met, emits).configurations
+                    acted = self._replied(self.asked(before, row), row, reply, met, emits, vague=vague).configurations
                     already = {resting_on(each, deviation) for each in before for deviation in answers}
                     before = self.closed(self.started(already | acted)) if answers else frozenset()
                 case "":
                     asked = self.asked(before, row)
-                    kept = replace(self._replied(asked, row, reply, met, emits), passed=bits(asked))
+                    kept = replace(self._replied(asked, row, reply, met, emits, vague=vague), passed=bits(asked))
                     before = self.without_a_call(self.started(kept.configurations))
                 case _:
-                    kept = self._replied(before, row, reply, met, emits)
+                    kept = self._replied(before, row, reply, met, emits, vague=vague)
                     before = self.without_a_call(kept.configurations)
         elif row >= 0:
             kept = self._happened(before, row, emits, phase)
@@ -120,7 +122,7 @@ class Dynamics(Unobserved):
         return seen.phase in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 
     def _replied(
-        self, before: Configurations, row: int, reply: str, met: str, emits: tuple[str, ...] | None
+        self, before: Configurations, row: int, reply: str, met: str, emits: tuple[str, ...] | None, *, vague: bool
     ) -> Remainder:
         kept: set[Configuration] = set()
         cells: set[frozenset[tuple[int, int]]] = set()
@@ -134,7 +136,11 @@ class Dynamics(Unobserved):
                     continue
                 last = call
                 at = (call, each.state, alone)
-                fit = known[at] if at in known else known.setdefault(at, self._fits(each, call, reply, met, emits))
+                fit = (
+                    known[at]
+                    if at in known
+                    else known.setdefault(at, self._fits(each, call, reply, met, emits, vague=vague))
+                )
                 if fit is None:
                     continue
                 state, pending, queue, deviations, due = each
@@ -142,15 +148,15 @@ class Dynamics(Unobserved):
                 kept.update(resting_on(left, deviation) for deviation in fit.deviations)
                 cells.add(fit.cells)
                 unspecified = unspecified and fit.unspecified
-        certain = frozenset.intersection(*cells) if cells else frozenset()
+        certain = frozenset.intersection(*cells) if cells and reply else frozenset()
         return Remainder(configurations=frozenset(kept), cells=certain, unspecified=unspecified and bool(kept))
 
     def _fits(
-        self, here: Configuration, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None
+        self, here: Configuration, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None, *, vague: bool
     ) -> _Fit | None:
-        """How *call* may have ended with *reply*; ``None`` if it may not."""
+        """How *call* may have ended with *reply*; ``None`` if it may not.  If the reply is *vague*, it need not have acted."""
         table = self.table
-        indefinite = self.rules.indefinite(reply)
+        indefinite = vague or (call.stage == CUT and self.rules.indefinite(reply))
         states = [state for state in numbers(call.met) if not met or table.shows[state] == met]
         if call.stage >= 0:
             way = table.ways[call.stage]
@@ -158,7 +164,7 @@ class Dynamics(Unobserved):
             cells = frozenset({(call.row, state) for state in states} | {table.origin[call.stage]})
             return _Fit(cells=cells) if fits and states else None
         if call.stage == FREE:
-            return _Fit(unspecified=True) if states else None
+            return _Fit(unspecified=True) if states and (not emits or self.rules.silent(call.row)) else None
         if call.stage not in {ASKED, CUT}:
             return None
         if indefinite and not emits and (states or not (met or call.met)):

@@ -6,7 +6,7 @@ of its own.  There are six rules:
 1. A call that is *asked* for acts by the cell of its event in the current state.  It *begins*, or ends by an outcome of
    that cell.
 2. A call that has *begun* goes on by the ``ends`` of the current state, wherever other events have moved the entity
-   meanwhile.  Where there are none, its end is unspecified: the call is *free*.
+   meanwhile.  Where there are none, its end is unspecified: the call is *free*; the state stays, and nothing is emitted.
 3. Where the specification is silent, any state may follow.  A call that acts there is free, or has begun.
 4. An event that interrupts cuts off the calls that have begun.  They do not act any more, and get no reply but an
    indefinite one.  A call that has ended may still be answered, and one that was asked for may still arrive; but an
@@ -145,6 +145,11 @@ class Rules:
         if begun and not ways:
             return (CallInstant(row, None, state, FREE),)
         return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
+
+    def silent(self, row: int) -> bool:
+        """Whether the specification is silent about an event of *row*, or about its end, in any state."""
+        rows = {row, self.table.end.get(row, row)}
+        return any(self.table.step(state, each) is None for state in range(len(self.table.states)) for each in rows)
 
     def interrupts(self, row: int) -> bool:
         """Whether an event of *row* interrupts the calls in progress."""
