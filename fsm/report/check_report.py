@@ -5,8 +5,10 @@ from enum import Enum
 from itertools import groupby
 from typing import Final, assert_never
 
+from fsm.machine import Machine, Moves
+from fsm.product.system import System
 from fsm.property import evidence
-from fsm.property.claims import Counts
+from fsm.property.claims import Counts, LeadsTo
 from fsm.report import ExitCode, worst
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import PLAIN, Layout
@@ -98,6 +100,9 @@ def _examined(
             continue
         alike.setdefault(checked.of.name, conclusion)
         yield from lines(checked, layout, runs=runs)
+        if fair := _fair(each.machine, checked):
+            why = "a run may stop at any time, unless something is fair: it is not postponed for ever while it is possible"
+            yield from _more(layout, f"{why}. If that is meant, add: fair = [{', '.join(fair)}]")
     if left_out:
         yield f"    {plural(left_out, 'property')} as above"
     if each.copies:
@@ -123,6 +128,19 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
                 yield from _more(layout, f"was known to fail: {checked.expected.about} Drop it from fails.")
             for run in witnesses if runs else ():
                 yield from steps(run, indent=_LABEL + 4)
+
+
+def _fair(machine: Machine | System, checked: evidence.Checked) -> list[str]:
+    """What is possible where a run stops that breaks a property without fairness, as it is written; nothing of others."""
+    match checked.of.claim, checked.verdict:
+        case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
+            state = run.steps[-1].target if run.steps else run.initial
+        case _:
+            return []
+    if isinstance(machine, System):
+        return ['"EVENT"']
+    ends = [f'"{name}.ends"' for name, event in machine.events.items() if state in event.ends]
+    return ends or [f'"{name}"' for name, event in machine.events.items() if isinstance(event.cells.get(state), Moves)]
 
 
 def _refuted(checked: evidence.Checked, against: evidence.Evidence, layout: Layout, *, runs: bool) -> Iterator[str]:

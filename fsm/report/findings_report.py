@@ -21,9 +21,9 @@ def text(found: Sequence[KnownDefect], layout: Layout) -> str:
     """The findings with their runs, ending in a newline."""
     lines: list[str] = []
     for each in found:
-        lines += [layout.style(f"{each.of.machine.name}: {each.stated.name}", "bold")]
-        says = f"{each.stated.level}: {each.stated.says} [{each.stated.source}]"
-        for paragraph in (says, f"but: {each.known.about} {each.known.link}", _mended(each)):
+        lines += [layout.style(f"{each.of.machine.name}: {each.stated.name} fails", "bold")]
+        says = f"So this fails, a {each.stated.level}: {each.stated.says} [{each.stated.source}]"
+        for paragraph in (f"{each.known.about} {each.known.link}", says, _mended(each)):
             lines += layout.kept(paragraph, "  ", "      ")
         if each.run is not None:
             lines += steps(each.run, indent=2)
@@ -72,7 +72,7 @@ def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
     ]
     lines += [
         f"| [{each.of.machine.name}]({each.of.machine.name}.md) "
-        f"| [{each.stated.says}]({each.of.machine.name}.md#{each.stated.name}) "
+        f"| [{each.stated.says}]({each.of.machine.name}.md#{each.stated.name}-fails) "
         f"| {each.stated.level} | {each.known.length} |"
         for each in found
     ]
@@ -92,9 +92,9 @@ def picture(each: KnownDefect) -> str:
 def _story(each: KnownDefect) -> Iterator[str]:
     where = f"the profile `{each.mend}` of the model" if each.mend else "the model without the profile `upstream`"
     link = f" See <{each.known.link}>." if each.known.link else ""
-    yield from ("", f"## {each.stated.name}", "")
-    yield from (f"**{each.stated.level}**: {each.stated.says} ({each.stated.source})", "")
+    yield from ("", f"## {each.stated.name} fails", "")
     yield from (f"{each.known.about}{link}", "")
+    yield from (f"So this fails, a **{each.stated.level}**: {each.stated.says} ({each.stated.source})", "")
     yield f"What mends it is {where}, of which it is proved; `fsm check {each.of.machine.name} -P {each.stated.name}`."
     if each.run is None:
         return

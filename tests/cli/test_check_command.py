@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,6 +30,20 @@ STATED = [
         "3 steps, as is known: It may go.",
     ),
 ]
+
+
+def test_a_run_that_stops_for_want_of_fairness(tmp_path: Path) -> None:
+    """It is said what fairness is, and which line to add: with that the property holds, and nothing is said of it."""
+    alone = fsm("check", door(tmp_path, 'leads-to = "ajar"\nfrom = "shut"'), "--profile", "none")
+    (fair,) = re.findall(r"fair = \[.*\]", alone.stdout)
+    (tmp_path / "fair").mkdir()
+    with_it = fsm(
+        "check", door(tmp_path / "fair", f'leads-to = "not shut"\nfrom = "shut"\n{fair}'), "--profile", "none"
+    )
+
+    assert "a run may stop at any time, unless something is fair" in " ".join(alone.stdout.split())
+    assert "fair = [" not in with_it.stdout
+    assert "nothing happens any more" not in with_it.stdout
 
 
 @pytest.mark.parametrize(("claim", "code", "said"), STATED, ids=[each[2][:7] for each in STATED])

@@ -41,3 +41,18 @@ def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
             expected[report.picture(each)] = sequence_svg.svg(sequence.chart(each.run, each.of.machine, each.stated))
 
     assert {path.name: path.read_bytes() for path in PAGES.iterdir()} == expected
+
+
+def test_the_head_says_what_fails_and_the_first_sentence_why() -> None:
+    """What is stated, as if it held, comes after that."""
+    heads = 0
+    for path in PAGES.glob("*.md"):
+        _, *stories = path.read_text(encoding="utf-8").split("\n## ")
+        heads += len(stories)
+        for story in stories:
+            name, _, why, _, stated, *_ = story.split("\n")
+            assert name.endswith(" fails"), path.name
+            assert not why.startswith(("**", "So this fails")), name
+            assert stated.startswith("So this fails, a **"), name
+
+    assert heads

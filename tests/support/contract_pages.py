@@ -302,7 +302,7 @@ def _broken(contract: Contract, machine: Machine, event: Event) -> Iterator[str]
         yield (
             f"- Broken by {_versions(names)}{_bounds(override)}: `{override.name}`, against `{deviation.clause.name}`. "
             f"{override.about}{_link(deviation.link)} Shortest run: {shortest}."
-            + (f" [Derived](../findings/{where}) from containerd's own machines." if where else "")
+            + (f" [Derived](../findings/{where}-fails) from containerd's own machines." if where else "")
             + _seen(contract, machine.name, override.name, names)
         )
 
@@ -317,7 +317,7 @@ def _broken_together(contract: Contract, machine: Machine, system: System, joint
         where = FOUND.get((system.name, joint.family))
         yield (
             f"- Broken by {_versions(names)}: against `{joint.clause.name}`. {about}"
-            + (f" [Derived](../findings/{where}) from containerd's own machines." if where else "")
+            + (f" [Derived](../findings/{where}-fails) from containerd's own machines." if where else "")
             + _seen(contract, machine.name, joint.family, names)
         )
 
