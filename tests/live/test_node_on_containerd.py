@@ -76,7 +76,7 @@ def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) ->
         "stop-container",
     ]
     tolerating = made(containerd, "nri-plugin-contract", profile_of(containerd))
-    assert isinstance(suite.replay(machine, tolerating, failure.steps).verdict, Holds)
+    assert not suite.replay(machine, tolerating, failure.steps).failures
 
 
 @pytest.mark.parametrize("judge", FORGOTTEN)
@@ -87,7 +87,7 @@ def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) 
     tolerated = suite.replay(node(None), made(containerd, judge, profile_of(containerd)), life)
 
     assert clauses(found) == ["removal-is-relayed"]
-    assert isinstance(tolerated.verdict, Holds)
+    assert not tolerated.failures
 
 
 @pytest.mark.slow  # as the comparison with the conformance matrix
@@ -104,7 +104,7 @@ def test_what_ended_before_the_plugin_joined_is_not_told(containerd: Containerd)
     life = "run-pod=ready; create-container=created; start-container=started; exit-container; plugin-joins; relay-exit"
     found = suite.replay(node(None), made(containerd), steps(life))
 
-    assert isinstance(found.verdict, Holds), found.failures
+    assert not found.failures
 
 
 def test_a_container_is_unknown_after_damage(containerd: Containerd) -> None:
@@ -116,7 +116,7 @@ def test_a_container_is_unknown_after_damage(containerd: Containerd) -> None:
     found = suite.replay(node(None), made(containerd), steps(life))
     names = {found.oracle.plan.table.ways[way].name for way in found.cover.ways}
 
-    assert isinstance(found.verdict, Holds), found.failures
+    assert not found.failures
     assert "done: pod ready, container unknown" in names
 
 
