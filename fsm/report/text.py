@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from fsm.errors import visible
+from fsm.errors import documented, visible
 from fsm.judgement import Judged
 from fsm.judgement.part import Story
 from fsm.recordings import RecordingKind
@@ -150,6 +150,9 @@ class _Writer:
         if judged.kind is RecordingKind.NOTHING:
             kinds = words.either(kind.value for kind in RecordingKind if kind is not RecordingKind.NOTHING)
             yield from self.layout.wrapped(f"no line fits a form that is known: {kinds}; plain, gzip or zstd")
+        logs = {RecordingKind.NOTHING, RecordingKind.LOG}
+        if judged.kind in logs and not any(each.observations for each in judged.judgements):
+            yield f"  how to judge a log of your own: {documented('reference/trace-format')}"
         yield f"  verdict: {self.layout.verdict(self.report.of(judged))}"
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:

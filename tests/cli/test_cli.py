@@ -22,7 +22,7 @@ from machines import DOOR
 from real_parts import program
 
 from fsm.cli import COMMANDS
-from fsm.errors import about_code
+from fsm.errors import about_code, documented
 from fsm.library import home, load, names, roles, systems
 
 NEWEST = str(RECORDINGS / "containerd-2.1.9.log")
@@ -287,6 +287,15 @@ def test_an_empty_recording_is_told_in_a_line() -> None:
     assert "concerns" not in ran.stdout
     assert "it is empty" not in twin.stdout
     assert "no line fits a form that is known" in twin.stdout
+
+
+@pytest.mark.parametrize("line", [b"", b'{"level": "info", "msg": "order paid", "order": 7}', b"2026-11-20 paid 7"])
+def test_a_log_of_ones_own_is_told_of_the_trace_format(line: bytes) -> None:
+    """Whether it looks like one of containerd's or not; a log that is, is not."""
+    address = documented("reference/trace-format")
+
+    assert address in fsm("judge", "-", stdin=line + b"\n").stdout
+    assert address not in fsm("judge", HOLDING).stdout
 
 
 def test_a_trace_without_a_machine() -> None:
