@@ -176,8 +176,8 @@ def test_no_writer_passes_on_what_a_terminal_obeys(command: str, tmp_path: Path)
             {"entity": strange, "event": strange}, {"entity": strange, "shows": strange}]  # fmt: skip
     call = {"id": strange, "pod": strange, "start": 1, "end": 2, "code": "OK", "detail": strange, "version": strange}
     calls = [call | {"op": "StartContainer"}, call | {"op": "StopContainer", "code": strange}]
-    for name, lines in {"trace": seen, "calls": calls}.items():
-        (tmp_path / name).write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
+    (tmp_path / "trace").write_text("".join(f"{json.dumps(each)}\n" for each in seen), encoding="utf-8")
+    (tmp_path / "calls").write_text("".join(f"{json.dumps(each)}\n" for each in calls), encoding="utf-8")
     arrows = "".join(
         f"    a{ord(each)} --> b : go{each}on\n"
         for each in OBEYED
