@@ -4,7 +4,6 @@ Errors have the gRPC code that the machines reply, and containerd's words.  Meth
 """
 
 import json
-import resource
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -19,7 +18,7 @@ from fsm.live import cri_pb2 as cri
 from fsm.live import node_messages
 from fsm.live.cri_methods import METHODS
 from fsm.live.listening import listening
-from fsm.live.sockets import target
+from fsm.live.sockets import SERVER_OPTIONS, target
 from fsm.recordings.error_texts import capitals
 from fsm.reference.driven import ABSENT, CallError
 from fsm.reference.events.queue import QueueShutError
@@ -40,15 +39,6 @@ PULLING: Final = 0.02
 """Seconds that it takes to pull an image that is not there."""
 GRACE: Final = 1.0
 """Seconds in which calls in progress may come to their end when the server does."""
-
-OPTIONS: Final = (
-    ("grpc.so_reuseport", 0),
-    ("grpc.max_receive_message_length", 64 << 20),
-    ("grpc.server_handshake_timeout_ms", 2_000),
-    ("grpc.max_connection_idle_ms", 60_000),
-    # Idle connections would otherwise take every descriptor, also those that calls need for files.
-    ("grpc.max_allowed_incoming_connections", resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31) // 2),
-)
 
 CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for each in grpc.StatusCode}
 
@@ -393,7 +383,7 @@ async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
 
     Raises :class:`InputError` if there can be no such socket, as :func:`~fsm.live.listening.listening` does.
     """
-    server = grpc.aio.server(options=OPTIONS)
+    server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)
     server.add_generic_rpc_handlers(service.handlers())
     with listening(address, lambda: server.add_insecure_port(target(address))):

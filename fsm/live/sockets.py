@@ -1,6 +1,7 @@
 """Addresses of Unix sockets, as runtimes and the kubelet spell them: whether one can be used, and how gRPC connects to it."""
 
 import os
+import resource
 import signal
 import socket
 import stat
@@ -21,6 +22,14 @@ _PATIENCE: Final = 5.0
 
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
+SERVER_OPTIONS: Final = (
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.server_handshake_timeout_ms", 2_000),
+    ("grpc.max_connection_idle_ms", 60_000),
+    # Idle connections would otherwise take every descriptor, also those that calls need for files.
+    ("grpc.max_allowed_incoming_connections", resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31) // 2),
+)
 CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.default_authority", "localhost"),

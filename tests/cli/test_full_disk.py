@@ -19,7 +19,8 @@ def limited(folder: Path, *arguments: str, room: int = ROOM, unbuffered: str = "
         ran = subprocess.run(
             [FSM, *arguments],
             cwd=folder,
-            env=PLAIN | {"PYTHONUNBUFFERED": unbuffered},
+            # Python does not notice that a module it has compiled was written in part, and later processes cannot load it.
+            env=PLAIN | {"PYTHONUNBUFFERED": unbuffered, "PYTHONDONTWRITEBYTECODE": "1"},
             stdout=out,
             stderr=subprocess.PIPE,
             check=False,

@@ -372,7 +372,7 @@ def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
     cells = real.judged[0].judgements[0].covered.cells
     met = sum(1 for count in cells.values() if count)
 
-    assert f"met {met} of {len(cells)} cells: create in absent; " in " ".join(short.split())
+    assert f"met {met} of {len(cells)} reachable pairs: create in absent; " in " ".join(short.split())
     assert len(short.splitlines()) - len(text(real, Layout(width=2_000)).splitlines()) < 60
     assert {event for event, _ in cells} <= set(re.findall(r"^      (\S+): ", long, re.MULTILINE))
 
