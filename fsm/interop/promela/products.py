@@ -232,12 +232,9 @@ def follows_product(words: PromelaNames, other: Machine) -> Product:
 
 
 def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
-    """The states that *event* may lead to from *state*; a call without a known reply may also have had no effect."""
+    """The states that *event* may lead to from *state*."""
     ways = outcomes(event.cells[state], state, event.kind)
-    if ways is None:
-        return frozenset(other.states)
-    found = frozenset(way.to for way in ways)
-    return found | {state} if event.kind == "call" else found
+    return frozenset(other.states) if ways is None else frozenset(way.to for way in ways)
 
 
 def _reached(other: Machine, state: str) -> set[str]:
