@@ -14,7 +14,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-collect_ignore = ["bench", "cli/corpus"]
+collect_ignore = ["bench", "cli/corpus", "support/as_on_windows"]  # importing the last hides modules
 pytest_plugins = ["browser_fixtures", "live_daemons"]
 
 settings.register_profile("default", max_examples=100, deadline=None, derandomize=True, database=None)

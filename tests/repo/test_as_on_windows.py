@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import subprocess
 import sys
@@ -32,6 +33,11 @@ def test_modules_are_hidden(line: str, tmp_path: Path) -> None:
     as_on_windows(f"exec({line!r}, {{'__name__': 'other'}})", tmp_path)
     with pytest.raises(AssertionError, match=r"ModuleNotFoundError|AttributeError"):
         as_on_windows(f"exec({line!r}, {{'__name__': 'fsm.cli'}})", tmp_path)
+
+
+def test_nothing_is_hidden_from_other_tests() -> None:
+    """That pytest collects doctests of every module imports none that changes what is imported."""
+    assert builtins.__import__.__module__ != "sitecustomize"
 
 
 TUTORIAL: Final = """\
