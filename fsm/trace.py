@@ -42,7 +42,7 @@ FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
 LATEST: Final = (1 << 63) - 1
 """The latest time, and the longest one, that a column and compiled code know."""
 
-Instant: TypeAlias = Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST)]
+Nanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST)]
 """Nanoseconds since the epoch, in the range of every reader: the lowest number of 64 bits marks a missing time."""
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
@@ -92,9 +92,9 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     met: str = ""
     output: str = ""
     emits: tuple[str, ...] | None = None
-    at: Instant | str | None = None
-    start: Instant | None = None
-    end: Instant | None = None
+    at: Nanoseconds | str | None = None
+    start: Nanoseconds | None = None
+    end: Nanoseconds | None = None
     process: int | str | None = None
     detail: str = ""
     fields: dict[str, int | str] | None = None
@@ -193,7 +193,7 @@ def seen_at(seen: Observation) -> int | None:
 
 
 def nanoseconds(at: int | str | None) -> int | None:
-    """*at* in nanoseconds since the epoch; ``None`` if it is not a time, or not an :data:`Instant`.
+    """*at* in nanoseconds since the epoch; ``None`` if it is not a time, or not an :data:`Nanoseconds`.
 
     >>> nanoseconds("1970-01-01T00:00:01.000000002Z")
     1000000002

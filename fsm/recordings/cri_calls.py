@@ -28,7 +28,7 @@ from fsm.recordings.notes import Notes
 from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
-from fsm.trace import Instant, Line, Observation
+from fsm.trace import Line, Nanoseconds, Observation
 
 SHOWN: Final = frozenset({"restart"})
 """The events other than calls that happen nowhere but where the observations have them."""
@@ -52,15 +52,15 @@ class CriCallLine(
     op: str
     id: str = ""
     pod: str = ""
-    start: Instant | None = None
-    end: Instant | None = None
+    start: Nanoseconds | None = None
+    end: Nanoseconds | None = None
     code: str = ""
     detail: str = ""
     version: str = ""
     state: str = ""
-    created: Instant | str | None = None
-    started: Instant | str | None = None
-    finished: Instant | str | None = None
+    created: Nanoseconds | str | None = None
+    started: Nanoseconds | str | None = None
+    finished: Nanoseconds | str | None = None
     exit_code: int | None = None
     reason: str | None = None
     message: str | None = None

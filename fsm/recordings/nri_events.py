@@ -15,7 +15,7 @@ import msgspec
 from fsm.recordings.line_reader import decoded
 from fsm.recordings.notes import Notes
 from fsm.recordings.pod_calls import CONTAINER, POD
-from fsm.trace import ABSENT, Instant, Line, Observation
+from fsm.trace import ABSENT, Line, Nanoseconds, Observation
 
 CONNECTS: Final = "connects"
 """The signal that a new connection of the plugin begins."""
@@ -86,7 +86,7 @@ class NriEvent(msgspec.Struct, gc=False):
     """One line of a recording."""
 
     event: str
-    ts: Instant | None = None
+    ts: Nanoseconds | None = None
     version: str = ""
     pod: str = ""
     container: str = ""

@@ -16,7 +16,7 @@ from fsm.errors import refused
 from fsm.recordings import RecordingKind, kind_of
 from fsm.recordings.line_reader import STDIN, LineReader, Piece, decoded
 from fsm.recordings.log_entries import entry
-from fsm.trace import Instant, nanoseconds
+from fsm.trace import Nanoseconds, nanoseconds
 
 _OVERLAP: Final = 60_000_000_000
 """Nanoseconds by which a file may begin before the one before it ends, as clocks are set and lines are out of order."""
@@ -27,9 +27,9 @@ _KINDS: Final = (RecordingKind.LOG, RecordingKind.CALLS, RecordingKind.EVENTS)
 
 
 class _Times(msgspec.Struct):
-    ts: Instant | None = None
-    end: Instant | None = None
-    start: Instant | None = None
+    ts: Nanoseconds | None = None
+    end: Nanoseconds | None = None
+    start: Nanoseconds | None = None
 
 
 _DECODER: Final = msgspec.json.Decoder(_Times)
