@@ -241,13 +241,24 @@ class Lamp:
     def reset(self) -> None:
         """Dark, as the machine begins."""
         self.lit = False
+        self.heard = list[str]()
 
     def do(self, event: str) -> str:
         """Light it or put it out."""
         if event == "light" and self.lit:
             return self.again()
+        return self.turn(event)
+
+    def turn(self, event: str) -> str:
+        """What the switch does; it clicks if it lights the lamp."""
         self.lit = event == "light"
+        self.heard += ["Click"] * self.lit
         return "ok"
+
+    def outputs(self) -> list[str]:
+        """What was heard since the last call."""
+        heard, self.heard = self.heard, []
+        return heard
 
     def again(self) -> str:
         """The reply to a second light."""
@@ -278,8 +289,7 @@ class Racy(Lamp):
         time.sleep(1e-4)
         if event == "light" and lit:
             return self.again()
-        self.lit = event == "light"
-        return "ok"
+        return self.turn(event)
 
 
 class Half(Lamp):
