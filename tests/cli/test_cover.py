@@ -302,7 +302,7 @@ def test_machines_of_other_calls() -> None:
 @pytest.mark.parametrize(("at_least", "code"), [("5", 0), ("50", 1)])
 def test_recordings_that_meet_too_little_fail(at_least: str, code: int) -> None:
     """What they meet together; it is the same share as that of ``fsm cover``."""
-    ran = fsm("judge", "-m", "cri-pod", *CALLS, "--at-least", at_least)
+    ran = fsm("judge", "-m", "cri-pod", *CALLS, "--profile", "containerd-1.6", "--at-least", at_least)
 
     assert (code, "verdict: holds" in ran.stdout) == (ran.returncode, True), ran.stderr
     assert ("of 36 reachable pairs, less than the 50 % of --at-least" in ran.stderr) == bool(code)

@@ -11,9 +11,10 @@ from fsm.live.shims import left, shims
 def test_a_shim_that_was_started_meanwhile_is_found() -> None:
     """One that ran before is nobody's concern, nor is another program."""
     before = shims()
-    script = "exec -a /usr/bin/containerd-shim-runc-v2 bash -c 'sleep 60; true' -namespace k8s.io -id abc end"
+    script = "exec -a /usr/bin/containerd-shim-runc-v2 bash -c 'read -r; true' -namespace k8s.io -id abc end"
     command = ["/bin/bash", "-c", script]
-    with subprocess.Popen(command) as shim, subprocess.Popen(["/bin/sleep", "60"]) as other:
+    # It waits by itself: a child would have its words until it runs a program of its own.
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as shim, subprocess.Popen(["/bin/sleep", "60"]) as other:
         try:
             deadline = time.monotonic() + 20
             while shim.pid not in shims() and time.monotonic() < deadline:

@@ -38,6 +38,12 @@ def test_there_are_sessions() -> None:
     assert SESSIONS
 
 
+def test_progress_is_no_part_of_a_session(tmp_path: Path) -> None:
+    """A slow machine prints more of it; other lines with numbers stay."""
+    said = r"printf 'testing: 1 of 1,007 after 10 s\ntested: 1 of 7\n' | cat"
+    assert run(said, tmp_path) == "tested: 1 of 7\n"
+
+
 @pytest.mark.slow
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
     """From its first page to its last, in one folder; what its CI runs is what it has shown."""
