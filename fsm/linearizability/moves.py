@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from fsm.linearizability.history import Operation
 from fsm.machine import Deviation
 from fsm.machine.calls.configuration import numbers
-from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, CallInstant, Rules
+from fsm.machine.calls.rules import ASKED, BEGUN, CUT, CallInstant, Rules
 from fsm.machine.traversal import Numbering
 
 LOOKING: Final = -101
@@ -213,7 +213,7 @@ class Moves:
             here = here._replace(place=here.place._replace(calls=calls))
         if instant.way is not None and instant.way.deviation is not None:
             here = here._replace(deviations=here.deviations | {instant.way.deviation.name})
-        for came in self._came(here.place.came, number, instant):
+        for came in self._came(here.place, number, instant):
             yield self._went(here, number, instant.row, instant, instant.to, came)
 
     def _may_be_cut(self, number: int) -> bool:
@@ -239,11 +239,12 @@ class Moves:
             others.sort()
         return tuple(others)
 
-    def _came(self, came: int, number: int, instant: CallInstant) -> Iterable[int]:
+    def _came(self, here: Place, number: int, instant: CallInstant) -> Iterable[int]:
         """How many outputs have come after *instant*; nothing if that is not what came out."""
+        came = here.came
         if self.outputs is None:
             return (came,)
-        if instant.stage == FREE and self.rules.silent(instant.row):
+        if instant.way is None and self.rules.table.step(here.state, instant.row) is None:
             return self.outputs.anything(came) if number >= 0 else (came,)
         after = self.outputs.after(came, instant.emits)
         return () if after is None else (after,)

@@ -228,7 +228,7 @@ class Life:
         now = nanoseconds(seen.at) if self.starts else None
         late = defaultdict[tuple[int, Start], set[Configuration]](set)
         for each in self.belief.configurations if now is not None else ():
-            if each.due and each.due.start < NOW:
+            if each.due and each.due.start < NOW and each.state == dynamics.table.ways[each.due.way].to:
                 start = self.starts[each.due.start]
                 limit = dynamics.table.ways[each.due.way].within * 1_000_000_000
                 if now is not None and start.at is not None and now - start.at > limit:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from fsm.machine import LEVELS, Clause, Deviation, Machine
+from fsm.machine import LEVELS, Clause, Deviation, Machine, fits
 from fsm.machine.calls.configuration import Configuration, Configurations, bits, each_of
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, BEGUN, LOST
@@ -75,7 +75,7 @@ def explain(scene: Scene) -> Explained:
     table = scene.dynamics.table
     fault = _fault(scene)
     states = _states(scene, fault)
-    edits = _edits(scene, fault)
+    edits = _edits(scene, fault, states)
     whatever = _whatever(scene, fault)
     after = frozenset().union(*(left for _, left in edits))
     if fault.cause is Cause.STATE and fault.met:
@@ -274,9 +274,9 @@ def implied(table: Table) -> Clause:
     return Clause(name="states", says="What is seen follows from what happened.", level=level, source=machine.source)
 
 
-def _edits(scene: Scene, fault: Fault) -> list[tuple[Edit, Configurations]]:
+def _edits(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
     """Every single edit that makes the observation legal, smallest first, and what each leaves."""
-    found = [*_other_replies(scene), *_missing(scene)]
+    found = [*_other_replies(scene, states), *_missing(scene)]
     extra = _without(scene, fault)
     if extra:
         repeated = scene.again and fault.cause is not Cause.STATE
@@ -285,13 +285,17 @@ def _edits(scene: Scene, fault: Fault) -> list[tuple[Edit, Configurations]]:
     return sorted(found, key=lambda each: order.index(each[0].repair))
 
 
-def _other_replies(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
+def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Configurations]]:
     """Replies instead of the one that was seen."""
     if not scene.dynamics.calls(scene.row) or scene.seen.phase not in {"", "reply", "answered"}:
         return
-    for reply in _replies(scene):
-        if reply != scene.seen.reply and (left := scene.left(_replying(scene, reply))):
-            yield Edit(repair=Repair.REPLY, instead=reply), left
+    found = {reply: left for reply in _replies(scene) if (left := scene.left(_replying(scene, reply)))}
+    ways = [way for state in states for way in finals(scene.dynamics.table, state, scene.row) or ()]
+    # Where any error is legal, those that the cells name say more than the others.
+    named = dict.fromkeys(reply for way in ways for reply in way.reply) if "error" in found else found
+    for reply in named:
+        if reply in found and not fits(scene.seen.reply, (reply,)):
+            yield Edit(repair=Repair.REPLY, instead=reply), found[reply]
 
 
 def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:

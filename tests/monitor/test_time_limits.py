@@ -373,7 +373,9 @@ def test_random_machines(seed: int) -> None:
 
 def stays_due(went: Callable[..., tuple[Configuration, ...]]) -> Callable[..., tuple[Configuration, ...]]:
     """What goes on to be due in other states."""
-    return lambda self, here, *rest: tuple(each._replace(due=each.due or here.due) for each in went(self, here, *rest))
+    return lambda self, here, *rest, **how: tuple(
+        each._replace(due=here.due or each.due) for each in went(self, here, *rest, **how)
+    )
 
 
 PLANTED = {
@@ -390,7 +392,9 @@ PLANTED = {
 def test_a_mistake_is_noticed(mistake: str) -> None:
     """In one of a few machines."""
     with patch(*PLANTED[mistake]):
-        assert not all(map(agrees, range(400)))
+        _, found = ordered("09:00place 09:01edit 10:02place 10:03pay")  # which is legal
+
+        assert found or not all(map(agrees, range(400)))
 
 
 def test_what_has_no_limit_covers_what_has_one() -> None:

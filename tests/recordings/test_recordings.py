@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from judged import CALLS, EVENTS, LOGS, Found, content, every_violation, judged, profile, undecided, violations
 
-from fsm.verdict import Holds
+from fsm.verdict import NOTHING_MET, Holds, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -504,7 +504,9 @@ def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Pa
     version = profile(name) if with_profile else None
     found = judged(content(name), tmp_path, models=("nri-container", "nri-pod"), profile=version)
 
-    assert {Holds()} == {each.verdict for each in found.judgements}
+    # Of two pods these have the run alone, and nothing says that the pods are new: no cell is certainly met.
+    few = {Unknown(why=NOTHING_MET)} if "forgotten" in name else set()
+    assert {Holds()} | few == {each.verdict for each in found.judgements}
 
 
 EITHER_WAY = {"PostStartContainer", "StopContainer"}

@@ -140,8 +140,11 @@ class _Entity:
                         yield each.with_call(number, far)._replace(state=way.to, came=came)
 
     def anything(self, now: Now, number: int, may: tuple[How, ...], *, moves: bool) -> Iterator[Now]:
-        """*now* after an instant of operation *number* of which nothing is specified."""
-        last = now.came if self.outputs is None else len(self.outputs)
+        """*now* after an instant of operation *number* of which nothing is specified.
+
+        One that does not move the entity is an end that is not written, which emits nothing.
+        """
+        last = now.came if self.outputs is None or not moves else len(self.outputs)
         for far, came in product(may, range(now.came, last + 1)):
             for state in self.machine.states if moves else (now.state,):
                 yield now.with_call(number, far)._replace(state=state, came=came)

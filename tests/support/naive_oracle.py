@@ -126,7 +126,7 @@ class _Step:
             here = here._replace(held=name)
         if ways is None or not (ways or first):
             for state in [here.state] if ways is not None else self.machine.states:
-                for came in range(here.came, len(outputs or ()) + 1):
+                for came in range(here.came, len(outputs or ()) + 1) if ways is None else [here.came]:
                     yield here._replace(state=state, came=came), "over"
         for way in ways or ():
             if way.begins or self._ends_so(way):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, bits, each_of, late, numbers, plus
 from fsm.machine.calls.covering import Covering
@@ -15,6 +16,7 @@ from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, Rules
 from fsm.machine.calls.unobserved import Unobserved, resting_on, tried
 from fsm.machine.table import Table, Way
+from fsm.machine.traversal import closure
 from fsm.trace import ABSENT, Key
 
 
@@ -278,7 +280,13 @@ def dynamics(
         or (event.kind == "call" and outputs)
     ]
     names = dict(table.row) | {event.rpc: table.row[event.name] for event in events if event.rpc}
-    limits = frozenset(way.index for way in table.ways if timed and way.within)
+    rows = [row.index for row in table.rows if row.event.interrupts]
+    steps = [(at, way.to) for at, row in product(range(len(table.states)), rows) for way in table.step(at, row) or ()]
+
+    def back(state: int) -> list[int]:
+        return [each for each, to in steps if to == state]
+
+    limits = {way.index: frozenset(closure([way.to], back)) for way in table.ways if timed and way.within}
     rules = Rules(table)
     return Dynamics(
         rules=rules, covering=Covering(rules), unseen=tuple(unseen), outputs=outputs, limits=limits, names=names

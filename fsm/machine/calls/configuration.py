@@ -26,7 +26,8 @@ FRESH: Final = NOW + 1
 class Due(NamedTuple):
     """The ``way`` with a time limit by which an entity came to the state that it is in, and since when it is there.
 
-    ``start`` is the number of that instant, among those of a belief from the oldest on, or :data:`NOW` or :data:`FRESH`.
+    Interruptions that nobody observed may have led elsewhere since.  ``start`` is the number of that instant, among those of a belief
+    from the oldest on, or :data:`NOW` or :data:`FRESH`.
     """
 
     way: int

@@ -7,7 +7,7 @@ that another one covers is dropped.  Without this, eight threads at one containe
 it, hundreds.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -59,8 +59,8 @@ class Unobserved:
     outputs on their own, one by one.  ``coming`` are all the outputs until the next look at them, where these are known
     beforehand.  Without ``silence`` nothing happens where the specification is silent.  What rests on an event of the
     row ``assumed`` is marked so (:data:`ASSUMED`).  ``limits`` are the ways that lead to a state which is left in time,
-    where there is a clock.  With more configurations beyond the states than ``limit``, or :data:`LIMIT`, the search
-    gives up.
+    where there is a clock, each with the states from which interruptions alone lead there.  With more configurations
+    beyond the states than ``limit``, or :data:`LIMIT`, the search gives up.
     """
 
     rules: Rules
@@ -70,7 +70,7 @@ class Unobserved:
     coming: tuple[str, ...] | None = None
     silence: bool = True
     assumed: int = -1
-    limits: frozenset[int] = frozenset()
+    limits: Mapping[int, frozenset[int]] = field(default_factory=dict)
     limit: int | None = None
     names: dict[str, int] = field(default_factory=dict)
     _known: dict[Configuration, tuple[Configuration, ...]] = field(
@@ -149,7 +149,7 @@ class Unobserved:
         self, here: Configuration, call: Pending, others: tuple[Pending, ...], instant: CallInstant
     ) -> Iterable[Configuration]:
         """The next *instant* of *call* beside *others*, if it moves the entity: it begins, goes on, or ends."""
-        _, way, to, stage = instant
+        _, way, _, stage = instant
         lost = call.stage <= LOST
         asked = call.stage in _ASKED
         if way is None and ((asked and not self.silence) or (lost and not asked)):
@@ -161,7 +161,7 @@ class Unobserved:
             met = (1 << len(self.table.states)) - 1 if way is None and not asked else met
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
-            return self._silently(here, after, to)
+            return self._silently(here, after, instant)
         return self._went(here, instant, after)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
@@ -169,7 +169,7 @@ class Unobserved:
         for instant in self.rules.instants(here.state, call.row, call.stage):
             held = plus(others, call._replace(stage=HELD))
             if instant.way is None:
-                yield from self._silently(here, held, instant.to)
+                yield from self._silently(here, held, instant)
             elif instant.stage == BEGUN:
                 yield from self._went(here, instant, held)
 
@@ -183,10 +183,10 @@ class Unobserved:
             return (moved,) if row in self.unseen else self._anything_emitted(moved)
         if row == self.assumed:
             here = resting_on(here, f"{ASSUMED}{self.table.rows[row].name}")
-        return self._went(here, instant, pending)
+        return self._went(here, instant, pending, interrupts=row in self.unseen and self.rules.interrupts(row))
 
     def _went(
-        self, here: Configuration, instant: CallInstant, pending: tuple[Pending, ...]
+        self, here: Configuration, instant: CallInstant, pending: tuple[Pending, ...], *, interrupts: bool = False
     ) -> tuple[Configuration, ...]:
         queue = self._queued(here.queue, instant.way.emits if instant.way else ())
         if queue is None:
@@ -194,8 +194,11 @@ class Unobserved:
         deviations = here.deviations
         if instant.way is not None and instant.way.deviation is not None:
             deviations = tuple(sorted({*deviations, instant.way.deviation.name}))
-        due = here.due if instant.to == here.state else None
-        if due is None and instant.way is not None and instant.way.index in self.limits:
+        due = here.due
+        if due and instant.to != here.state and not (interrupts and instant.to in self.limits[due.way]):
+            due = None
+        away = due is None or self.table.ways[due.way].to != instant.to
+        if away and instant.way is not None and instant.way.index in self.limits:
             due = Due(instant.way.index, FRESH)
         return (Configuration(instant.to, passing(pending, instant.to), queue, deviations, due),)
 
@@ -215,8 +218,11 @@ class Unobserved:
             return (here,)
         return [here._replace(queue=coming[:end]) for end in range(len(here.queue), len(coming) + 1)]
 
-    def _silently(self, here: Configuration, pending: tuple[Pending, ...], to: int) -> Iterable[Configuration]:
-        """*here*, once the entity has come to the state *to* beside *pending* in a way that is not specified."""
+    def _silently(self, here: Configuration, pending: tuple[Pending, ...], by: CallInstant) -> Iterable[Configuration]:
+        """*here* after an instant that is not specified, beside *pending*; an end that is not written emits nothing."""
+        if self.table.step(here.state, by.row) is not None:
+            return (here._replace(pending=pending),)
+        to = by.to
         return self._anything_emitted(Configuration(to, passing(pending, to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
