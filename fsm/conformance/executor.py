@@ -335,7 +335,7 @@ class Execution:
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
             if self.cover.avoided(edge):
                 return False
-            path = self.oracle.plan.path(self.point, edge.source, without=self.cover.avoided) if self.point else None
+            path = self._path(self.point, edge.source) if self.point else None
             if self.point is None or path is None:
                 if not self.trace:
                     return False
@@ -354,6 +354,19 @@ class Execution:
                 if astray[here, following.step] > PATIENCE:  # although it has come before, by all appearance
                     return False
         return False
+
+    def _path(self, here: Point, target: Point) -> tuple[Edge, ...] | None:
+        """A shortest path that leads to *target* for certain, or if there is none, by all appearance."""
+        path = self.oracle.plan.path
+        sure = path(here, target, without=lambda edge: self.cover.avoided(edge) or self._guessed(edge))
+        return path(here, target, without=self.cover.avoided) if sure is None else sure
+
+    def _guessed(self, edge: Edge) -> bool:
+        """Whether *edge* came by chance, and what is observed leaves open whether it did."""
+        if self.oracle.dynamics.unseen or not any(edge.choice) or (edge.source, edge.step) in self.cover.arranged:
+            return False
+        seen = self.oracle.foreseen(edge, shown=self.cover.shown, emitted=self.cover.heard)
+        return self.cover.took(edge) and not self.oracle.leads(edge, seen)
 
     def replay(self, steps: Iterable[Stimulus]) -> None:
         self.reset()

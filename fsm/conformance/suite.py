@@ -86,7 +86,9 @@ def conform(
         edges = [each for each in oracle.plan.edges if aimed(each)]
         whole = len(edges) + examples
         tour = _frugal_tour if isinstance(tested, Costly) else _onward if isinstance(tested, Limited) else _tour
-        failures = tour(oracle, edges, tested, cover, most, lambda done: advanced(done, whole))
+        causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, tested), failure))
+        tour(Execution(oracle, tested, cover), edges, causes, lambda done: advanced(done, whole))
+        failures = causes.failures()
         if isinstance(tested, Crashing) and all(each.trace for each in failures) and len(failures) < most:
             failures += _crashes(oracle, tested, cover, most - len(failures), far=pace is not None)
         skipped = bool(failures and examples)
@@ -172,15 +174,13 @@ def _tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterabl
     )
 
 
-def _tour(
-    oracle: Oracle, edges: Iterable[Edge], sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]
-) -> list[Failure]:
+def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     """Aim at each of the *edges* in turn, and see where it leads; one failure of each kind."""
-    causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, sut), failure))
-    walk = Execution(oracle, sut, cover)
     with suppress(FailedError):  # the first test reports it
         walk.reset()
-    sequences = DistinguishingSequences(oracle=oracle, shown=cover.shown, emitted=isinstance(sut, Emitting))
+    sequences = DistinguishingSequences(
+        oracle=walk.oracle, shown=walk.cover.shown, emitted=isinstance(walk.sut, Emitting)
+    )
     for number, edge in enumerate(edges):
         advanced(number)
         for run in (edge.to and sequences.runs(edge.to)) or ((),):
@@ -190,21 +190,16 @@ def _tour(
                     walk.take(each.step)
             except FailedError as failed:
                 if causes.add(failed.failure):
-                    return causes.failures()
-    return causes.failures()
+                    return
 
 
-def _onward(
-    oracle: Oracle, edges: list[Edge], sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]
-) -> list[Failure]:
+def _onward(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     """Take all *edges*, each time that which is nearest to where the last step has led; one failure of each kind."""
-    causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, sut), failure))
-    walk = Execution(oracle, sut, cover)
     with suppress(FailedError):  # the first test reports it
         walk.restart()
     left = dict.fromkeys(edges)
     whole = len(left)
-    while (edge := _nearest(oracle.plan, walk.point, cover, left)) is not None:
+    while (edge := _nearest(walk.oracle.plan, walk.point, walk.cover, left)) is not None:
         del left[edge]
         advanced(whole - len(left))
         try:
@@ -213,7 +208,6 @@ def _onward(
             if causes.add(failed.failure):
                 break
             walk.restart()
-    return causes.failures()
 
 
 def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, None]) -> Edge | None:
@@ -230,13 +224,10 @@ def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, Non
     return None
 
 
-def _frugal_tour(
-    oracle: Oracle, edges: Iterable[Edge], sut: SUT, cover: Cover, most: int, advanced: Callable[[int], None]
-) -> list[Failure]:
+def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     """Take each of the *edges* with few costly steps; one failure of each kind, from wherever it is met first."""
-    causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, sut), failure))
-    walk = Execution(oracle, sut, cover)
-    tour = FrugalTour(oracle.plan, edges, sut.costly if isinstance(sut, Costly) else lambda _: False, cover.avoided)
+    costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
+    tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided)
     here: Point | None = None
     while (route := tour.route(here)) is not None:
         advanced(tour.done)
@@ -255,7 +246,6 @@ def _frugal_tour(
             tour.failed(edge, failed.failure)
             if causes.add(failed.failure):
                 break
-    return causes.failures()
 
 
 def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) -> list[Failure]:

@@ -165,7 +165,10 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
     elif not scene.seen.phase:
         before = frozenset(each for each in before if each.state == state)
     here = replace(scene, before=before, since=bit)
-    found = [reply for reply in _replies(scene) if here.left(_replying(scene, reply))]
+    keys = {reply: _replying(scene, reply) for reply in _replies(scene)}
+    found = [reply for reply, seen in keys.items() if here.left(seen)]
+    # What was shown or emitted may fit no reply at all.
+    found = found or [reply for reply, seen in keys.items() if here.left(seen._replace(shows="", emits=None))]
     return [reply for reply in found if reply in {"ok", "error"}] if "error" in found else found
 
 
