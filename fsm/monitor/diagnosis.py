@@ -85,7 +85,7 @@ def explain(scene: Scene) -> Explained:
         cause=fault.cause,
         illegal=fault.illegal,
         before=tuple(table.states[state] for state in states),
-        permitted=tuple(Permitted(state=table.states[state], what=_permitted(scene, fault, state)) for state in states),
+        permitted=_alternatives(scene, fault, states),
         clause=_weakest(_clauses(scene, fault, states)) or implied(table),
         edits=tuple(edits),
         resembles=_resembling(scene, fault, states),
@@ -133,6 +133,15 @@ def _states(scene: Scene, fault: Fault) -> tuple[int, ...]:
     return tuple(sorted({each.state for each in quiet or scene.before}))
 
 
+def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
+    """What is permitted in each of *states*; if what was shown or emitted fits no reply, the replies that are legal apart from it."""
+    seen, names = scene.seen, scene.dynamics.table.states
+    found = [Permitted(state=names[state], what=_permitted(scene, fault, state)) for state in states]
+    if fault.cause is Cause.REPLY and (seen.shows or seen.emits is not None) and not any(each.what for each in found):
+        return _alternatives(replace(scene, seen=seen._replace(shows="", emits=None)), fault, states)
+    return tuple(found)
+
+
 def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
     table = scene.dynamics.table
     match fault.cause:
@@ -165,10 +174,7 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
     elif not scene.seen.phase:
         before = frozenset(each for each in before if each.state == state)
     here = replace(scene, before=before, since=bit)
-    keys = {reply: _replying(scene, reply) for reply in _replies(scene)}
-    found = [reply for reply, seen in keys.items() if here.left(seen)]
-    # What was shown or emitted may fit no reply at all.
-    found = found or [reply for reply, seen in keys.items() if here.left(seen._replace(shows="", emits=None))]
+    found = [reply for reply in _replies(scene) if here.left(_replying(scene, reply))]
     return [reply for reply in found if reply in {"ok", "error"}] if "error" in found else found
 
 
