@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+from guide import PROGRESS
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from machines import counter, door, job
@@ -260,10 +261,10 @@ LARGE = "node", "-P", "stop-container-is-idempotent", "-p", "none"
 
 
 def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
-    """What ``fsm check`` answers, prints and warns of, in a process that does something *before*."""
+    """The exit code, output and messages of ``fsm check``, without progress, in a process that does something *before*."""
     command = [sys.executable, "-c", COMMAND.format(before), "check", *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **env})
-    return done.returncode, done.stdout, done.stderr
+    return done.returncode, done.stdout, PROGRESS.sub("", done.stderr)
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROO
 FSM: Final = str(Path(sys.executable).parent / "fsm")
 TERMINAL: Final = {"COLUMNS": "80", "NO_COLOR": "1"}
 _BLOCK: Final = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PROGRESS: Final = re.compile(r"^[a-z ]+: [\d,]+ of [\d,]+ after [\d,]+ s\n", re.MULTILINE)
+PROGRESS: Final = re.compile(r"^[a-z ]+: [\d,]+ of [\d,]+ after [\d,]+ s\n", re.MULTILINE)
 """What a command says every ten seconds, which is no part of a session however slow the machine is."""
 
 _PROMPT: Final = re.compile(r"^\$ (.*)\n", re.MULTILINE)
@@ -70,7 +70,7 @@ def run(command: str, folder: Path) -> str:
         text=True,
         check=False,
     )
-    return _PROGRESS.sub("", done.stdout)
+    return PROGRESS.sub("", done.stdout)
 
 
 def check(session: Block, folder: Path) -> None:
