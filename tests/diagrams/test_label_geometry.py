@@ -11,17 +11,10 @@ import pytest
 from label_geometry import drawn, touching, widths
 from real_parts import program
 
-from fsm.cli.draw_command import PARTS
-from fsm.diagrams.draw.image import svg
-from fsm.diagrams.draw.picture import picture
-from fsm.library import load
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from label_geometry import Drawn, Style
-
-    from fsm.diagrams.draw.picture import Extra
 
 DIAGRAMS = Path(__file__).resolve().parent.parent.parent / "diagrams"
 PICTURES = sorted(DIAGRAMS.glob("*.svg"))
@@ -59,78 +52,6 @@ def test_a_label_on_a_line_is_found(name: str, pictures: dict[str, Drawn], wide:
 
     over = picture._replace(texts=[(style, at, "start"), (other, at, "start")], lines=[])
     assert touching(over, wide) == [f"'{style.text}' and '{other.text}'"]
-
-
-SHOP = """\
-[machine]
-name    = "order"
-title   = "An order"
-about   = "An order of a shop."
-source  = "the shop"
-initial = "cart"
-
-[states]
-cart      = { about = "Being filled.", shows = "CART" }
-placed    = { about = "Placed.", shows = "PLACED" }
-paid      = { about = "Paid.", shows = "PAID" }
-cancelled = { about = "Cancelled.", shows = "CANCELLED" }
-
-[event.place]
-kind    = "call"
-about   = "Place it."
-moves   = { cart = "placed" }
-refuses = { placed = "CONFLICT", paid = "CONFLICT", cancelled = "CONFLICT" }
-
-[event.edit]
-kind    = "call"
-about   = "Change it."
-moves   = { placed = "cart", cart = { to = "cart", emits = ["edited"] } }
-refuses = { paid = "CONFLICT", cancelled = "CONFLICT" }
-
-[event.pay]
-kind    = "call"
-about   = "Pay it."
-moves   = { placed = { to = "paid", emits = ["receipt"] } }
-ignores = ["paid"]
-refuses = { cart = "CONFLICT", cancelled = "CONFLICT" }
-
-[event.cancel]
-kind    = "call"
-about   = "Cancel it."
-moves   = { cart = "cancelled", placed = "cancelled", paid = { to = "cancelled", emits = ["refund"] } }
-ignores = ["cancelled"]
-
-[event.expire]
-kind   = "signal"
-about  = "Nobody pays."
-moves  = { placed = "cancelled" }
-cannot = ["cart", "paid", "cancelled"]
-"""
-
-EVERYTHING = (
-    "cri-pod",
-    "container-events",
-    "nri-api",
-    "nri-container",
-    "nri-plugin",
-    "nri-pod",
-    "plugin-pod",
-    "pod-sandbox",
-)
-
-
-@pytest.mark.parametrize("show", [(), PARTS], ids=["default", "all"])
-def test_no_edge_runs_through_the_words_of_a_loop(show: tuple[Extra, ...], tmp_path: Path) -> None:
-    """Of an order, and of shipped models of which all is shown."""
-    program("dot")
-    (tmp_path / "order.toml").write_text(SHOP, encoding="utf-8")
-    shown = {
-        name: drawn(svg(picture(load(name), show=show)))
-        for name in (str(tmp_path / "order.toml"), *(EVERYTHING if show else ()))
-    }
-    wide = widths(style for each in shown.values() for style, _, _ in each.texts)
-
-    assert {name: found for name, each in shown.items() if (found := touching(each, wide))} == {}
 
 
 def rendered(picture: bytes, folder: Path) -> tuple[bytes, str]:

@@ -36,8 +36,6 @@ DASHED: Final = ",dashed"
 START: Final = "(start)"
 AGAIN: Final = "(again)"
 """Added to the name of the initial state for its second node; no state has brackets in its name."""
-LOOP: Final = "(loop)"
-"""Added to the name of a state for the words of the edge that leads back to it."""
 
 
 def dot(picture: Picture) -> str:
@@ -144,21 +142,19 @@ def _edge(graph: graphviz.Digraph, picture: Picture, edge: PictureEdge, target: 
     if edge.source in {ANY, ELSEWHERE} and source not in words:
         words.add(source)
         word = f"<{_font('any state', DIM)}>" if edge.source == ANY else f"<{_word(edge)}>"
-        _words(graph, picture, source, word)
+        graph.node(
+            source,
+            id=identity(picture, "word", source),
+            label=word,
+            shape="none",
+            margin="0.04,0.04",
+            height="0",
+            width="0",
+            style="",
+            fontsize="11",
+        )
     named = identity(picture, "edge", edge.source, edge.target)
-    if edge.source == edge.target:  # dot leads edges around nodes, but not around the label of a loop
-        with graph.subgraph(graph_attr={"rank": "same"}) as beside:
-            beside.node(source)
-            _words(beside, picture, f"{source} {LOOP}", table)
-        graph.edge(source, f"{source} {LOOP}", id=named, dir="none", **style)
-        graph.edge(f"{source} {LOOP}", target, **style)
-        return
     graph.edge(source, target, id=named, label=None if edge.source == ELSEWHERE else table, **style)
-
-
-def _words(graph: graphviz.Digraph, picture: Picture, name: str, label: str) -> None:
-    style = {"shape": "none", "margin": "0.04,0.04", "height": "0", "width": "0", "style": "", "fontsize": "11"}
-    graph.node(name, id=identity(picture, "word", name), label=label, **style)
 
 
 def _word(edge: PictureEdge) -> str:

@@ -95,9 +95,8 @@ def _identify(root: ET.Element, picture: Picture) -> None:
     for edge in picture.edges:
         group = groups[dot.identity(picture, "edge", edge.source, edge.target)]
         group.attrib.update({"data-from": edge.source, "data-to": edge.target})
-        beside = f"{edge.source} {dot.LOOP}" if edge.source == edge.target else origin(edge, picture)
-        word = groups.get(dot.identity(picture, "word", beside))
-        _cells(word if word is not None and edge.source in {ELSEWHERE, edge.target} else group, picture, edge)
+        word = groups.get(dot.identity(picture, "word", origin(edge, picture)))
+        _cells(word if word is not None and edge.source == ELSEWHERE else group, picture, edge)
 
 
 def _cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None:
