@@ -212,12 +212,14 @@ class Interruption:
 
     def end(self, error: BaseException) -> NoReturn:
         """Say why the command ends, interrupted or by *error*, and end it."""
-        from fsm.errors import UNDECIDED  # noqa: PLC0415  (an interrupt may come meanwhile)
-
         if isinstance(error, SystemExit) and not self.came:
             self.settle(error.code if isinstance(error.code, int) else 0)
             raise error
-        code, why = (UNDECIDED, self.over) if self.over else (INTERRUPTED, "interrupted")
+        code, why = INTERRUPTED, "interrupted"  # nothing is imported for it: another signal may come meanwhile
+        if self.over:
+            from fsm.errors import UNDECIDED  # noqa: PLC0415
+
+            code, why = UNDECIDED, self.over
         if not self.came and not isinstance(error, KeyboardInterrupt):
             code, why = INTERNAL_ERROR, internal(error)
         if code == INTERRUPTED and not self.came:  # by no signal: Python does so if it runs out of memory at a bad time
