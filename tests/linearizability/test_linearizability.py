@@ -21,7 +21,7 @@ from fsm.linearizability import Linearizable, NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.monitor import Monitor
 from fsm.trace import Observation
-from fsm.verdict import Cause, Holds, Unknown
+from fsm.verdict import Cause, Fails, Unknown
 
 if TYPE_CHECKING:
     from fsm.linearizability.moves import Step
@@ -314,4 +314,4 @@ def _monitored(machine: Machine, operations: tuple[Operation, ...]) -> bool:
     monitor = Monitor(machine, fresh=True)
     observations = [each for _, _, each in sorted(ends, key=lambda end: end[:2])]
     monitor.feed(observations, range(1, len(observations) + 1))
-    return isinstance(monitor.judgement().verdict, Holds)
+    return not isinstance(monitor.judgement().verdict, Fails)
