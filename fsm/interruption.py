@@ -65,18 +65,20 @@ class Interruption:
         """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)  # processes that the child has left may keep the other end open
-        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        awaited = {signal.SIGCHLD, *(each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN)}
+        signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
         child = os.fork()
         if not child:
             self._supervisor = writing
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # it takes memory for each thread
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
             return
-        for each in _ENDING:
-            if signal.getsignal(each) is not signal.SIG_IGN:
-                signal.signal(each, lambda number, _: os.kill(child, number))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        # The signals stay blocked and are waited for: one that came just before a wait for the child would be handled after it.
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # or it may be dropped, although it is blocked
+        while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+            if (number := signal.sigwait(awaited)) != signal.SIGCHLD:
+                os.kill(child, number)
+        code = os.waitstatus_to_exitcode(ended[1])
         with suppress(BlockingIOError):
             if told := os.read(reading, 1):
                 os._exit(told[0])

@@ -182,7 +182,7 @@ def test_a_verdict_stays_whatever_becomes_of_the_process(code: int) -> None:
 def test_a_signal_reaches_what_is_supervised(number: signal.Signals) -> None:
     code = (
         "import time\nfrom fsm.interruption import INTERRUPTION\nINTERRUPTION.expect()\nINTERRUPTION.supervise()\n"
-        "try:\n    print('begun', flush=True)\n    time.sleep(60)\nexcept KeyboardInterrupt as error: INTERRUPTION.end(error)\n"
+        "try:\n    print('begun', flush=True)\n    while True: time.sleep(0.1)\nexcept KeyboardInterrupt as error: INTERRUPTION.end(error)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
