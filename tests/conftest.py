@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +24,13 @@ settings.load_profile("default")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """With ``FSM_FORBID_SKIPS=1`` a skip is a failure, in doctests too."""
+    """Let signals end what tests start, and make a skip a failure under ``FSM_FORBID_SKIPS=1``, in doctests too.
+
+    A shell lets what it runs in the background ignore SIGINT, as nohup does SIGHUP, and commands inherit that.
+    """
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
     if os.environ.get("FSM_FORBID_SKIPS") == "1":
         config.pluginmanager.register(NoSkips())
 

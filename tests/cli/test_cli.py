@@ -15,7 +15,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from commands import FAILING, FSM, HOLDING, PLAIN, RECORDINGS, Terminal, fsm, interruptible, process, shell
+from commands import FAILING, FSM, HOLDING, PLAIN, RECORDINGS, Terminal, fsm, process, shell
 from door_project import IMPLEMENTATION
 from jsonschema import Draft202012Validator
 from machines import DOOR
@@ -523,10 +523,9 @@ def test_no_progress_for_a_small_file_or_in_a_pipe(large: str) -> None:
 def started(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
     """The command, going, with pipes to all three ends."""
     pipe = subprocess.PIPE
-    with interruptible():
-        return subprocess.Popen(
-            [FSM, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env=PLAIN | {"TMPDIR": str(cwd)}, cwd=cwd
-        )
+    return subprocess.Popen(
+        [FSM, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env=PLAIN | {"TMPDIR": str(cwd)}, cwd=cwd
+    )
 
 
 def test_interrupting_judge(tmp_path: Path) -> None:
@@ -584,8 +583,7 @@ def test_an_interrupt_while_modules_are_imported(number: int, tmp_path: Path) ->
     """As in the first moments of every command."""
     (tmp_path / "click.py").write_text("import time\nprint(flush=True)\ntime.sleep(60)\n", encoding="utf-8")
     pipe = subprocess.PIPE
-    with interruptible():
-        running = subprocess.Popen([FSM, "list"], stdout=pipe, stderr=pipe, env=PLAIN | {"PYTHONPATH": str(tmp_path)})
+    running = subprocess.Popen([FSM, "list"], stdout=pipe, stderr=pipe, env=PLAIN | {"PYTHONPATH": str(tmp_path)})
     assert running.stdout is not None
     running.stdout.readline()
 
@@ -648,8 +646,7 @@ class Hearing(carpenter.Door):
     )
     (tmp_path / "carpenter.py").write_text(IMPLEMENTATION, encoding="utf-8")
 
-    with interruptible():
-        ran = process("test", "door.toml", "--against", "python:hard:Hearing", "-n", "5", cwd=tmp_path)
+    ran = process("test", "door.toml", "--against", "python:hard:Hearing", "-n", "5", cwd=tmp_path)
 
     assert code == ran.returncode, ran.stderr
     assert ("" if code else "python:hard") == ran.stdout[:11]

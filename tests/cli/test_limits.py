@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
-from commands import FSM, HOLDING, PLAIN, fsm, interruptible
+from commands import FSM, HOLDING, PLAIN, fsm
 
 from fsm.cli.options import progress
 
@@ -247,8 +247,7 @@ def test_one_may_stop_waiting_for_a_pipe(tmp_path: Path) -> None:
     """That nobody writes to."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with interruptible():
-        process = subprocess.Popen([FSM, "judge", str(pipe)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN)
+    process = subprocess.Popen([FSM, "judge", str(pipe)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN)
 
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.5)

@@ -7,7 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from commands import FSM, PLAIN, interruptible
+from commands import FSM, PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,8 +35,7 @@ def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.Comple
     """Run the command with *code* executed by Python when it starts."""
     (folder / "sitecustomize.py").write_text(code, encoding="utf-8")
     environment = PLAIN | {"PYTHONPATH": str(folder)}
-    with interruptible():
-        return subprocess.run([FSM, *arguments], capture_output=True, env=environment, check=False)
+    return subprocess.run([FSM, *arguments], capture_output=True, env=environment, check=False)
 
 
 def signalled(

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from commands import interruptible
 from machines import DOOR, PURSE, counter, edited, machine_of
 from real_parts import headers_of_c, program
 
@@ -587,7 +586,7 @@ def left_by(how: signal.Signals, ids: Path) -> list[int]:
     """The processes whose parent was ended by a signal, once they have gone."""
     command = [sys.executable, "-c", PARENT, sys.executable, "-S", RUDE, "heirs", str(ids)]
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-    with interruptible(), subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere) as parent:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"ready\n"
         found = [int(each) for each in ids.read_text().split()]

@@ -119,26 +119,13 @@ def shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """What is started here can be interrupted, also where a shell runs the tests in the background and they cannot."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 class Terminal:
     """A command whose output, and errors, are on a terminal."""
 
     def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
         self._ours, theirs = pty.openpty()
         environment = PLAIN | {"TERM": "xterm"} | dict(env or {})
-        with interruptible():
-            self.process = subprocess.Popen(
-                [FSM, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
-            )
+        self.process = subprocess.Popen([FSM, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
         os.close(theirs)
         self.shown = ""
 
