@@ -4,7 +4,7 @@ Every claim is decided by exhaustive search of what the machine can reach.  A se
 nothing, and the conclusion is unknown.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
@@ -21,23 +21,27 @@ from fsm.checker.safety import check_always, check_never, check_reachable
 from fsm.checker.silence import washed_out
 from fsm.machine import Machine
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.table import Table, TransitionSystem, tabulate
+from fsm.machine.in_progress import in_progress
+from fsm.machine.table import UNSPECIFIED, Done, Table, TransitionSystem, tabulate
 from fsm.machine.traversal import Explored, LimitError
 from fsm.machine.versions import meant
-from fsm.product import SystemTable
+from fsm.product import SystemTable, tables_of
 from fsm.product.system import System
 from fsm.property import claims
-from fsm.property.evidence import Checked, Conclusion, Examined, Refuted, Undecided
+from fsm.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Run, Undecided, Unwritten
 from fsm.verdict import Unknown
 
 M = TypeVar("M", bound=Machine | System)
 
 
-def check(machine: Machine | System, *names: str, profile: str | None = None, limit: int = LIMIT) -> Examined:
+def check(
+    machine: Machine | System, *names: str, profile: str | None = None, limit: int = LIMIT, overlap: int = 1
+) -> Examined:
     """The verdicts on the properties of *machine* that are called *names*, or on all of them.
 
     They are those in the property file of the machine's name, in the folder ``properties`` beside the folder of its model
-    file.  *limit* bounds the states of each search; beyond it the verdict is unknown.  Raises :class:`InputError` if there
+    file.  *limit* bounds the states of each search; beyond it the verdict is unknown.  Of each event up to *overlap* calls of
+    an entity are in progress at a time.  Raises :class:`InputError` if there
     is no property file, or it is not well formed, and ``ValueError`` for a name that no property has.
 
     >>> from fsm.library import load
@@ -50,7 +54,9 @@ def check(machine: Machine | System, *names: str, profile: str | None = None, li
     for name in names:
         if name not in known:
             raise ValueError(f"{machine.name} has no property {name!r}; it has {', '.join(known)}")
-    return examine(stated, profile or machine.profile or None, machine=machine, only=names or None, limit=limit)
+    return examine(
+        stated, profile or machine.profile or None, machine=machine, only=names or None, limit=limit, overlap=overlap
+    )
 
 
 def decide(
@@ -73,6 +79,7 @@ def decide(
     'Proved'
     """
     searched = claims.Counts(states=0, transitions=0, depth=0)
+    overlap = 0
     covered = Explored(0, 0, 0)
 
     def looking(now: Explored) -> str:
@@ -87,6 +94,8 @@ def decide(
             machine = StepCache(machine)
         stepping = machine.stepping(stated.claim) if isinstance(machine, Cones) else machine
         conclusion, searched = _known(stated.claim, stepping, profile, within)
+        if _depends(stated.claim, conclusion) and stepping.left_out[0]:
+            overlap = stepping.overlap
     except LimitError as error:
         conclusion = Unknown(why=f"the search has more than {error.limit:,} states")
     except StoppedError as error:
@@ -95,7 +104,14 @@ def decide(
         conclusion = Unknown(why=_stopped("out of memory", covered))
     except TooManyError:
         conclusion = Unknown(why="too many calls overlap to try every order of them")
-    return Checked(of=stated, profile=profile, verdict=conclusion, expected=stated.expected(profile), searched=searched)
+    return Checked(
+        of=stated,
+        profile=profile,
+        verdict=conclusion,
+        expected=stated.expected(profile),
+        searched=searched,
+        overlap=overlap,
+    )
 
 
 def _stopped(why: str, covered: Explored) -> str:
@@ -111,6 +127,7 @@ def examine(
     machine: Machine | System | None = None,
     only: Collection[str] | None = None,
     limit: int = LIMIT,
+    overlap: int = 1,
     ending: Ending = on,
     advanced: Callable[[], None] = lambda: None,
     copies: Collection[claims.Specification[System]] = (),
@@ -118,7 +135,7 @@ def examine(
 ) -> Examined:
     """The conclusions on all of *specification*, of its machine as *profile* has it; or of *machine* instead.
 
-    *only* names the properties to check; *advanced* is called after each; *ending* is as in :func:`decide`.  Of what is claimed of other *copies*, that is
+    *only* names the properties to check; *overlap* is as in :func:`check`; *advanced* is called after each; *ending* is as in :func:`decide`.  Of what is claimed of other *copies*, that is
     told which does not come out as of the first.  What is *alike* under several profiles is concluded once.  The size expected of a system is that of the
     largest cone of all its properties, so it is not compared if *only* is given.
     """
@@ -126,7 +143,7 @@ def examine(
     specification = as_known(specification, profile, limit, ending)
     machine = described.under(profile)
     joint = isinstance(machine, System)
-    stepping = stepping_of(machine, alike)
+    stepping = stepping_of(machine, alike, overlap)
     checked = []
     for stated in specification.properties:
         if only is None or stated.name in only:
@@ -190,11 +207,11 @@ def as_known(
     return replace(of, properties=tuple(properties))
 
 
-def stepping_of(machine: Machine | System, alike: Alike | None = None) -> StepCache | Cones:
+def stepping_of(machine: Machine | System, alike: Alike | None = None, overlap: int = 1) -> StepCache | Cones:
     """The steps of *machine*, to decide many properties of it; what was concluded of others that move *alike* is known."""
     if isinstance(machine, System):
-        return Cones(system=machine, alike=alike)
-    table = tabulate(machine)
+        return Cones(system=machine, alike=alike, tables=tables_of(machine, overlap))
+    table = in_progress(tabulate(machine), overlap)
     return StepCache(table, concluded=alike.of(table) if alike else None)
 
 
@@ -211,6 +228,46 @@ def _known(
 
 
 def _conclude(
+    claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
+) -> tuple[Conclusion, claims.Counts]:
+    """What a search finds without ends of calls that are not written, and then whether those make a difference."""
+    conclusion, counts = _searched(claim, stepping, profile, limit)
+    if _depends(claim, conclusion) and stepping.left_out[1]:
+        beyond, _ = _searched(claim, stepping.beyond, profile, limit)
+        return (beyond if _depends(claim, beyond) else _unwritten_end(beyond) or beyond), counts
+    return conclusion, counts
+
+
+def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:
+    """Whether *conclusion* may be another one where more runs are possible."""
+    if isinstance(claim, claims.Refines | claims.MatchesDiagram | claims.Requires):
+        return False
+    if isinstance(claim, claims.Reachable):
+        return not isinstance(conclusion, Proved)
+    return not isinstance(conclusion, Refuted)
+
+
+def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
+    """That a run shows *conclusion* only if a call ends where no ``ends`` is written, which has no number."""
+    found: Iterable[Run | None] = ()
+    if isinstance(conclusion, Proved | Refuted):
+        found = conclusion.witnesses if isinstance(conclusion, Proved) else [conclusion.run]
+    for run in found:
+        if run is None:
+            continue
+        for step in (*run.steps, *run.cycle):
+            for done in step.done or (step,):
+                if done.ends and done.outcome == UNSPECIFIED:
+                    copy = done.copy if isinstance(done, Done) else ""
+                    of = f" of {copy}" if copy else ""
+                    why = (
+                        f"it depends on how '{done.event}'{of} ends in '{done.source}', for which no `ends` is written"
+                    )
+                    return Unwritten(why=why, event=done.event, state=done.source, run=run, copy=copy)
+    return None
+
+
+def _searched(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
     match claim:

@@ -11,6 +11,7 @@ from typing import Generic, Self, TypeAlias, TypeVar
 
 from msgspec import structs
 
+from fsm.machine.in_progress import InProgress
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import Numbering
 from fsm.product import SystemTable
@@ -32,12 +33,13 @@ class Behaviour:
 
     @classmethod
     def of(cls, table: Table) -> Self:
+        table, overlap = (table.of, table.overlap) if isinstance(table, InProgress) else (table, 0)
         machine = table.machine
         ways = tuple(ways and tuple(structs.replace(way, deviation=None) for way in ways) for ways in table.cells)
         events = tuple((each.name, each.kind, each.rpc, each.interrupts) for each in machine.events.values())
         rows = tuple(row.name for row in table.rows)
         states = table.initial, tuple(table.states), tuple(table.shows), machine.indefinite
-        return cls(table=table, key=(machine.name, states, events, rows, ways, table.begun))
+        return cls(table=table, key=(machine.name, states, events, rows, ways, overlap))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

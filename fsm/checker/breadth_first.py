@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from fsm.machine.graph import steps
-from fsm.machine.table import TransitionSystem
+from fsm.machine.in_progress import InProgress, in_progress
+from fsm.machine.table import UNSPECIFIED, Table, TransitionSystem
 from fsm.machine.traversal import BreadthFirst, Explored
 from fsm.product import SystemTable
 from fsm.property.claims import Counts
@@ -98,6 +99,9 @@ def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
 
     Raises :class:`~fsm.machine.traversal.LimitError` for more states than the *limit*, of which representatives are looked at only.
     """
+    table = in_progress(table) if isinstance(table, Table) else table
+    if isinstance(table, InProgress):
+        return size_of_states(table, limit)
     walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit.states, watch=limit.watch)
     transitions = Counter(walk.node for _ in walk)
     depth = max(walk.depth.values())
@@ -110,3 +114,19 @@ def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
             representatives=len(sizes),
         )
     return Counts(states=len(walk.depth), transitions=transitions.total(), depth=depth)
+
+
+def size_of_states(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
+    """The same where configurations of one state count as one, and an outcome once if it is taken from any of them."""
+    table = table.beyond() if isinstance(table, InProgress | SystemTable) else table
+    names = table.states
+    walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit.states, watch=limit.watch)
+    taken = {
+        (names[each.source], each.row, each.way.index, each.way.name, each.way.reply, each.way.emits, names[each.to])
+        for each in walk
+        if each.way.name != UNSPECIFIED and all(done.outcome != UNSPECIFIED for done in each.way.done)
+    }
+    depth: dict[str, int] = {}
+    for configuration, distance in walk.depth.items():
+        depth.setdefault(names[configuration], distance)
+    return Counts(states=len(depth), transitions=len(taken), depth=max(depth.values()), configurations=len(walk.depth))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CallPair(NamedTuple):
-    """The state, number of the two calls that have replied, whether one is in progress, and the state between them."""
+    """The state, how many of the two calls have replied, whether the second is in progress, and the state between them."""
 
     state: int
     calls: int = 0
@@ -25,7 +25,7 @@ class CallPair(NamedTuple):
 
 
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Whether a second call, right after one that replied ok where none was in progress, replies ok and changes nothing."""
+    """Whether a second call, right after one that replied ok with none in progress, replies ok and changes nothing."""
     table = stepping.table
     automaton = IdempotenceAutomaton(claim, stepping)
     path, counts, tried = _searched(claim, automaton, stepping, limit)
@@ -62,42 +62,40 @@ class IdempotenceAutomaton:
         once, table = claim.once, stepping.table
         self.steps = stepping.steps([once.means] if once else [])
         self.row = table.row[claim.event]
+        self._rows = {self.row, table.end.get(self.row, self.row)}
         self.once = holds(once.means, table) if once else None
-        self.busy = {state for _, state in table.begun}
 
     def following(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
         """Every step from *node*, a second call where the specification is silent included."""
         table = self.steps.table
-        if (node.going or node.calls) and table.step(node.state, self.due(node)) is None:
-            taken = run_step(table, node.state, self.row, None, node.state)
-            yield SearchEdge(taken=taken, to=node, found=node.calls > 0)
+        if node.calls and table.step(node.state, self.due(node)) is None:
+            taken = run_step(table, node.state, self.due(node), None, node.state)
+            yield SearchEdge(taken=taken, to=node, found=True)
         for step in self.steps.after(node.state):
-            yield from self.taken(node, step)
+            yield from self.taken(node, step, idle=table.idle(step.way.to))
 
-    def taken(self, node: CallPair, step: InstantStep) -> Iterator[SearchEdge[CallPair]]:
-        """The edges of *step* from *node*; none if it would come between the two calls."""
-        if node.going or node.calls:
+    def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
+        """The edges of *step* from *node*, after which the machine is *idle*; none if it would come between the two calls."""
+        way, reply = step.way, step.taken.reply
+        if node.calls:
             if step.row == self.due(node):
-                yield from self._called(node, step)
+                yield self._second(node, step)
             return
-        yield SearchEdge(taken=step.taken, to=CallPair(step.way.to))
-        if step.row == self.row and node.state not in self.busy:
-            yield from self._called(node, step)
+        yield SearchEdge(taken=step.taken, to=CallPair(way.to))
+        granted = step.row in self._rows and reply == "ok" and not way.begins
+        if granted and idle and (self.once is None or self.once(step.instants[-1])):
+            yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to))
 
     def due(self, node: CallPair) -> int:
-        """The row that must come next: the end of the call in progress, or the second call."""
+        """The row that must come next: the second call, or its end."""
         return self.steps.table.end[self.row] if node.going else self.row
 
-    def _called(self, node: CallPair, step: InstantStep) -> Iterator[SearchEdge[CallPair]]:
-        """The edges of *step*, which is of one of the two calls."""
-        way, reply = step.way, step.taken.reply
-        second = node.calls > 0
-        bad = second and bool(way.emits)
+    def _second(self, node: CallPair, step: InstantStep) -> SearchEdge[CallPair]:
+        """The edge of *step*, which is of the second call."""
+        way, names = step.way, self.steps.table.states
         if way.begins:
             to = CallPair(way.to, node.calls, going=True, between=node.between)
-            yield SearchEdge(taken=step.taken, to=to, found=bad)
-        elif second:
-            bad = bad or reply != "ok" or way.to != node.between
-            yield SearchEdge(taken=step.taken, to=CallPair(way.to), found=bad)
-        elif reply == "ok" and (self.once is None or self.once(step.instants[-1])):
-            yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to))
+            return SearchEdge(taken=step.taken, to=to, found=bool(way.emits))
+        left = names[way.to] == names[node.between] and self.steps.table.idle(way.to)
+        bad = bool(way.emits) or step.taken.reply != "ok" or not left
+        return SearchEdge(taken=step.taken, to=CallPair(way.to), found=bad)

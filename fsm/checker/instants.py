@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from msgspec import Struct
 
 from fsm.checker.alike import Conclusions
-from fsm.checker.breadth_first import Limit, SearchEdge, reachable_size
+from fsm.checker.breadth_first import Limit, SearchEdge, reachable_size, size_of_states
 from fsm.checker.packing import foldable, packed
 from fsm.machine import ANY_ERROR, conditions
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
-from fsm.machine.graph import explore, steps
+from fsm.machine.graph import steps
+from fsm.machine.in_progress import InProgress, in_progress
 from fsm.machine.table import Table, TransitionSystem, Way
+from fsm.machine.traversal import closure
 from fsm.product import SystemTable
 from fsm.product.symmetry import Orbits, Symmetry
 from fsm.property.claims import Counts
@@ -36,15 +38,12 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
     reply: str = ""
     output: str = ""
     outputs: tuple[str, ...] = ()
+    moved: bool = False
+    """Whether it is in another state than the instant before."""
 
     @property
     def first(self) -> bool:
         return self.source < 0
-
-    @property
-    def moved(self) -> bool:
-        """Whether it is in another state than the instant before."""
-        return self.source != self.state
 
 
 class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
@@ -76,11 +75,14 @@ class StepCache:
         self,
         table: TransitionSystem,
         *,
+        overlap: int = 1,
         like: StepCache | None = None,
         but: int = -1,
         concluded: Conclusions | None = None,
     ) -> None:
-        self.table = table
+        self.table: TransitionSystem = table
+        if isinstance(table, Table):
+            self.table = in_progress(table, overlap, like=like.table if like else None)
         self.concluded = concluded
         self.like = like
         self.but = but
@@ -93,7 +95,7 @@ class StepCache:
 
     @cached_property
     def reached(self) -> tuple[int, ...]:
-        return tuple(explore(self.table).depth)
+        return closure([self.table.initial], lambda state: [each.to for each in steps(self.table, state)])
 
     @cached_property
     def packed(self) -> PackedGraph | None:
@@ -103,6 +105,47 @@ class StepCache:
     @cached_property
     def _symmetry(self) -> Symmetry | None:
         return Symmetry(self.table) if self.like is None and foldable(self.table) else None
+
+    @property
+    def overlap(self) -> int:
+        """How many calls of one event may be in progress at a time; 0 if none takes time."""
+        timed = self.table.timed.values() if isinstance(self.table, SystemTable) else [self.table]
+        return max((each.overlap for each in timed if isinstance(each, InProgress)), default=0)
+
+    @cached_property
+    def left_out(self) -> tuple[bool, bool]:
+        """Whether a begin was cut off where the search came to, and whether an end that is not written was left out."""
+        if isinstance(table := self.table, InProgress):
+            blocked = [way for state in self.reached for row in table.rows for way in table.blocked(state, row.index)]
+            return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
+        if not isinstance(table, SystemTable) or not (blocks := table.blocks):
+            return False, False
+        kinds = [those[local] for digit, those in blocks.items() for local in self.locals_of(digit) if local in those]
+        return any(cut for cut, _ in kinds), any(unwritten for _, unwritten in kinds)
+
+    @cached_property
+    def _busy(self) -> bool:
+        """Whether a call of a part is in progress after any step."""
+        if not isinstance(self.table, SystemTable) or not self.table.takes_time:
+            return False
+        timed = self.table.timed.items()
+        return any(not part.idle(local) for digit, part in timed for local in self.locals_of(digit))
+
+    def locals_of(self, digit: int) -> Collection[int]:
+        """The states that the copy of this *digit* comes to."""
+        if (folded := self.folded()) is not None:
+            return folded.locals_of(digit)
+        if self.packed is not None:
+            return self.packed.locals_of(digit)
+        table = system_table(self.table)
+        return {table.locals(state)[digit] for state in self.reached}
+
+    @cached_property
+    def beyond(self) -> StepCache:
+        """The steps with ends of calls that are not written."""
+        if not isinstance(self.table, InProgress | SystemTable):
+            return self
+        return StepCache(self.table.beyond(), like=self.like.beyond if self.like else None, but=self.but)
 
     def folded(self, asked: Iterable[Condition] = ()) -> StepCache | None:
         """The steps between representatives of states that the conditions *asked* do not tell apart; ``None`` if that is no use."""
@@ -115,8 +158,10 @@ class StepCache:
     def size(self, limit: Limit) -> Counts:
         """The size of what can be reached, within the *limit*; beyond it raises :class:`~fsm.machine.traversal.LimitError`."""
         if (folded := self.folded()) is not None:
-            return folded.size(limit)
-        return reachable_size(self.table, limit) if self.packed is None else self.packed.counts(limit)
+            found = folded.size(limit)
+        else:
+            found = reachable_size(self.table, limit) if self.packed is None else self.packed.counts(limit)
+        return size_of_states(self.table, limit) if self._busy else found
 
     def steps(self, asked: Iterable[Condition] = ()) -> Successors:
         """The steps as the conditions *asked* distinguish them."""
@@ -171,7 +216,7 @@ class Successors:
 
     def _after(self, state: int) -> tuple[InstantStep, ...]:
         """Every step from *state*, in the model's order."""
-        if self.like is not None and state != self.but:
+        if self.like is not None and self.table.bare(state) != self.but:
             return self.like.after(state)
         if self._plain is None:
             return tuple(
@@ -203,6 +248,7 @@ class Successors:
         taken = run_step(table, state, row, way, way.to, reply)
         # The end of a call is not another occurrence of the event: it only replies.
         happens = "" if table.rows[row].ends else event
+        moved = table.states[state] != table.states[way.to]
         instants = tuple(
             Instant(
                 state=way.to,
@@ -211,6 +257,7 @@ class Successors:
                 reply=f"{event} {reply}" if reply else "",
                 output=output,
                 outputs=way.emits,
+                moved=moved,
             )
             for output in way.emits or ("",)
         )
@@ -225,10 +272,14 @@ def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], 
 def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], bool]:
     match condition:
         case conditions.In(states=names, before=before):
-            states = frozenset(index for index, name in enumerate(table.states) if name in names)
-            return (lambda at: at.source in states) if before else (lambda at: at.state in states)
+            states = table.states  # which grow with the configurations that are met
+            return (
+                (lambda at: not at.first and states[at.source] in names)
+                if before
+                else (lambda at: states[at.state] in names)
+            )
         case conditions.Emits(output=output):
-            return lambda at: at.output == output and not at.first
+            return lambda at: at.output == output
         case conditions.EmitsOnly(outputs=wanted, among=among):
             return lambda at: (
                 tuple(each for each in at.outputs if among is None or each in among) == wanted and not at.first
@@ -240,11 +291,10 @@ def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], boo
             error = reply == ANY_ERROR
             return lambda at: (at.reply.startswith(any_) and at.reply != ok) if error else at.reply == exact
         case conditions.StateChanges():
-            return lambda at: not at.first and at.source != at.state
+            return lambda at: at.moved
         case conditions.SilentOn(event=event):
             row = table.row[event]
-            silent = frozenset(state for state in range(len(table.states)) if table.step(state, row) is None)
-            return lambda at: at.state in silent
+            return lambda at: table.step(at.state, row) is None
         case conditions.At(before=before):
             there = system_table(table).test(condition)
             return (lambda at: not at.first and there(at.source)) if before else (lambda at: there(at.state))
@@ -255,10 +305,10 @@ def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], boo
 
 
 def machine_table(table: TransitionSystem) -> Table:
-    """*table* if it is a machine's; raises ``TypeError`` for that of a system."""
+    """*table* of a machine, without calls in progress; raises ``TypeError`` for that of a system."""
     if not isinstance(table, Table):
         raise TypeError("this is defined for a machine, not for a system")
-    return table
+    return table.of if isinstance(table, InProgress) else table
 
 
 def system_table(table: TransitionSystem) -> SystemTable:

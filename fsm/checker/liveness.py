@@ -105,7 +105,12 @@ class LeadsToGraph:
         return due
 
     def possible(self, fair: Fair, state: int) -> bool:
-        return any(self.takes(fair, step) for step in self.steps.after(state))
+        """Whether what is *fair* can be taken; ends that are left out of the search are possible, too."""
+        if any(self.takes(fair, step) for step in self.steps.after(state)):
+            return True
+        row = self.table.row[fair.event]
+        ways = self.table.blocked(state, self.table.end[row] if fair.ends else row)
+        return any(fair.outcome in {"", way.name} for way in ways)
 
     def takes(self, fair: Fair, step: InstantStep) -> bool:
         row = self.table.rows[step.row]

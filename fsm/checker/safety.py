@@ -6,6 +6,7 @@ condition at the first instant at which it holds loses no run.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
@@ -121,7 +122,9 @@ def _run_through(
 def _unfolded(run: Run, automaton: SequenceAutomaton, folded: StepCache) -> Run:
     """A run through the sequence of *automaton*, each state of which is one that *run* has a representative of."""
     representatives, table = system_table(folded.table), system_table(automaton.steps.table)
-    numbers = {name: number for number, name in enumerate(representatives.states)}
+    numbers = defaultdict[str, set[int]](set)
+    for number, name in enumerate(representatives.states):
+        numbers[name].add(number)
     through = [numbers[step.target] for step in run.steps]
     start = automaton.advance(0, [automaton.steps.beginning])
     going: list[tuple[SequenceNode, tuple[RunStep, ...]]] = [((table.initial, start), ())]
@@ -135,7 +138,7 @@ def _unfolded(run: Run, automaton: SequenceAutomaton, folded: StepCache) -> Run:
         seen.add((node, len(taken)))
         further = []
         for edge in automaton.following(node):
-            if representatives.number(table.locals(edge.to[0])) == through[len(taken)]:
+            if representatives.number(table.locals(edge.to[0])) in through[len(taken)]:
                 steps = (*taken, edge.taken)
                 if edge.found:
                     return Run(initial=run.initial, steps=steps)
@@ -173,7 +176,7 @@ class SequenceAutomaton:
 
     def following(self, node: SequenceNode) -> Iterable[SearchEdge[SequenceNode]]:
         """Every step from *node*; it is ``found`` if all conditions have held."""
-        if self._shared is None or node[0] == self.steps.but:
+        if self._shared is None or self.steps.table.bare(node[0]) == self.steps.but:
             return self._edges(node)
         found = self._shared.get(node)
         if found is None:

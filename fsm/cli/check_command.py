@@ -56,6 +56,9 @@ WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"
 @click.option(
     "--limit", type=click.IntRange(min=1), default=LIMIT, help="States of one search; beyond it the answer is unknown."
 )
+@click.option(
+    "--overlap", type=click.IntRange(min=1, max=8), default=1, help="Calls of one event that may have begun at a time."
+)
 @parts_option(
     "Copies of the parts of a system, such as pod=3,container=3, or container=any; else as many as its file has.",
     any_number=True,
@@ -74,6 +77,7 @@ def command(
     runs: bool,
     each_copy: bool,
     limit: int,
+    overlap: int,
 ) -> int:
     """Prove or refute what is claimed of the models.
 
@@ -148,6 +152,7 @@ def command(
                     profile,
                     only=only or None,
                     limit=limit,
+                    overlap=overlap,
                     ending=ending,
                     advanced=advanced,
                     copies=copies,

@@ -1,12 +1,14 @@
 """The states that a machine can reach: its graph, shortest paths, and components.  Silent cells lead nowhere here."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from fsm.machine.table import TransitionSystem, Way
+from fsm.machine.in_progress import InProgress, in_progress
+from fsm.machine.table import Table, TransitionSystem, Way
 from fsm.machine.traversal import BreadthFirst
 
 
@@ -30,13 +32,13 @@ N = TypeVar("N", bound=Hashable)
 class Graph(Generic[T]):
     """All that is reachable from the initial state, breadth first in the model's order.
 
-    ``depth`` maps every reachable state to its distance, ``shortest`` all but the initial one to the last transition of a
-    shortest path.
+    ``depth`` maps every reachable state to its distance, ``shortest`` to the transitions of a shortest path.  Of a machine
+    with calls in progress a state is reached if it is with any of them, and a transition is taken if it is in any.
     """
 
     table: T
     depth: Mapping[int, int]
-    shortest: Mapping[int, Transition]
+    shortest: Callable[[int], tuple[Transition, ...]]
     transitions: tuple[Transition, ...]
 
     def unreachable(self) -> tuple[str, ...]:
@@ -48,18 +50,12 @@ class Graph(Generic[T]):
         number = self.table.states.index(state) if state in self.table.states else -1
         if number not in self.depth:
             raise ValueError(f"state {state!r} is not reachable")
-        steps: list[str] = []
-        while (step := self.shortest.get(number)) is not None:
-            steps.append(f"{self.table.rows[step.row].name}/{step.way.name}")
-            number = step.source
-        return tuple(reversed(steps))
+        return tuple(f"{self.table.rows[step.row].name}/{step.way.name}" for step in self.shortest(number))
 
 
 def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
-    """Every step from *state*, in the model's order; of a call in progress only from the states in which it begins."""
+    """Every step from *state*, in the model's order."""
     for row in range(len(table.rows)):
-        if table.rows[row].ends and (row, state) not in table.begun:
-            continue
         for way in table.step(state, row) or ():
             yield Transition(source=state, row=row, way=way)
 
@@ -73,9 +69,28 @@ def explore(table: T) -> Graph[T]:
     >>> graph.path("exited")
     ('create/created', 'start/begins', 'restart/exited')
     """
-    search = BreadthFirst([table.initial], lambda state: steps(table, state))
+    moving = in_progress(table) if isinstance(table, Table) else table
+    moving = moving.beyond() if isinstance(moving, InProgress) else moving
+    search = BreadthFirst([table.initial], lambda state: steps(moving, state))
     transitions = tuple(search)
-    return Graph(table=table, depth=search.depth, shortest=search.last, transitions=transitions)
+    if not isinstance(moving, InProgress):
+        return Graph(table=table, depth=search.depth, shortest=search.path_to, transitions=transitions)
+    bare, nearest = moving.bare, dict[int, int]()
+    for configuration in search.depth:
+        nearest.setdefault(bare(configuration), configuration)
+    of_states = {
+        (each.row, each.way.index): Transition(
+            source=bare(each.source), row=each.row, way=replace(each.way, to=bare(each.to))
+        )
+        for each in transitions
+        if each.way.index >= 0
+    }
+    return Graph(
+        table=table,
+        depth={state: search.depth[nearest[state]] for state in nearest},
+        shortest=lambda state: search.path_to(nearest[state]),
+        transitions=tuple(of_states.values()),
+    )
 
 
 def components(following: Mapping[N, Sequence[N]]) -> list[list[N]]:

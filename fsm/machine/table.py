@@ -4,13 +4,16 @@ A call that takes time has two rows: the event's own, in which it begins, and on
 state that other events could meet meanwhile.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from fsm.machine import Cell, Deviation, Event, Machine, fits, outcomes
+
+UNSPECIFIED: Final = "unspecified"
+"""The outcome of what the specification is silent about."""
 
 
 class Done(Struct, gc=False, frozen=True):
@@ -71,10 +74,11 @@ class TransitionSystem(Protocol):
     def row(self) -> Mapping[str, int]: ...
     @property
     def end(self) -> Mapping[int, int]: ...
-    @property
-    def begun(self) -> Collection[tuple[int, int]]: ...
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None: ...
+    def blocked(self, state: int, row: int) -> tuple[Way, ...]: ...
+    def bare(self, state: int) -> int: ...
+    def idle(self, state: int) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +86,7 @@ class Table:
     """States and rows by number, and what happens where they meet.
 
     ``ways`` lists every way of every cell by its index, ``origin`` the row and state it belongs to; ``end`` maps a row
-    to the row of its ends.  ``begun`` pairs each row of ends with every state in which its call begins; in any other
-    state a call is in progress only if another event has moved it there.
+    to the row of its ends.  Whether a call is in progress is no matter here: :mod:`fsm.machine.in_progress`.
     """
 
     machine: Machine
@@ -96,11 +99,26 @@ class Table:
     ways: Sequence[Way]
     origin: Sequence[tuple[int, int]]
     cells: tuple[tuple[Way, ...] | None, ...]
-    begun: frozenset[tuple[int, int]]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
         """Every way in which *row* may go in *state*; empty where it cannot happen, ``None`` where the model is silent."""
         return self.cells[row * len(self.states) + state]
+
+    def blocked(self, _state: int, _row: int) -> tuple[Way, ...]:
+        """Ways that are possible, but not taken; there are none where no calls are in progress."""
+        return ()
+
+    def bare(self, state: int) -> int:
+        """The *state* without calls in progress."""
+        return state
+
+    def named(self, state: int) -> str:
+        """The name of *state*, with the calls in progress."""
+        return self.states[state]
+
+    def idle(self, _state: int) -> bool:
+        """Whether no call is in progress."""
+        return True
 
     def cell(self, state: int, row: int) -> Cell | None:
         """The cell as the model has it; ``None`` for the ends of a call that cannot be in progress there."""
@@ -173,11 +191,6 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
         ways=tuple(ways),
         origin=tuple(origin),
         cells=tuple(cells),
-        begun=frozenset(
-            (row if rows[row].ends else row + 1, way.to)
-            for way, (row, _) in zip(ways, origin, strict=True)
-            if way.begins
-        ),
     )
 
 

@@ -10,15 +10,16 @@ copies that can be taken for one another are one (:mod:`fsm.product.symmetry`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec import structs
 
 from fsm.machine import Event
 from fsm.machine.conditions import At, Atom, Condition, atoms, predicate
+from fsm.machine.in_progress import InProgress, closed, in_progress
 from fsm.machine.table import Done, Row, Table, Way, tabulate
 from fsm.machine.traversal import Numbering
 from fsm.product.system import JointEvent, JointWay, Part, PartStep, System
@@ -49,7 +50,7 @@ class JointMove:
     """A *step* of a way, by the *table* of its *part*; with ``ends``, an error reply ends the joint event.
 
     ``when`` it is taken, and its outputs are ``heard``, is tested on the states before it.  From a local state there are
-    ``options``.
+    ``options``; those that are ``blocked`` are possible, and not taken.
     """
 
     def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:
@@ -60,6 +61,7 @@ class JointMove:
         self.when = test(step.when)
         self.heard = test(part.heard)
         self.options = cache(self._options)
+        self.blocked = cache(self._blocked)
         self.states = len(table.states)
         self._ends = call and not step.goes_on
         self._table = table
@@ -72,8 +74,16 @@ class JointMove:
         return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
 
     def _options(self, local: int) -> tuple[_Option, ...]:
-        ways = offered(self._table, local, self._row, self.step.outcomes, self.part.without)
-        return tuple(each for way in (ways if self._row >= 0 else [self._reset]) for each in self._each(local, way))
+        ways = self.offered(self._table.step(local, self._row) or ()) if self._row >= 0 else [self._reset]
+        return tuple(each for way in ways for each in self._each(local, way))
+
+    def _blocked(self, local: int) -> tuple[_Option, ...]:
+        ways = self.offered(self._table.blocked(local, self._row)) if self._row >= 0 else ()
+        return tuple(each for way in ways for each in self._each(local, way))
+
+    def offered(self, ways: Iterable[Way]) -> Iterator[Way]:
+        """Those of *ways* in which this step may go."""
+        return offered(ways, self.step.outcomes, self.part.without)
 
     def _each(self, local: int, way: Way) -> Iterator[_Option]:
         """What *way* may come to: the joint event goes on, unless the reply is an error that ends it."""
@@ -160,9 +170,11 @@ class SystemTable:
         self.rows = tuple(Row(index=index, event=event, ends=False) for index, event in enumerate(rows))
         self.row: Mapping[str, int] = {row.event.name: row.index for row in self.rows}
         self.end: Mapping[int, int] = {}
-        self.begun: frozenset[tuple[int, int]] = frozenset()
         beginning = tuple(self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies)
         self.orbits = orbits
+        tables_ = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
+        self.timed = {digit: table for digit, table in tables_ if isinstance(table, InProgress)}
+        """The tables of copies in the cone of which calls take time."""
         self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
         self.states: list[str] = []
@@ -202,6 +214,48 @@ class SystemTable:
             for each in self._outcomes(event, before):
                 different.setdefault((each.locals, each.name, each.reply, each.emits), each)
             found = event.known[key] = tuple(different.values())
+        return found
+
+    def blocked(self, state: int, row: int) -> tuple[Way, ...]:
+        """The ways of a joint event that are possible only by ends that are not taken; nothing comes of them."""
+        before, event = self._locals[state], self.joint[row]
+        if not self.takes_time or (event.when is not None and not event.when(before)):
+            return ()
+        return tuple(
+            Way(index=-1, name=path.way.name, to=state, reply=(), emits=())
+            for path in event.paths
+            if (path.when is None or path.when(before)) and _runs(path.moves, before, blocked=True)
+        )
+
+    def beyond(self) -> SystemTable:
+        """The same, but that ends of calls which are not written are taken."""
+        tables = {name: each.beyond() if isinstance(each, InProgress) else each for name, each in self._tables.items()}
+        return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=tables)
+
+    def bare(self, state: int) -> int:
+        return state
+
+    def idle(self, state: int) -> bool:
+        """Whether no copy in the cone has a call in progress."""
+        locals_ = self._locals[state]
+        return all(table.idle(locals_[digit]) for digit, table in self.timed.items())
+
+    @property
+    def takes_time(self) -> bool:
+        """Whether a call of a part may be in progress after a step."""
+        return bool(self.timed)
+
+    @cached_property
+    def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
+        """Of copies by digit, the states in which a begin is cut off, and in which an end that is not written is left out."""
+        found: dict[int, dict[int, tuple[bool, bool]]] = {}
+        for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
+            if move.at in self.timed:
+                for local in range(move.states):
+                    if move.blocked(local):
+                        cut, unwritten = found.setdefault(move.at, {}).get(local, (False, False))
+                        ends = move.step.ends  # begins of a further state are never cut off
+                        found[move.at][local] = cut or not ends, unwritten or ends
         return found
 
     def locals(self, state: int) -> Locals:
@@ -285,7 +339,7 @@ class SystemTable:
         if not isinstance(condition, At):
             raise TypeError(f"{condition} is not about the states of parts")
         states = self._tables[condition.part].states
-        those = frozenset(states.index(state) for state in condition.states)
+        those = frozenset(number for number, state in enumerate(states) if state in condition.states)
         copies = condition.copies
         if len(copies) == 1:
             [only] = copies
@@ -314,8 +368,8 @@ _Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
 """The states that a run of steps leads to, what was done, and the error that ended it."""
 
 
-def _runs(moves: tuple[JointMove, ...], before: Locals) -> list[_Run]:
-    """Every run of *moves*, in order, from *before*."""
+def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False) -> list[_Run]:
+    """Every run of *moves*, in order, from *before*; if *blocked*, by ends that are possible but not taken, too."""
     going: list[_Run] = [(before, (), ())]
     ended: list[_Run] = []
     for move in moves:
@@ -327,26 +381,27 @@ def _runs(moves: tuple[JointMove, ...], before: Locals) -> list[_Run]:
                 continue
             heard = move.heard is None or move.heard(here)
             at = move.at
-            for to, error, delivered, undelivered in move.options(here[at]):
+            options = move.options(here[at])
+            for to, error, delivered, undelivered in (*options, *move.blocked(here[at])) if blocked else options:
                 after = here if to == here[at] else (*here[:at], to, *here[at + 1 :])
                 (ended if error else following).append((after, (*done, delivered if heard else undelivered), error))
         going = following
     return [*going, *ended]
 
 
-def offered(table: Table, state: int, row: int, outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
-    """The ways in which a step that is *row* of *table* may go in *state*, by *outcomes* if any are given."""
-    for way in table.step(state, row) or ():
+def offered(ways: Iterable[Way], outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
+    """Those of *ways* in which a step may go, by *outcomes* if any are given."""
+    for way in ways:
         if way.name not in without and (not outcomes or way.name in outcomes):
             yield way
 
 
-def tables_of(system: System) -> dict[str, Table]:
-    """The table of the machine of each part."""
+def tables_of(system: System, overlap: int = 1) -> dict[str, Table]:
+    """The table of the machine of each part, with calls in progress, of each event up to *overlap*."""
     known: dict[int, Table] = {}
     for part in system.parts.values():
         if id(part.machine) not in known:
-            known[id(part.machine)] = tabulate(part.machine)
+            known[id(part.machine)] = closed(in_progress(tabulate(part.machine), overlap))
     return {name: known[id(part.machine)] for name, part in system.parts.items()}
 
 

@@ -81,8 +81,10 @@ class Crowd:
         self._names = self._table.table_of(part).states
         self._free = len(kept)
         self._parts: dict[str, Part] = {}
-        self._bits = [self._counter(f"some {part} is {name}", name == self._part.initial) for name in self._names]
-        self._next = [self._counter(f"some {part} will be {name}", begins=False) for name in self._names]
+        table, initial = self._table.table_of(part), self._names.index(self._part.initial)
+        named = [table.named(local) for local in range(len(self._names))]
+        self._bits = [self._counter(f"some {part} is {name}", local == initial) for local, name in enumerate(named)]
+        self._next = [self._counter(f"some {part} will be {name}", begins=False) for name in named]
         self._never = self._helper("what is impossible", {FAILS: None})
         said = {
             done.emits: f"says {', '.join(done.emits)}"

@@ -31,14 +31,14 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
     while state < len(table.states):  # which grows as states are met
         for row in table.rows:
             joint = system.events[row.event.name]
-            cells[row.index][table.states[state]] = _cell(joint, table, table.step(state, row.index))
+            cells[row.index][_named(table, state)] = _cell(joint, table, table.step(state, row.index))
         state += 1
         if len(table.states) > most:
             what = f"has more than {most} states, too many for one machine"
             hint = "ask for fewer copies of its parts with --parts, or for one of its parts, each of which is a machine"
             raise refused(system.path or system.name, "FSM602", what, hint)
-    names = [table.states[each] for each in range(state)]
-    shown = [_shown(table, each, visible) for each in range(state)] if visible else names
+    names = [_named(table, each) for each in range(state)]
+    shown = [_shown(table, each, visible) for each in range(state)] if visible else table.states
     return Machine(
         name=system.name,
         title=system.title,
@@ -56,6 +56,17 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
     )
 
 
+def _named(table: SystemTable, state: int) -> str:
+    """The name of *state*, with the calls in progress."""
+    here = table.locals(state)
+    calls = (
+        f"{table.system.copies[digit].name} {part.named(here[digit])}"
+        for digit, part in table.timed.items()
+        if not part.idle(here[digit])
+    )
+    return ", ".join([table.states[state], *calls])
+
+
 def _shown(table: SystemTable, state: int, visible: Collection[str]) -> str:
     """What the copies of the parts *visible* show in *state*."""
     copies = zip(table.system.copies, table.shows(state), strict=True)
@@ -67,7 +78,7 @@ def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:
         return Cannot(clause=joint.clause)
     return Moves(
         outcomes=tuple(
-            Outcome(name=name, to=table.states[way.to], reply=way.reply, emits=way.emits)
+            Outcome(name=name, to=_named(table, way.to), reply=way.reply, emits=way.emits)
             for name, way in zip(_names(ways), ways, strict=True)
         ),
         clause=joint.clause,

@@ -70,5 +70,5 @@ class Influence:
             return False, False
         table, without = self.tables[part], self._system.parts[part].without
         row = table.end[table.row[event]] if ends else table.row[event]
-        ways = [tuple(offered(table, state, row, outcomes, without)) for state in range(len(table.states))]
+        ways = [tuple(offered(table.step(state, row) or (), outcomes, without)) for state in range(len(table.states))]
         return not all(ways), any(reply != "ok" for each in ways for way in each for reply in way.reply)

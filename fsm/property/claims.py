@@ -188,13 +188,14 @@ class Counts:
     """Size of what is reachable: states, outcomes of their cells, steps to the farthest state.
 
     Where states that differ only by copies which can be taken for one another were searched as one, there were so many
-    ``representatives``.
+    ``representatives``.  With the calls in progress they were so many ``configurations``.
     """
 
     states: int
     transitions: int
     depth: int
     representatives: int | None = field(default=None, compare=False)
+    configurations: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

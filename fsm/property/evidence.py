@@ -1,19 +1,16 @@
 """What the checker concludes about a property, with its evidence, as data."""
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from fsm.machine import Machine
-from fsm.machine.table import Done, TransitionSystem, Way
+from fsm.machine.table import UNSPECIFIED, Done, TransitionSystem, Way
 from fsm.product.system import System
 from fsm.property.claims import Counts, KnownFailure, Property
 from fsm.trace import Phase
 from fsm.verdict import Fails, Holds, Unknown
-
-UNSPECIFIED: Final = "unspecified"
-"""The outcome of what the specification is silent about."""
 
 
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):
@@ -136,6 +133,19 @@ class Undecided(Unknown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unwritten(Unknown):
+    """It depends on how a call of ``event`` ends in ``state``, of ``copy`` in a system, for which no ``ends`` is written.
+
+    ``run`` breaks a claim, or is a witness of one, only if the call ends there.
+    """
+
+    event: str
+    state: str
+    run: Run
+    copy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refuted(Fails):
     """It does not hold; the evidence is the shortest there is."""
 
@@ -158,13 +168,17 @@ Conclusion: TypeAlias = Proved | Refuted | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The conclusion on one property under one profile, the known failure, and the size of the search."""
+    """The conclusion on one property under one profile, the known failure, and the size of the search.
+
+    It rests on no more than ``overlap`` begun calls of one event at a time, if that is not 0.
+    """
 
     of: Property
     profile: str | None
     verdict: Conclusion
     expected: KnownFailure | None
     searched: Counts
+    overlap: int = 0
 
     @property
     def unexpected(self) -> bool:

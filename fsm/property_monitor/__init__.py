@@ -137,7 +137,10 @@ class Watch:
         rules = self._product.rules
         bare = replace(dynamics(self._table), rules=rules, covering=Covering(rules), unseen=())
         self._moves = (bare, replace(bare, unseen=rows)) if rows else (bare,)
-        self._busy = frozenset(state for _, state in self._table.begun)
+        begins = [
+            (row, way.to) for way, (row, _) in zip(self._table.ways, self._table.origin, strict=True) if way.begins
+        ]
+        self._begun = frozenset((self._table.end.get(row, row), state) for row, state in begins)
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
         self._next = lru_cache(REMEMBERED)(self._led)
         self._due = list(range(len(self._memory.texts)))
@@ -251,9 +254,10 @@ class Watch:
         showing = [state for state, shows in enumerate(table.shows) if seen.shows in {"", shows}]
         reached = [state for state in showing or range(len(table.states)) if state in product.reached]
         if seen.reply is None:
-            likely = [state for state in reached if (end, state) in table.begun]
+            likely = [state for state in reached if (end, state) in self._begun]
         else:
-            likely = reached if pending else [state for state in reached if state not in self._busy]
+            busy = {state for _, state in self._begun}
+            likely = reached if pending else [state for state in reached if state not in busy]
         ways = [way for state in range(len(table.states)) for way in table.step(state, row) or ()]
         outputs = dict.fromkeys([(), *(way.emits for way in ways)]) if seen.outputs is None else [seen.outputs]
         reply = (seen.reply or "") if table.rows[row].event.kind == "call" else ""
@@ -360,7 +364,7 @@ class Watch:
             if not isinstance(place.progress, tuple):
                 return
             for row in self._table.rows:
-                for way in product.step(here.number, row.index) or () if product.follows(place, row.index) else ():
+                for way in product.step(here.number, row.index) or ():
                     changed = product.places[way.to].progress != place.progress
                     yield _Leading(_Led(way.to, product.taken[way.index].way.index if changed else here.by), way)
 

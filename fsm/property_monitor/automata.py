@@ -97,29 +97,49 @@ class Passing:
 
 
 class Repeating:
-    """The calls of which the next step may be the second."""
+    """The rows of the calls in progress, where these are known, and the calls of which the next step may be the second."""
 
-    restarted: Progress = ()
-    start: Progress = ()
+    restarted: Progress = (-1,)
+    start: Progress = (0,)
 
     def __init__(self, claim: claims.Idempotent, stepping: StepCache) -> None:
         self._automaton = IdempotenceAutomaton(claim, stepping)
+        self._end = stepping.table.end
+        self._busy = {stepping.table.bare(each) for each in stepping.reached if not stepping.table.idle(each)}
+        self._rows = stepping.table.rows
         self.texts = (f"{claim.event} then {claim.event}",)
 
     def _nodes(self, progress: Progress) -> list[CallPair]:
-        size = len(CallPair._fields)
-        parts = [progress[index : index + size] for index in range(0, len(progress), size)]
+        size, begin = len(CallPair._fields), 1 + max(0, progress[0])
+        parts = [progress[index : index + size] for index in range(begin, len(progress), size)]
         return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
+
+    def _calls(self, progress: Progress, step: InstantStep) -> list[int] | None:
+        """The calls in progress after *step*; ``None`` if they are not known."""
+        row = self._rows[step.row]
+        if row.event.interrupts:
+            return []
+        if progress[0] < 0:
+            return None
+        calls = list(progress[1 : 1 + progress[0]])
+        if row.ends and row.index in calls:
+            calls.remove(row.index)
+        if step.way.begins:
+            calls.append(row.index if row.ends else self._end[row.index])
+        return sorted(calls)
 
     def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
         found: set[CallPair] = set()
+        calls = self._calls(progress, step)
+        idle = step.way.to not in self._busy if calls is None else not calls
         for node in (CallPair(step.instants[0].source), *self._nodes(progress)):
-            for edge in self._automaton.taken(node, step):
+            for edge in self._automaton.taken(node, step, idle=idle):
                 if edge.found:
                     return Broken()
-                if edge.to.going or edge.to.calls:
+                if edge.to.calls:
                     found.add(edge.to)
-        return tuple(int(part) for node in sorted(found) for part in node)
+        known = (-1,) if calls is None else (len(calls), *calls)
+        return (*known, *(int(part) for node in sorted(found) for part in node))
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         return any(node.calls and step.row == self._automaton.due(node) for node in self._nodes(progress))

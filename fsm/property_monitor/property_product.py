@@ -18,9 +18,8 @@ from fsm.checker.instants import InstantStep, StepCache, machine_table
 from fsm.machine import ANY_ERROR
 from fsm.machine.calls.rules import CallInstant, Rules
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.table import Table, Way
+from fsm.machine.table import UNSPECIFIED, Table, Way
 from fsm.property.claims import Claim, conditions_of
-from fsm.property.evidence import UNSPECIFIED
 from fsm.property_monitor.automata import Broken, Progress, memory
 
 PLACES: Final = 4_000
@@ -37,8 +36,7 @@ class RunPlace(NamedTuple):
 class PropertyProduct:
     """The product of the machine of *stepping* with *claim*, as *profile* has both.
 
-    Places are added as they are met; the numbers of places and of ways do not change.  The end of a call where other
-    events have moved the entity leads to where nothing else is known, as the checker does not follow calls there.
+    Places are added as they are met; the numbers of places and of ways do not change.
 
     Once it is explored, an event and its reply, or nothing and an output, are in ``asking`` if they may put the claim
     to the test, in ``asking_later`` if they may after one that is in ``advancing``.
@@ -58,7 +56,7 @@ class PropertyProduct:
         self.machine = machine = machine_table(stepping.table)
         self.steps = stepping.steps(written.means for written in conditions_of(claim))
         self.memory = memory(claim, stepping, profile)
-        self.reached = frozenset(stepping.reached)
+        self.reached = frozenset(map(stepping.table.bare, stepping.reached))
         self.places: list[RunPlace] = []
         self.taken: list[InstantStep] = []
         """The step of the machine that each way is."""
@@ -84,7 +82,6 @@ class PropertyProduct:
             ways=self._ways,
             origin=self._origin,
             cells=(),
-            begun=frozenset(),
             product=self,
         )
         self.unknown = [self.number(self._unknown(state)) for state in range(len(machine.states))]
@@ -102,7 +99,7 @@ class PropertyProduct:
                 raise TooManyError
             for row in self.machine.rows:
                 for way in self.step(number, row.index) or ():
-                    if isinstance(place.progress, tuple) and self.follows(place, row.index):
+                    if isinstance(place.progress, tuple):
                         self._mark(place.progress, self.taken[way.index], self.places[way.to])
 
     def number(self, place: RunPlace) -> int:
@@ -148,20 +145,14 @@ class PropertyProduct:
         ways = self.machine.step(place.state, row)
         if ways is None:
             return None
-        follows = self.follows(place, row)
         for way in ways:
             for reply in self.steps.replies(way):
                 step = self.steps.step(place.state, row, way, reply)
-                to = self.after(place, step) if follows else self._unknown(way.to)
-                index, replies = len(self._ways), (reply,) if reply else ()
-                self._ways.append(replace(way, index=index, to=self.number(to), reply=replies, deviation=None))
+                index, replies, to = len(self._ways), (reply,) if reply else (), self.number(self.after(place, step))
+                self._ways.append(replace(way, index=index, to=to, reply=replies, deviation=None))
                 self._origin.append((row, number))
                 self.taken.append(step)
         return tuple(self._ways[first:])
-
-    def follows(self, place: RunPlace, row: int) -> bool:
-        """Whether it is known which call an event of *row* is of."""
-        return not self.machine.rows[row].ends or (row, place.state) in self.machine.begun
 
     def _mark(self, progress: Progress, step: InstantStep, to: RunPlace) -> None:
         """Note what an observation of *step* says of the claim."""

@@ -102,7 +102,6 @@ def random_table(successors: tuple[list[int], list[int]]) -> Table:
         rows=small.rows,
         row=small.row,
         end={},
-        begun=small.begun,
         ways=ways,
         origin=tuple(divmod(index, states) for index in range(len(ways))),
         cells=tuple((way,) for way in ways),

@@ -16,6 +16,7 @@ from fsm.checker.cones import Cones
 from fsm.library import claims, load, load_system
 from fsm.machine import Clause, Deviation, Event
 from fsm.machine.conditions import At
+from fsm.machine.in_progress import in_progress
 from fsm.machine.table import Table, Way, tabulate
 from fsm.property.claims import Refines
 
@@ -94,7 +95,7 @@ MOVING: dict[str, Callable[[Table], Table]] = {
     "what states show": lambda it: replace(it, shows=[*it.shows[:-1], "OTHER"]),
     "the initial state": lambda it: replace(it, initial=1),
     "an indefinite reply": lambda it: replace(it, machine=replace(it.machine, indefinite=("OTHER",))),
-    "where calls may be in progress": lambda it: replace(it, begun=frozenset()),
+    "how many calls may be in progress": lambda it: in_progress(it, 2),
     "silence": lambda it: replace(it, cells=(None, *it.cells[1:])),
     "an event's name": lambda it: changed(it, partial(replace, name="other")),
     "an event's kind": lambda it: changed(it, partial(replace, kind="hidden")),

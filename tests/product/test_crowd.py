@@ -77,13 +77,13 @@ def not_simulated(system: System, crowd: Crowd, part: str) -> str:
     """A step of *system* that *crowd* cannot take, if there is one: every state is tried."""
     table, more = SystemTable(system), SystemTable(crowd.system, mentioned=crowd.system.events)
     crowded = {copy.digit for copy in system.parts[part].copies[1:]}
-    names = table.table_of(part).states
+    named = table.table_of(part).named
     kept = [copy.digit for copy in system.copies if copy.digit not in crowded]
     counters = [copy for copy in crowd.system.copies if copy.part.startswith(f"some {part} is ")]
 
     def image(state: int) -> int:
         locals_ = table.locals(state)
-        there = {f"some {part} is {names[locals_[digit]]}" for digit in crowded}
+        there = {f"some {part} is {named(locals_[digit])}" for digit in crowded}
         found = list(more.locals(more.initial))
         found[: len(kept)] = [locals_[digit] for digit in kept]
         for copy in counters:

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import naive_system
 import pytest
+from brute_force.steps import Configuration, Runs, Step, SystemModel
 from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 from machines import DOOR, door, edited, job, machine_of
@@ -27,6 +27,7 @@ from fsm.library import claims, load_system
 from fsm.machine import Moves, outcomes
 from fsm.machine.conditions import At, Not, Some
 from fsm.machine.graph import explore
+from fsm.machine.in_progress import InProgress
 from fsm.product import SystemTable
 from fsm.product.flatten import flatten
 from fsm.product.influence import cone
@@ -45,24 +46,23 @@ CHANCES = st.integers(0, 1 << 32).map(random.Random)
 """Seeds: what Hypothesis draws by itself is mostly small, and hides mistakes."""
 
 
-def small(system: System) -> dict[naive_system.Global, set[naive_system.Step]]:
-    """The graph of *system*, if it is small."""
-    found: dict[naive_system.Global, set[naive_system.Step]] = {}
-    todo = [naive_system.beginning(system)]
-    while todo:
-        state = todo.pop()
-        if state not in found:
-            found[state] = naive_system.steps(system, state)
-            todo += [step.target for step in found[state]]
-        assume(len(found) <= LARGEST)
-    return found
+def small(system: System) -> dict[Configuration, list[Step]]:
+    """The steps of *system*, if it is small."""
+    runs = Runs(SystemModel(system), most=LARGEST)
+    try:
+        return runs.steps
+    except OverflowError:
+        reject()
 
 
-def located(table: SystemTable, state: int) -> naive_system.Global:
+def located(table: SystemTable, state: int) -> Configuration:
     """*state* in the form of the second opinion."""
-    tables = {name: list(part.machine.states) for name, part in table.system.parts.items()}
-    here = table.locals(state)
-    return tuple((copy.name, tables[copy.part][here[copy.digit]]) for copy in table.system.copies)
+    found = []
+    for copy, local in zip(table.system.copies, table.locals(state), strict=True):
+        part = table.table_of(copy.part)
+        calls = part.calls(local) if isinstance(part, InProgress) else ()
+        found.append((part.states[local], tuple(sorted(part.rows[call].event.name for call in calls))))
+    return tuple(found)
 
 
 # -- what may happen -------------------------------------------------------------
@@ -77,14 +77,15 @@ def test_a_system_does_what_its_steps_define(chance: random.Random) -> None:
     table = SystemTable(system)
     graph = explore(table)
 
-    found = {located(table, state): set[naive_system.Step]() for state in graph.depth}
+    found: dict[Configuration, set[object]] = {located(table, state): set() for state in graph.depth}
     for each in graph.transitions:
         way = each.way
-        step = naive_system.Step(
-            table.rows[each.row].name, way.name, tuple(sorted(way.reply)), way.emits, located(table, way.to)
-        )
+        step = table.rows[each.row].name, way.name, frozenset(way.reply), way.emits, located(table, way.to)
         found[located(table, each.source)].add(step)
-    assert found == expected
+    assert found == {
+        state: {(step.event, step.outcome, frozenset(step.among), step.emits, step.target) for step in steps}
+        for state, steps in expected.items()
+    }
 
 
 @pytest.mark.slow
@@ -94,13 +95,12 @@ def test_a_cone_leaves_out_nothing_that_matters(chance: random.Random) -> None:
     system = random_system(chance)
     whole = small(system)
     wanted = {copy.digit for copy in system.copies if chance.random() < 0.4}
-    names = [copy.name for copy in system.copies if copy.digit in wanted]
 
     table = SystemTable(system, cone=cone(system, wanted))
     graph = explore(table)
 
-    assert {tuple(dict(located(table, state))[name] for name in names) for state in graph.depth} == {
-        tuple(dict(state)[name] for name in names) for state in whole
+    assert {tuple(located(table, state)[digit] for digit in wanted) for state in graph.depth} == {
+        tuple(state[digit] for digit in wanted) for state in whole
     }
 
 

@@ -10,7 +10,7 @@ from typing import Final, cast
 import numpy as np
 
 from fsm.checker.instants import Instant, Successors, holds
-from fsm.checker.packed.expansion import Words
+from fsm.checker.packed.expansion import REJECTED, Words
 from fsm.checker.packed.packed_graph import PackedGraph
 from fsm.checker.packed.programs import Tests, array, first_test
 from fsm.checker.packed.walk import Facts, mark
@@ -18,11 +18,12 @@ from fsm.machine.conditions import At, Atom, Condition, Emits, Happens, In, Repl
 from fsm.machine.table import Way
 from fsm.product import read
 
-MOST: Final = 30
-"""Most atoms about states, and most others; the former have the lowest bits."""
-MOVED: Final = 2 * MOST
+MOST: Final = 29
+"""Most atoms about states, and most others; the former have the lowest bits, and :data:`BUSY_BIT` comes after these."""
+MOVED: Final = 2 * (MOST + 1)
 """The bit of a change of state; those above it are for what else is asked of the calls of an event."""
 CALLS, GRANTED, EMITTING = MOVED + 1, MOVED + 2, MOVED + 3
+BUSY_BIT: Final = MOST
 
 
 def supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
@@ -98,6 +99,10 @@ class ConditionTests:
             array([(states.atom(each), bit) for each, bit in self._bits.items() if is_at(each, before=before)], 2)
             for before in (False, True)
         ]
+        if event and (busy := states.busy()) != REJECTED:
+            self._at[0] = np.concatenate([self._at[0], array([(busy, BUSY_BIT)], 2)])
+        moves = event or any(isinstance(each, StateChanges) for condition in conditions for each in atoms(condition))
+        self._bare = np.zeros(1 if moves and graph.table.takes_time else 0, np.uint64)
         program = graph.program._replace(tests=array(states.rows, 6), members=np.array(states.members, np.int64))
         self._program = program.flat()
         self._marked = [np.zeros(0, np.uint32) for _ in range(2)]
@@ -105,7 +110,7 @@ class ConditionTests:
         self._instants = np.zeros(0, np.uint64)
 
     def _test(self, atom: Atom, yes: int, no: int) -> int:
-        free = len(self._bits) + (0 if isinstance(atom, At) else MOST)
+        free = len(self._bits) + (0 if isinstance(atom, At) else MOST + 1)
         bit = MOVED if isinstance(atom, StateChanges) else self._bits.setdefault(atom, free)
         self._rows.append((bit, yes, no))
         return len(self._rows) - 1
@@ -120,6 +125,9 @@ class ConditionTests:
             if graph.met > len(self._marked[each]):
                 self._marked[each].resize(3 * graph.met // 2, refcheck=False)
             mark(self._program, graph.states, graph.vector.width, tests, self._done, graph.met, self._marked[each])
+        if len(self._bare):
+            self._bare = np.append(self._bare, graph.vector.bare(graph.states[self._done * graph.vector.width :]))
+            self._bare[0] = graph.vector.width
         self._done = graph.met
         if known.count > len(self._instants):
             self._instants = self._instant_facts()
@@ -128,6 +136,7 @@ class ConditionTests:
             after=self._marked[0],
             before=self._marked[1],
             moved=np.uint64(1 << MOVED),
+            bare=self._bare,
             instants=self._instants,
             first=first,
             replies=replies,

@@ -137,9 +137,12 @@ def _more_links(links: Links) -> Links:
 def leads_to(
     graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
 ) -> tuple[bool, bool, Counts] | None:
-    """Whether *claim* fails, whether its source was met, and the size of the search; ``None`` where that cannot be packed."""
+    """Whether *claim* fails, whether its source was met, and the size of the search; ``None`` where that cannot be packed.
+
+    Ends of calls that are not taken are possible, and no steps of the graph.
+    """
     conditions = [claim.source.means, claim.target.means]
-    if len(claim.fair) > MOST_FAIR or not supported(graph, conditions):
+    if graph.table.takes_time or len(claim.fair) > MOST_FAIR or not supported(graph, conditions):
         return None
     waiting = Waiting(graph, successors, claim, due=due)
     counts = waiting.explore(limit)

@@ -131,6 +131,11 @@ class PackedGraph:
             return Counts(states=states, transitions=transitions, depth=depth, representatives=self.met)
         return Counts(states=self.met, transitions=int(self.progress[STEPS]), depth=depth)
 
+    def locals_of(self, digit: int) -> set[int]:
+        """The states that the copy of this *digit* comes to, wherever the search has been."""
+        words, at = self.states.reshape(self.met, self.vector.width), self.vector.fields[digit]
+        return set(np.unique(words[:, at.word] >> np.uint64(at.shift) & np.uint64(at.mask)).tolist())
+
     def within(self, states: int, steps: int) -> bool:
         """Whether no more than so many *states* and *steps* can be reached."""
         while self.met <= states and self.expand():

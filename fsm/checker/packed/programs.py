@@ -50,6 +50,7 @@ class StateVector:
 
     def __init__(self, table: SystemTable) -> None:
         self.initial = table.locals(table.initial)
+        self._timed = table.timed
         parts = [copy.part for copy in table.system.copies]
         self.fields: dict[int, Field] = {}
         word, used = 0, 0
@@ -70,6 +71,17 @@ class StateVector:
         for digit, each in self.fields.items():
             words[each.word] |= state[digit] << each.shift
         return np.array(words, np.uint64)
+
+    def bare(self, words: Words) -> Words:
+        """The *words* of states, without the calls in progress."""
+        found = words.reshape(-1, self.width).copy()
+        for digit, table in self._timed.items():
+            at = self.fields[digit]
+            states = np.array([table.bare(local) for local in range(len(table.states))], np.uint64)
+            field = np.uint64(at.mask << at.shift)
+            local = states[(found[:, at.word] & field) >> np.uint64(at.shift)]
+            found[:, at.word] = (found[:, at.word] & ~field) | local << np.uint64(at.shift)
+        return found.ravel()
 
     def unpacked(self, words: Words) -> Locals:
         state = list(self.initial)
@@ -126,6 +138,15 @@ class Tests:
             row = self._row(digit, condition.states, yes, no)
             yes, no = (row, no) if condition.every else (yes, row)
         return yes if condition.every else no
+
+    def busy(self, no: int = REJECTED) -> int:
+        """The first test of whether calls are in progress; *no* where none takes time."""
+        for digit, part in self._table.timed.items():
+            each, first = self._vector.fields[digit], len(self.members)
+            self.members += [not part.idle(local) for local in range(len(part.states))]
+            self.rows.append((each.word, each.shift, each.mask, first, ACCEPTED, no))
+            no = len(self.rows) - 1
+        return no
 
     def _row(self, digit: int, states: frozenset[str], yes: int, no: int) -> int:
         each = self._vector.fields[digit]

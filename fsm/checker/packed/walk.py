@@ -34,17 +34,22 @@ NEVER: Final = -3
 
 ONE: Final = np.uint64(1)
 
+BUSY: Final = np.uint64(1 << 29)
+"""The bit of a state in which calls are in progress, where that is asked; those below it are for atoms."""
+
 
 class Facts(NamedTuple):
     """What holds at an instant, a bit for each atom: of the states ``after`` and ``before``, if it ``moved``, and of its label.
 
     Those of label number ``n`` are ``instants`` from ``first[n]`` on, for each of its ``replies`` as many as it has
-    ``outputs``.  If nothing is asked of states before, ``before`` is empty.
+    ``outputs``.  If nothing is asked of states before, ``before`` is empty.  ``bare`` are states without the calls in progress,
+    if these are asked for and calls take time.
     """
 
     after: NDArray[np.uint32]
     before: NDArray[np.uint32]
     moved: np.uint64
+    bare: Words
     instants: Words
     first: Numbers
     replies: Numbers
@@ -99,7 +104,19 @@ def held_by_all(facts: Facts, state: Number, to: Number) -> np.uint64:
     """What holds at all instants of a step from *state* to another."""
     before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
     base = np.uint64(before | facts.after[to])
-    return base | facts.moved if to != state else base
+    return base | facts.moved if to != state and _differ(facts.bare, state, to) else base
+
+
+@lean_inner
+def _differ(bare: Words, state: Number, to: Number) -> bool:
+    """Whether two states differ in more than calls in progress, of which a number of words is told; if there are any."""
+    if not bare.shape[0]:
+        return True
+    width = np.int64(bare[0])
+    found = False
+    for each in range(1, width + 1):
+        found |= bare[state * width + each] != bare[to * width + each]
+    return found
 
 
 @lean_inner
@@ -146,19 +163,25 @@ def called_twice(
     """Take an *edge* of two calls in a row: a node is twice a state, plus one if the first call led there.
 
     Of the bits of the *last* instant, the three above that of a change tell whether it is of that call, whether it replied
-    ok, and whether it has outputs; *until* is for that of the first call.
+    ok, and whether it has outputs; *until* is for that of the first call.  :data:`BUSY` is set where calls are in progress.
     """
     node, second, to = edge
     calls, granted, emits = facts.moved << ONE, facts.moved << np.uint64(2), facts.moved << np.uint64(3)
     if second:
         if not last & calls:
             return MORE
-        if last & emits or not last & granted or base & facts.moved:
+        if last & emits or not last & granted or base & facts.moved or base & BUSY:
             progress[STEPS] += 1
             return FOUND
         return meet(nodes, progress, node, 2 * to, limit)
     answer = meet(nodes, progress, node, 2 * to, limit)
-    if answer == MORE and last & calls and last & granted and true(automaton.tests, automaton.until, base | last):
+    if (
+        answer == MORE
+        and last & calls
+        and last & granted
+        and not base & BUSY
+        and true(automaton.tests, automaton.until, base | last)
+    ):
         answer = meet(nodes, progress, node, 2 * to + 1, limit)
     return answer
 

@@ -43,6 +43,7 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
         "",
         *product.declarations,
         f"{size(len(words.states))} state = {words.states[machine.initial]};",
+        *(f"bool {begun} = false;" for begun in words.begun.values()),
         "",
         "active proctype machine() {",
         "end:",
@@ -114,10 +115,8 @@ def _head(machine: Machine, stated: claims.Property | None, product: Product, fi
         yield f"The claim has {product.cases} parts: do it with each CASE from 1 to {product.cases}."
     match stated.claim if stated else None:
         case None:
-            layers = reached(machine)
-            met = frozenset().union(*layers)
-            transitions = sum(step.source in met for step in steps(machine))
-            yield f"Expect {len(met)} states, stored; {transitions + 1} transitions, of which"
+            layers, transitions = reached(machine)
+            yield f"Expect {sum(map(len, layers))} states, stored; {transitions + 1} transitions, of which"
             yield f"SPIN counts the start as one; depth reached {len(layers) - 1}; errors: 0."
         case claims.Reachable():
             yield "It can be reached if SPIN says 'errors: 1': an assertion fails where it is."

@@ -10,7 +10,7 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
-from fsm.interop.promela.steps import ExportedStep, busy, silent, steps
+from fsm.interop.promela.steps import ExportedStep, silent, steps
 from fsm.interop.promela.vocabulary import INSTANT, NOWHERE, CannotExportError, PromelaNames, size
 from fsm.machine import Event, Machine, outcomes
 from fsm.machine.conditions import Condition
@@ -40,8 +40,10 @@ class Product:
 
 def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = "") -> str:
     """*step*, if *guard* holds beside its source state, with further *effects* beside the next state."""
-    when = f"state == {words.states[step.source]}" + (f" && {guard}" if guard else "")
-    effect = "; ".join([f"state = {words.states[step.way.to]}", *effects])
+    asked, calls = words.calls(step)
+    when = " && ".join([f"state == {words.states[step.source]}", *asked, *([guard] if guard else [])])
+    changes = (f"{words.begun[event]} = {number}" for event, number in calls.items())
+    effect = "; ".join([f"state = {words.states[step.way.to]}", *changes, *effects])
     title = "".join(each if each.isalnum() or each in " /_.,:-" else "?" for each in step.title)
     return f':: d_step {{ {when} -> {effect}; printf("{title}\\n") }}'
 
@@ -81,17 +83,15 @@ def _next(length: int) -> str:
 def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     """The call of the claim, and another right after it.
 
-    ``stage`` 1 is the first call in progress, 2 the moment between the two, 3 the
-    second in progress; ``between`` is the state at 2.
+    ``stage`` 1 is the moment between the two, when no call is in progress, 2 the second in progress; ``between`` is the
+    state at 1.
     """
-    calling = busy(words.machine)
 
     def options(step: ExportedStep) -> Iterator[str]:
         yield option(words, step, guard="stage == 0")
         if step.event == claim.event:
-            if step.ends or step.source not in calling:
-                yield from _called(words, step, "stage == 1" if step.ends else "stage == 0", first=True)
-            yield from _called(words, step, "stage == 3" if step.ends else "stage == 2", first=False)
+            yield from _called(words, step, "stage == 0", first=True)
+            yield from _called(words, step, "stage == 2" if step.ends else "stage == 1", first=False)
 
     unspecified = [words.states[state] for state in silent(words.machine, claim.event)]
     return Product(
@@ -103,7 +103,7 @@ def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
             f"{size(len(words.states))} between = {NOWHERE};",
         ),
         others=(
-            *(f":: d_step {{ stage == 2 && state == {state} -> stage = BROKEN }}" for state in unspecified),
+            *(f":: d_step {{ stage == 1 && state == {state} -> stage = BROKEN }}" for state in unspecified),
             ":: stage == BROKEN -> assert(false)",
         ),
     )
@@ -111,15 +111,14 @@ def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
 
 def _called(words: PromelaNames, step: ExportedStep, guard: str, *, first: bool) -> Iterator[str]:
     to = words.states[step.way.to]
-    if first and step.way.begins:
-        yield option(words, step, "stage = 1", guard=guard)
-    elif first and step.reply == "ok":
+    if first and step.reply == "ok" and not step.way.begins:
         once = f"ONCE({words.instants(step)[-1]})"
-        yield option(words, step, "stage = 2", f"between = {to}", guard=f"{guard} && {once}")
+        idle = [f"!{begun}" for event, begun in words.begun.items() if event != step.event or not step.ends]
+        yield option(words, step, "stage = 1", f"between = {to}", guard=" && ".join([guard, *idle, once]))
     elif not first and (step.way.emits or (step.reply != "ok" and not step.way.begins)):
         yield option(words, step, "stage = BROKEN", guard=guard)
     elif not first and step.way.begins:
-        yield option(words, step, "stage = 3", guard=guard)
+        yield option(words, step, "stage = 2", guard=guard)
     elif not first:
         good = f"(between == {to} -> 0 : BROKEN)"
         yield option(words, step, f"stage = {good}", f"between = {NOWHERE}", guard=guard)
@@ -139,20 +138,28 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     if len(claim.fair) > MOST:
         raise CannotExportError(f"more than {MOST} things are fair: state the property with fewer")
     taken = tuple(steps(words.machine, words.codes))
-    macros, spoilt, rounds = [], [], []
+    macros, rounds = [], list[str]()
     for number, fair in enumerate(claim.fair):
         where = [step.source for step in taken if _is(fair, step)]
-        macros.append(f"#define POSSIBLE_{number}(is) {words.any_of(where, 'is')} /* {_title(fair)} */")
-        bit, disabled = 1 << number, f"!(POSSIBLE_{number}(state))"
+        # A begin that is not followed is possible too, and so is an end for which nothing is written.
+        possible = words.any_of(where, "is") if fair.outcome or not fair.ends else "true"
+        possible += " && begun" if fair.ends else ""
+        macros.append(f"#define POSSIBLE_{number}(is, begun) ({possible}) /* {_title(fair)} */")
+        bit, disabled = 1 << number, f"!(POSSIBLE_{number}(state, {words.begun.get(fair.event, 0)}))"
         if fair.strongly:
-            spoilt.append(f"((spared & {bit}) && POSSIBLE_{number}(is))")
             rounds.append(f":: d_step {{ committed && !(spared & {bit}) && {disabled} -> spared = spared | {bit} }}")
         over = f"(spared & {bit})" if fair.strongly else disabled
         rounds.append(f":: d_step {{ committed && turn == {number} && {over} -> turn = {number + 1} }}")
 
     def options(step: ExportedStep) -> Iterator[str]:
         instants = words.instants(step)
-        kept = [*(f"!(TARGET({instant}))" for instant in instants), f"!(SPOILT({words.states[step.way.to]}))"]
+        kept = [f"!(TARGET({instant}))" for instant in instants]
+        _, calls = words.calls(step)
+        for number, fair in enumerate(claim.fair):
+            if fair.strongly:
+                begun = calls.get(fair.event, words.begun.get(fair.event, 0))
+                possible = f"POSSIBLE_{number}({words.states[step.way.to]}, {begun})"
+                kept.append(f"!((spared & {1 << number}) && {possible})")
         turns = [
             f"turn = (committed && turn == {number} -> {number + 1} : turn)"
             for number, fair in enumerate(claim.fair)
@@ -168,7 +175,6 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
             f"#define TARGET({INSTANT}) {words.expression(claim.target.means)}",
             f"#define DUE(due, {INSTANT}) ((due || SOURCE({INSTANT})) && !(TARGET({INSTANT})))",
             *macros,
-            f"#define SPOILT(is) ({' || '.join(spoilt) or 'false'})",
             f"bool due = DUE(0, {words.first()});",
             *("#ifdef SAFETY", "#define committed false", "#else", "bool committed = false;", "#endif"),
             f"{size(len(claim.fair))} turn = 0;",

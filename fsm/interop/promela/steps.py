@@ -7,7 +7,7 @@ graph or the checker; ``tests/repo/test_layers.py`` holds that.
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from fsm.machine import ANY_ERROR, Event, Machine, Outcome, Silent, outcomes
+from fsm.machine import ANY_ERROR, Machine, Outcome, Silent, outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,24 +35,37 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
     there is one step for each outcome, with all of its replies.
     """
     for event in machine.events.values():
-        begun = _begun(event)
         for ends, cells in ((False, event.cells), (True, event.ends)):
             for source in machine.states:
-                cell = None if ends and source not in begun else cells.get(source)
+                cell = cells.get(source)
                 for way in (outcomes(cell, source, event.kind) or ()) if cell else ():
                     for reply in _replies(way.reply, codes):
                         yield ExportedStep(event=event.name, ends=ends, source=source, way=way, reply=reply)
 
 
-def reached(machine: Machine) -> list[frozenset[str]]:
-    """The states that can be reached, by the number of steps that it takes."""
-    leads = [(step.source, step.way.to) for step in steps(machine)]
-    layers = [frozenset({machine.initial})]
-    met = layers[0]
-    while further := frozenset(target for source, target in leads if source in layers[-1]) - met:
-        layers.append(further)
+def reached(machine: Machine) -> tuple[list[frozenset[tuple[str, frozenset[str]]]], int]:
+    """The states that can be reached, each with the calls that have begun, by the number of steps; and how many steps there are."""
+    start = (machine.initial, frozenset[str]())
+    layers, met, taken, every = [frozenset({start})], {start}, 0, list(steps(machine))
+    while layers[-1]:
+        further = set()
+        for state, begun in layers[-1]:
+            for step in every:
+                own = step.event in begun
+                if step.source != state or (step.ends and not own) or (step.way.begins and own and not step.ends):
+                    continue
+                left = (
+                    frozenset[str]()
+                    if machine.events[step.event].interrupts
+                    else begun - {step.event}
+                    if step.ends
+                    else begun
+                )
+                further.add((step.way.to, left | {step.event} if step.way.begins else left))
+                taken += 1
+        layers.append(frozenset(further - met))
         met |= further
-    return layers
+    return layers[:-1], taken
 
 
 def _replies(replies: tuple[str, ...], codes: Collection[str] | None) -> tuple[str, ...]:
@@ -66,13 +79,3 @@ def _replies(replies: tuple[str, ...], codes: Collection[str] | None) -> tuple[s
 def silent(machine: Machine, event: str) -> tuple[str, ...]:
     """The states in which the specification is silent on *event*."""
     return tuple(state for state, cell in machine.events[event].cells.items() if isinstance(cell, Silent))
-
-
-def busy(machine: Machine) -> frozenset[str]:
-    """The states in which a call is in progress."""
-    return frozenset(state for event in machine.events.values() for state in _begun(event))
-
-
-def _begun(event: Event) -> frozenset[str]:
-    """The states in which a call of *event* begins."""
-    return frozenset(way.to for way in event.outcomes() if way.begins)

@@ -45,6 +45,9 @@ class PromelaNames:
         self.events = identifiers("e_", dict.fromkeys(machine.events), taken=["e_none"])
         self.replies = identifiers("r_", dict.fromkeys(replies), taken=["r_none"])
         self.outputs = identifiers("o_", dict.fromkeys(outputs), taken=["o_none"])
+        timed = [event.name for event in machine.events.values() if event.ends]
+        self.begun = identifiers("begun_", dict.fromkeys(timed))
+        """For each call that takes time, whether one has begun."""
         self.lists = tuple(dict.fromkeys(step.way.emits for step in taken))
 
     def definitions(self) -> Iterator[str]:
@@ -72,6 +75,15 @@ class PromelaNames:
         all_ = self.lists.index(step.way.emits) + 1
         return tuple(f"{place}, {happens}, {replies}, {output}, {all_}" for output in outputs)
 
+    def calls(self, step: ExportedStep) -> tuple[list[str], dict[str, int]]:
+        """What must be so of the calls that have begun for *step*, and those that have begun or not after it."""
+        own, event = self.begun.get(step.event, ""), self.machine.events[step.event]
+        if step.ends:
+            return [own], {} if step.way.begins else {step.event: 0}
+        if step.way.begins:
+            return [f"!{own}"], {step.event: 1}
+        return [], dict.fromkeys(self.begun, 0) if event.interrupts else {}
+
     def any_of(self, states: Iterable[str], of: str) -> str:
         """Whether *of* is one of *states*, in the model's order."""
         wanted = frozenset(states)
@@ -95,7 +107,7 @@ class PromelaNames:
             case conditions.In(states=states, before=before):
                 return self.any_of(states, "was" if before else "is")
             case conditions.Emits(output=output):
-                return f"(output == {self.outputs[output]})" if output else f"(output == o_none && was != {NOWHERE})"
+                return f"(output == {self.outputs[output] if output else 'o_none'})"
             case conditions.EmitsOnly(outputs=outputs):
                 return f"(all == {self.lists.index(outputs) + 1})" if outputs in self.lists else "(false)"
             case conditions.SilentOn(event=event):

@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 
 from fsm.machine import Cell, Moves, Outcome
 from fsm.machine.calls.rules import BEGUN, FREE, CallInstant, Rules
-from fsm.machine.table import Table
-from fsm.property.evidence import UNSPECIFIED
+from fsm.machine.table import UNSPECIFIED, Table
 from fsm.report.json_report import Json
 
 AT_ONCE: Final = 2

@@ -8,6 +8,7 @@ from brute_force.claims import Run, Search, enabled, takes
 from brute_force.conditions import codes_named
 from brute_force.steps import Configuration, Instant, Runs, Step, SystemModel
 from fsm.machine.conditions import Sequence, WrittenCondition
+from fsm.machine.table import UNSPECIFIED
 from fsm.property import evidence
 from fsm.property.claims import Always, Claim, Idempotent, LeadsTo, Never, conditions_of
 
@@ -31,7 +32,7 @@ def _alike(runs: Runs, shown: tuple[evidence.RunStep, ...], codes: frozenset[str
     """The runs that may be the one that is *shown*."""
     going: list[tuple[Configuration, Run]] = [(runs.model.initial, ())]
     for each in shown:
-        if each.outcome == evidence.UNSPECIFIED:
+        if each.outcome == UNSPECIFIED:
             going = [(here, (*run, _unspecified(each, here))) for here, run in going]
             continue
         going = [
