@@ -11,6 +11,7 @@ from random_systems import system_of
 from toy_systems import stated_of
 
 from fsm.machine import Machine
+from fsm.property.claims import Follows
 
 HEAD = """\
 [machine]
@@ -285,3 +286,51 @@ def test_each_copy_has_its_calls(claim: str, verdict: str, length: int | None) -
     answer = Decider(SystemModel(system)).decide(stated_of(system, claim).claim)
 
     assert (verdict, length) == (answer.verdict, answer.length)
+
+
+@pytest.mark.parametrize(
+    ("steps", "claim", "verdict"),
+    [
+        ('"p.z/begins-b", "p.y", "p.z.ends"', 'never = "p is d"', "fails"),
+        ('"p.z/begins-b", "p.y", "p.z.ends"', 'never = "p is c"', "holds"),
+        ('"p.z.ends"', 'never = "end"', "holds"),
+    ],
+)
+def test_a_call_may_end_in_the_step_in_which_it_begins(steps: str, claim: str, verdict: str) -> None:
+    """And its end is not possible where nothing has begun."""
+    text = SLOW_SYSTEM.replace('steps = ["p.z.ends"]', f"steps = [{steps}]").replace(
+        'steps = ["p.z"]', 'steps = ["p.y"]'
+    )
+    system = system_of(text.replace("count = 2\n", ""), {"p": machine_of(SLOW_PART)})
+
+    assert verdict == Decider(SystemModel(system)).decide(stated_of(system, claim).claim).verdict
+
+
+def test_an_end_that_is_not_written_is_possible_in_a_system_too() -> None:
+    """It replies anything, and an error ends the joint call."""
+    text = SLOW_SYSTEM.replace('of = "p"\nabout = "E"', 'kind = "call"\nof = "p"\nabout = "E"')
+    system = system_of(text, {"p": machine_of(HEAD + UNWRITTEN)})
+    decider = Decider(SystemModel(system))
+    claims = (
+        'for = "p"\nnever = "end replies E7"',
+        'for = "p"\nnever = "p is c and end"',
+        'for = "p"\nnever = "p is d"',
+    )
+
+    assert ["unknown", "unknown", "holds"] == [decider.decide(stated_of(system, each).claim).verdict for each in claims]
+
+
+@pytest.mark.parametrize(
+    ("cells", "verdict"),
+    [
+        ('[event.x]\nabout = "X"\nmoves = { a = "b" }\ncannot = ["*"]\n[event.y]\nabout = "Y"\nignores = ["b"]\ncannot = ["*"]\n', "holds"),
+        ('[event.x]\nabout = "X"\nmoves = { a = "b" }\ncannot = ["*"]\n[event.y]\nabout = "Y"\nignores = ["a"]\ncannot = ["*"]\n', "fails"),
+        ('[event.x]\nabout = "X"\nsilent = ["a"]\ncannot = ["*"]\n[event.y]\nabout = "Y"\nignores = ["d"]\ncannot = ["*"]\n', "holds"),
+        ('[event.w]\nabout = "W"\nignores = ["*"]\n', "vacuous"),
+    ],
+)  # fmt: skip
+def test_outputs_follow_another_machine(cells: str, verdict: str) -> None:
+    """In their order; where the other machine is silent anything may follow."""
+    claim = Follows(other=machine_of(HEAD + cells))
+
+    assert verdict == Decider(MachineModel(machine_of(HEAD + ASKED))).decide(claim).verdict

@@ -90,7 +90,7 @@ def test_nothing_is_left_of_runs(containerd: Containerd, client: CriClient, tmp_
                 text=True,
                 check=False,
             )
-            assert 0 == ran.returncode, ran.stdout + ran.stderr
+            assert 3 == ran.returncode, ran.stdout + ran.stderr
             continue
         model = ("cri-container", "cri-pod")[half_way % 2]
         with subprocess.Popen(
@@ -110,5 +110,5 @@ def test_nothing_is_left_of_runs(containerd: Containerd, client: CriClient, tmp_
         command(containerd, "cri-container", "--replay", LIVES), env=env, capture_output=True, text=True, check=False
     )
 
-    assert 0 == last.returncode, last.stdout + last.stderr
+    assert 3 == last.returncode, last.stdout + last.stderr
     assert before == left(containerd, client, tmp_path)

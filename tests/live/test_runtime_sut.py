@@ -95,7 +95,7 @@ def test_an_old_runtime_is_found(old: str, model: str) -> None:
 
     assert isinstance(found.verdict, Fails)
     assert [each.violation.clause.name for each in found.failures if each.violation] == ["stop-is-idempotent"]
-    assert isinstance(tolerated.verdict, Holds)
+    assert not tolerated.failures
     assert tolerated.cover.deviations == {"stop-of-removed": 1}
 
 
@@ -109,7 +109,7 @@ def test_outcomes_are_arranged(address: str) -> None:
     }
     for model, life in lives.items():
         found = again(model, address, life)
-        assert isinstance(found.verdict, Holds), found.failures
+        assert not found.failures
         assert (found.unarranged, found.left_out) == ((), ())
         assert found.cover.steps == len(steps(life))
 

@@ -8,10 +8,14 @@ import tomllib
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 from commands import fsm
 from readers import read_by_mermaid
 from real_parts import program
+
+from fsm.fleet.summary import Summary
+from fsm.fleet.summary import written as written_summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,3 +139,62 @@ def test_reports_are_well_formed(form: str, model: str, tmp_path: Path) -> None:
         case _:
             assert not [each for each in found if each in "\x1b\u202e"]
             assert not [line for line in found.splitlines() if line.startswith("::")]
+
+
+OBEYED: Final = [
+    chr(each)
+    for each in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+]
+"""Every character that a terminal obeys, or that turns the direction of writing."""
+
+WRITERS: Final = (
+    *(f"judge -m cri-pod --format {form} trace" for form in ("text", "json", "junit", "sarif", "github", "summary")),
+    *(f"judge --format {form} calls" for form in ("text", "json", "summary")),
+    *(
+        "cover trace",
+        "cover calls",
+        "draw --sequence calls -f svg",
+        "draw --sequence calls -f mermaid",
+        "mutate --recording calls --limit 2",
+    ),
+    *(
+        "draw cri-pod -f dot --highlight trace",
+        "draw cri-pod -f markdown --coverage trace",
+    ),
+    *(f"diff cri-pod drawing.mmd -f {form}" for form in ("text", "json", "dot", "svg")),
+    *("merge summary.json", "merge summary.json --format json", "merge summary.json --by node"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", WRITERS)
+def test_no_writer_passes_on_what_a_terminal_obeys(command: str, tmp_path: Path) -> None:
+    """Whatever ids, names, replies and details have in them; tabs and ends of lines are the writer's own."""
+    strange = "".join(OBEYED)
+    seen = [{"trace": 1, "fresh": True, "machine": "cri-pod"}, {"entity": strange, "event": "run", "reply": "ok", "detail": strange},
+            {"entity": strange, "event": "run", "reply": strange, "detail": strange},
+            {"entity": strange, "event": strange}, {"entity": strange, "shows": strange}]  # fmt: skip
+    call = {"id": strange, "pod": strange, "start": 1, "end": 2, "code": "OK", "detail": strange, "version": strange}
+    calls = [call | {"op": "StartContainer"}, call | {"op": "StopContainer", "code": strange}]
+    (tmp_path / "trace").write_text("".join(f"{json.dumps(each)}\n" for each in seen), encoding="utf-8")
+    (tmp_path / "calls").write_text("".join(f"{json.dumps(each)}\n" for each in calls), encoding="utf-8")
+    arrows = "".join(
+        f"    a{ord(each)} --> b : go{each}on\n"
+        for each in OBEYED
+        if each not in "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
+    )
+    (tmp_path / "drawing.mmd").write_text(f"stateDiagram-v2\n{arrows}    c --> d : go\x1b[2Jon\n", encoding="utf-8")
+    summary = fsm("judge", "--format", "summary", "calls", cwd=tmp_path).stdout
+    (tmp_path / "summary.json").write_text(summary, encoding="utf-8")
+
+    ran = fsm(*command.split(), cwd=tmp_path)
+
+    assert ran.returncode in {0, 1, 3}, ran.stderr
+    assert not ({*OBEYED} - {"\t", "\n"}) & {*ran.stdout, *ran.stderr}
+
+
+def test_a_control_in_a_summary_is_read_back() -> None:
+    """The twin: nothing is lost by its escape."""
+    found = Summary(notes=dict.fromkeys(OBEYED, 1), shares=())
+
+    assert found == msgspec.json.decode(written_summary(found), type=Summary)

@@ -16,6 +16,7 @@ from fsm.library import load
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable
 
     from fsm.machine import Machine
     from fsm.product.system import System
@@ -31,14 +32,16 @@ def system_of(text: str, machines: dict[str, Machine]) -> System:
     return build_system(parse(text.encode(), WrittenSystem, path="system.toml"), find)
 
 
-def random_system(chance: random.Random, copies: int = 2, *, time: bool = True) -> System:
-    """A random system of up to three parts, with *copies* of up to two of them; without *time* no call takes any."""
-    return system_of(*random_text(chance, copies, time=time))
+def random_system(chance: random.Random, copies: int = 2) -> System:
+    """A random system of up to three parts, with *copies* of up to two of them."""
+    return system_of(*random_text(chance, copies))
 
 
-def random_text(chance: random.Random, copies: int = 2, *, time: bool = True) -> tuple[str, dict[str, Machine]]:
-    """The text of such a system, and the machines of its parts."""
-    machines = {f"p{number}": random_machine(chance, time=time) for number in range(chance.randint(2, 3))}
+def random_text(
+    chance: random.Random, copies: int = 2, made: Callable[[random.Random], Machine] = random_machine
+) -> tuple[str, dict[str, Machine]]:
+    """The text of such a system, and the machines of its parts, each *made* by chance."""
+    machines = {f"p{number}": made(chance) for number in range(chance.randint(2, 3))}
     parts = list(machines)
     below = len(parts) > 1 and chance.random() < 0.5
     lines = ['[system]\nname = "random"\ntitle = "R"\nabout = "R"\nsource = "none"']
@@ -95,6 +98,30 @@ def _step(chance: random.Random, machines: dict[str, Machine], of: str) -> str:
     more = ", goes-on = true" if chance.random() < 0.4 else ""
     more += f', when = "{_condition(chance, machines)}"' if chance.random() < 0.2 else ""
     return f'{{ do = "{do}"{more} }}'
+
+
+def with_more_words(chance: random.Random, text: str, machines: dict[str, Machine]) -> str:
+    """The *text* of a system with words that :func:`random_text` does not use: replies of ways, steps for each copy, and others."""
+    lines = []
+    calls = False
+    for line in text.split("\n"):
+        more = line
+        if line.startswith("kind = "):
+            calls = "call" in line
+        if line.startswith("machine = ") and chance.random() < 0.2:
+            part = line.split('"')[1]
+            more += f'\ninitial = "{_state(chance, machines[part])}"'
+        if line.startswith("ways.") and calls and chance.random() < 0.3:
+            more = f"{line.removesuffix('}')}, reply = {chance.choice(REPLIES)} }}"
+        if line.startswith("ways.") and chance.random() < 0.2:
+            part = chance.choice(list(machines))
+            step = f'{{ each = "{part}", steps = [{_step(chance, machines, part)}] }}'
+            more = more.replace("steps = [", f"steps = [{step}, ", 1)
+        lines.append(more)
+    return "\n".join(lines)
+
+
+REPLIES = ('"BUSY"', '["ok", "BUSY"]', '["BUSY", "GONE"]', '"error"')
 
 
 KINDS = ("idempotent", "always", "never", "never", "reachable")

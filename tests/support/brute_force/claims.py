@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypeVar
 
 from brute_force.conditions import Test, codes_named, test_of
-from brute_force.steps import Configuration, Instant, Model, Runs, Step
+from brute_force.steps import Configuration, Instant, MachineModel, Model, Runs, Step
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
-from fsm.property.claims import Always, Claim, Fair, Idempotent, LeadsTo, Never, Reachable, conditions_of
+from fsm.property.claims import Always, Claim, Fair, Follows, Idempotent, LeadsTo, Never, Reachable, conditions_of
 
 Verdict: TypeAlias = Literal["holds", "fails", "unknown", "vacuous"]
 Run: TypeAlias = tuple[Step, ...]
@@ -165,6 +165,9 @@ def broken(search: Search, claim: Claim) -> Run | None:
             return _not_idempotent(search, claim)
         case LeadsTo():
             return _leads_nowhere(search, claim)
+        case Follows():
+            other = Followed(claim)
+            return search.shortest(other.first, other.after, lambda others: not others)
         case _:
             raise TypeError(f"{claim} is decided elsewhere")
 
@@ -250,6 +253,52 @@ def _second_call_breaks(search: Search, event: str, place: Configuration) -> Run
                 known.add(step.target)
                 going.append((*run, step))
     return None
+
+
+# -- outputs that are events of another machine ---------------------------------------------
+
+Others: TypeAlias = frozenset[Configuration]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The other machine of *claim*, which goes along with what is seen; where it is silent anything may follow."""
+
+    claim: Follows
+
+    def seen(self, step: Step) -> list[str]:
+        """The events of the other machine that *step* is: a signal that both have, and the outputs that it knows."""
+        events = self.claim.other.events.values()
+        named = {name: event.name for event in events for name in (event.name, event.rpc) if name}
+        seen = [each for each, digit in step.emitted if each in named and digit in (self.claim.of or {digit})]
+        signals = {event.name for event in events if event.kind == "signal"}
+        shared = [step.event] if step.signal and step.event in signals else []
+        return [*shared, *(named[output] for output in seen)]
+
+    @property
+    def first(self) -> Others:
+        return self._settled(frozenset({MachineModel(self.claim.other).initial}))
+
+    def after(self, others: Others, step: Step) -> Others:
+        """Where the other machine may be after *step*, from *others*; nowhere if the step is not allowed."""
+        for event in self.seen(step):
+            others = self._settled(self._on(others, event))
+        return others
+
+    def _on(self, others: Others, event: str) -> Others:
+        other = MachineModel(self.claim.other)
+        if any(other.silent(here, event) for here in others):
+            return frozenset(((state, ()),) for state in self.claim.other.states)
+        return frozenset(step.target for here in others for step in other.steps(here) if step.event == event)
+
+    def _settled(self, others: Others) -> Others:
+        """*others*, and all that hidden events may make of them."""
+        hidden = [event.name for event in self.claim.other.events.values() if event.kind == "hidden"]
+        while True:
+            more = others.union(*(self._on(others, event) for event in hidden))
+            if more == others:
+                return others
+            others = more
 
 
 # -- sooner or later -------------------------------------------------------------------------
@@ -364,6 +413,9 @@ def vacuous(search: Search, claim: Claim) -> bool:
             return not any(first(step) for _, here, _ in places for step in search.steps(here))
         case LeadsTo(source=source):
             return not search.met(source.means)
+        case Follows():
+            other = Followed(claim)
+            return not any(other.seen(step) for steps in search.runs.steps.values() for step in steps)
         case _:
             return False
 

@@ -22,6 +22,9 @@ Configuration: TypeAlias = tuple[Copy, ...]
 Stage: TypeAlias = Literal["acts", "begins", "ends", "continues"]
 """What a step does: a whole event, the begin of a call, its end, or its way from one state in between to another."""
 
+UNLIMITED = 1_000_000
+"""More calls than are ever in progress."""
+
 OTHER = "ANY_OTHER_ERROR"
 """Stands for an error code that nothing names."""
 
@@ -30,9 +33,10 @@ OTHER = "ANY_OTHER_ERROR"
 class Step:
     """One step of a run; ``reply`` is empty unless a call replies.
 
-    ``unwritten`` marks the end of a call for which the model writes nothing.
+    ``unwritten`` marks the end of a call for which the model writes nothing, or a joint event with one.
     ``unspecified`` marks a cell about which the model is silent.  ``among`` are the replies as written, of which
-    ``reply`` is one.
+    ``reply`` is one; ``emitted`` are the outputs as the machines of the copies name them, each with the copy.
+    A ``signal`` is no call, and can be observed.
     """
 
     event: str
@@ -45,6 +49,8 @@ class Step:
     unwritten: bool = False
     unspecified: bool = False
     among: tuple[str, ...] = ()
+    emitted: tuple[tuple[str, int], ...] = ()
+    signal: bool = False
 
     @cached_property
     def instants(self) -> tuple[Instant, ...]:
@@ -105,6 +111,12 @@ def outcomes_of(event: Event, state: str) -> tuple[Outcome, ...] | None:
             return None
 
 
+def _cut(possible: list[Step], taken: list[Step]) -> frozenset[tuple[str, str]]:
+    """The events and outcomes of the steps that are *possible* and not *taken*."""
+    left = set(possible).difference(taken)
+    return frozenset((step.event, step.outcome) for step in left)
+
+
 def without(calls: tuple[str, ...], event: str) -> tuple[str, ...]:
     """*calls* with one call of *event* less.
 
@@ -115,13 +127,14 @@ def without(calls: tuple[str, ...], event: str) -> tuple[str, ...]:
     return calls[:at] + calls[at + 1 :]
 
 
+def _kept(calls: tuple[str, ...], event: Event) -> tuple[str, ...]:
+    """Those of *calls* that *event* does not interrupt."""
+    return () if event.interrupts else calls
+
+
 def after_outcome(copy: Copy, event: Event, outcome: Outcome, *, ends: bool) -> Copy:
     """*copy* after *event*, or the end of a call of it, had this *outcome*."""
-    calls = copy[1]
-    if ends:
-        calls = without(calls, event.name)
-    elif event.interrupts:
-        calls = ()
+    calls = without(copy[1], event.name) if ends else _kept(copy[1], event)
     if outcome.begins:
         calls = tuple(sorted((*calls, event.name)))
     return outcome.to, calls
@@ -144,7 +157,7 @@ class MachineModel:
         found: list[Step] = []
         for event in self.machine.events.values():
             for outcome in outcomes_of(event, state) or ():
-                if outcome.begins and calls.count(event.name) >= self.overlap:
+                if outcome.begins and _kept(calls, event).count(event.name) >= self.overlap:
                     continue
                 found += self._steps(here, event, outcome, codes, ends=False)
         for name in sorted(set(calls)):
@@ -173,20 +186,15 @@ class MachineModel:
             outcome=outcome.name,
             emits=outcome.emits,
             among=outcome.reply,
+            emitted=tuple((output, 0) for output in outcome.emits),
+            signal=event.kind == "signal",
         )
         if event.kind != "call" or outcome.begins:
             return [step]
         return [replace(step, reply=reply) for reply in possible_replies(outcome.reply, codes)]
 
     def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
-        [(state, calls)] = here
-        return frozenset(
-            (event.name, outcome.name)
-            for event in self.machine.events.values()
-            if calls.count(event.name) >= self.overlap
-            for outcome in outcomes_of(event, state) or ()
-            if outcome.begins
-        )
+        return _cut(MachineModel(self.machine, UNLIMITED).steps(here), self.steps(here))
 
     def silent(self, here: Configuration, event: str) -> bool:
         return isinstance(self.machine.events[event].cells[here[0][0]], Silent)
@@ -219,9 +227,10 @@ class _Partly:
     """
 
     here: Configuration
-    emits: tuple[str, ...] = ()
+    emitted: tuple[tuple[str, int], ...] = ()
     error: str = ""
     among: tuple[str, ...] = ()
+    unwritten: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,16 +249,11 @@ class SystemModel:
             step
             for joint in self.system.events.values()
             for way in joint.ways
-            for step in self._way(here, joint, way, codes)[0]
+            for step in self._way(here, joint, way, codes)
         ]
 
     def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
-        return frozenset(
-            (joint.name, way.name)
-            for joint in self.system.events.values()
-            for way in joint.ways
-            if self._way(here, joint, way, frozenset())[1]
-        )
+        return _cut(SystemModel(self.system, UNLIMITED).steps(here), self.steps(here))
 
     def silent(self, here: Configuration, event: str) -> bool:  # noqa: ARG002  (a method of the protocol)
         return False  # what a part is silent about cannot happen
@@ -257,21 +261,19 @@ class SystemModel:
     def shows(self, here: Configuration) -> str:
         return " ".join(state for state, _ in here)
 
-    def _way(
-        self, here: Configuration, joint: JointEvent, way: JointWay, codes: frozenset[str]
-    ) -> tuple[list[Step], bool]:
-        """The steps of *joint* by *way*, and whether only the number of calls in progress prevented one."""
+    def _way(self, here: Configuration, joint: JointEvent, way: JointWay, codes: frozenset[str]) -> list[Step]:
+        """The steps of *joint* by *way*."""
         for when in (joint.when, way.when):
             if when is not None and not state_condition(when, here):
-                return [], False
+                return []
         call = joint.kind == "call"
-        going, over, cut = [_Partly(here)], list[_Partly](), False
+        going, over = [_Partly(here)], list[_Partly]()
         for part_step in way.steps:
-            after: list[_Partly] = []
-            for each in going:
-                found, prevented = self._part_step(each, part_step, codes, call=call)
-                after += found
-                cut = cut or prevented
+            after = [
+                found
+                for each in going
+                for found in self._part_step(each, part_step, codes, ends=call and not part_step.goes_on)
+            ]
             over += [each for each in after if each.error]
             going = [each for each in after if not each.error]
         among = (way.reply or ("ok",)) if call else ()
@@ -286,51 +288,50 @@ class SystemModel:
                 target=each.here,
                 outcome=way.name,
                 reply=reply,
-                emits=each.emits,
+                emits=tuple(f"{output}{self.system.copies[digit].suffix}" for output, digit in each.emitted),
                 among=written,
+                emitted=each.emitted,
+                signal=joint.kind == "signal",
+                unwritten=each.unwritten,
             )
             for each, reply, written in ends
         ]
-        return list(dict.fromkeys(steps)), cut
+        return list(dict.fromkeys(steps))
 
-    def _part_step(
-        self, before: _Partly, part_step: PartStep, codes: frozenset[str], *, call: bool
-    ) -> tuple[list[_Partly], bool]:
-        """Everything that one step of a part may lead to, and whether only the number of calls in progress prevented more.
-
-        Nothing if the step is not possible.
-        """
+    def _part_step(self, before: _Partly, part_step: PartStep, codes: frozenset[str], *, ends: bool) -> list[_Partly]:
+        """Everything that one step of a part may lead to, where an error *ends* the joint event; nothing if it is not possible."""
         if part_step.when is not None and not state_condition(part_step.when, before.here):
-            return [before], False
+            return [before]
         copy = part_step.copy
         part = self.system.parts[copy.part]
         state, calls = own = before.here[copy.digit]
         if not part_step.event:
-            return [_Partly(_with(before.here, copy.digit, (part.initial, ())), before.emits)], False
+            return [replace(before, here=_with(before.here, copy.digit, (part.initial, ())))]
         event = part.machine.events[part_step.event]
-        if not part_step.ends:
-            outcomes = outcomes_of(event, state) or ()
+        unwritten = part_step.ends and event.name in calls and state not in event.ends
+        if unwritten:
+            outcomes: tuple[Outcome, ...] = (Outcome(name="", to=state, reply=("ok", "error")),)
+        elif part_step.ends:
+            outcomes = event.ends[state].outcomes if event.name in calls else ()
         else:
-            end = event.ends.get(state)
-            outcomes = () if end is None or event.name not in calls else end.outcomes
+            outcomes = outcomes_of(event, state) or ()
         heard = part.heard is None or state_condition(part.heard, before.here)
         found: list[_Partly] = []
-        cut = False
         for outcome in outcomes:
             if outcome.name in part.without or (part_step.outcomes and outcome.name not in part_step.outcomes):
                 continue
-            if outcome.begins and not part_step.ends and calls.count(event.name) >= self.overlap:
-                cut = True
+            if outcome.begins and not part_step.ends and _kept(calls, event).count(event.name) >= self.overlap:
                 continue
             there = _with(before.here, copy.digit, after_outcome(own, event, outcome, ends=part_step.ends))
-            emits = (*before.emits, *(f"{output}{copy.suffix}" for output in outcome.emits if heard))
+            emitted = (*before.emitted, *((output, copy.digit) for output in outcome.emits if heard))
+            after = replace(before, here=there, emitted=emitted, unwritten=before.unwritten or unwritten)
             replies = possible_replies(outcome.reply, codes)
-            errors = [reply for reply in replies if reply != "ok"] if call and not part_step.goes_on else []
+            errors = [reply for reply in replies if reply != "ok"] if ends else []
             written = tuple(reply for reply in outcome.reply if reply != "ok")
-            found += [_Partly(there, emits, error, written) for error in errors]
+            found += [replace(after, error=error, among=written) for error in errors]
             if len(errors) < len(replies) or not replies:
-                found.append(_Partly(there, emits))
-        return found, cut
+                found.append(after)
+        return found
 
 
 def _with(here: Configuration, digit: int, copy: Copy) -> Configuration:
