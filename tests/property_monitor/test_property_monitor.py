@@ -34,7 +34,7 @@ from fsm.sut import Response, Stimulus
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    import naive_checker
+    from brute_force.steps import Step
 
     from fsm.conformance.plan import Edge
     from fsm.machine import Machine
@@ -51,15 +51,16 @@ def plain(machine: Machine) -> Machine:
     return replace(machine, states=states, indefinite=())
 
 
-def told(machine: Machine, run: Iterable[naive_checker.Step]) -> list[tuple[Stimulus, Response]]:
+def told(machine: Machine, run: Iterable[Step]) -> list[tuple[Stimulus, Response]]:
     """What a test that does the steps of *run* sees."""
     found = []
     for each in run:
         takes_time = bool(machine.events[each.event].ends)
-        shows = machine.states[each.way.to].shows
-        reply = None if each.way.begins else each.reply
-        stage: StimulusStage = "end" if each.ends else "begin" if takes_time else "do"
-        found.append((Stimulus(each.event, stage), Response(reply=reply, shows=shows, outputs=tuple(each.way.emits))))
+        shows = machine.states[each.target[0][0]].shows
+        reply = None if naive_property_monitor.is_open(each) else each.reply
+        ends = each.stage in {"ends", "continues"}
+        stage: StimulusStage = "end" if ends else "begin" if takes_time else "do"
+        found.append((Stimulus(each.event, stage), Response(reply=reply, shows=shows, outputs=each.emits)))
     return found
 
 
