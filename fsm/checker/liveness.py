@@ -109,6 +109,8 @@ class LeadsToGraph:
         if any(self.takes(fair, step) for step in self.steps.after(state)):
             return True
         row = self.table.row[fair.event]
+        if fair.ends and row not in self.table.end:
+            return False
         ways = self.table.blocked(state, self.table.end[row] if fair.ends else row)
         return any(fair.outcome in {"", way.name} for way in ways)
 
