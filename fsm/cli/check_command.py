@@ -57,7 +57,10 @@ WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"
     "--limit", type=click.IntRange(min=1), default=LIMIT, help="States of one search; beyond it the answer is unknown."
 )
 @click.option(
-    "--overlap", type=click.IntRange(min=1, max=8), default=1, help="Calls of one event that may have begun at a time."
+    "--overlap",
+    type=click.IntRange(min=1, max=8),
+    default=1,
+    help="Calls of one event that an entity may have in progress; that a further one begins is cut off.",
 )
 @parts_option(
     "Copies of the parts of a system, such as pod=3,container=3, or container=any; else as many as its file has.",
@@ -92,6 +95,9 @@ def command(
     vacuous  it holds of nothing     unknown  a limit stopped the search
     undecided  it is about fields, which no run shows
 
+    A property is unknown too if it depends on how a call ends in a state for which no 'ends' is written. What is marked
+    (overlap 1) is decided with at most one call of an event in progress; --overlap allows more.
+
     Out of time or memory ('fsm --seconds N --memory MIB check') what was decided is told, and of the rest how much of it
     was searched.
 
@@ -109,6 +115,8 @@ def command(
     many = next((name for name, count in parts.items() if count == ANY_NUMBER or count > FEW), "")
     if many and each_copy:
         raise click.UsageError(f"--each-copy goes with a few copies only, and not with --parts {many}=any")
+    if many and overlap > 1:
+        raise click.UsageError(f"--overlap goes with up to {FEW} copies of a part; --parts {many} asks for more")
     found = [
         _claims(name, {**parts, many: PAIR} if many else parts)
         for name in dict.fromkeys(names or (*specified(), *systems()))

@@ -20,19 +20,21 @@ _TOGETHER: Final = 1_000
 @click.option("--seed", type=int, default=0, help="The same seed gives the same trace.")
 @click.option("--length", type=click.IntRange(min=0), default=20, help="How many observations.")
 @click.option("--entities", type=click.IntRange(min=1), default=1, help="How many lives, interleaved.")
-@click.option("--overlap", type=click.IntRange(min=1, max=8), default=1, help="Calls in progress at a time.")
+@click.option(
+    "--calls", type=click.IntRange(min=1, max=8), default=1, help="Calls of an entity that are in progress at a time."
+)
 @profile_option("Simulate the machine as this profile has it.")
-def command(model: str, seed: int, length: int, entities: int, overlap: int, profile: str | None) -> int:
+def command(model: str, seed: int, length: int, entities: int, calls: int, profile: str | None) -> int:
     """Write a trace that MODEL could have made, as JSON lines.
 
     MODEL is a name from 'fsm list' or the path of a model file. The trace is
     in fsm's own format, and 'fsm judge' finds it legal:
 
     \b
-    fsm simulate container-status --length 1000 --overlap 2 | fsm judge -
+    fsm simulate container-status --length 1000 --calls 2 | fsm judge -
     """
     machine = under(load(model), profile)
-    trace = simulate(machine, seed=seed, length=length, entities=entities, overlap=overlap)
+    trace = simulate(machine, seed=seed, length=length, entities=entities, overlap=calls)
     lines = chain([msgspec.json.encode({"trace": 1, "machine": model, "fresh": True})], map(msgspec.json.encode, trace))
     while together := tuple(islice(lines, _TOGETHER)):
         click.echo(b"\n".join(together))

@@ -93,16 +93,21 @@ def _examined(
         what = f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
         yield from _more(layout, what)
     left_out = 0
+    overlap = 0
     for checked in each.checked:
-        conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0))
+        conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), checked.overlap)
         if alike.get(checked.of.name) == conclusion and not runs:
             left_out += 1
             continue
         alike.setdefault(checked.of.name, conclusion)
+        overlap = max(overlap, checked.overlap)
         yield from lines(checked, layout, runs=runs)
         if fair := _fair(each.machine, checked):
             why = "a run may stop at any time, unless something is fair: it is not postponed for ever while it is possible"
             yield from _more(layout, f"{why}. If that is meant, add: fair = [{', '.join(fair)}]")
+    if overlap:
+        calls = f"overlap {overlap}: with at most {plural(overlap, 'call')} of an event in progress"
+        yield from layout.wrapped(f"{calls}; a further one was cut off (--overlap)", "    ", "    ")
     if left_out:
         yield f"    {plural(left_out, 'property')} as above"
     if each.copies:
@@ -113,12 +118,16 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
     """What is concluded of one property, and why; with *runs* also where that is as expected."""
     word = status(checked)
     stated = checked.of
-    yield from _item(layout, word, f"{stated.name} ({stated.level}): {stated.says}")
+    within = f", overlap {checked.overlap}" if checked.overlap else ""
+    yield from _item(layout, word, f"{stated.name} ({stated.level}{within}): {stated.says}")
     match checked.verdict:
         case evidence.Refuted(evidence=against):
             yield from _refuted(checked, against, layout, runs=runs)
         case evidence.Vacuous(unmet=unmet):
             yield from _more(layout, f"nothing was put to the test: {unmet} is never the case")
+        case evidence.Unwritten(why=why, run=run):
+            yield from _more(layout, why)
+            yield from steps(run, indent=_LABEL + 4)
         case Unknown(why=why):
             yield from _more(layout, why)
         case evidence.Proved(witnesses=witnesses, any_number=part):
@@ -183,7 +192,10 @@ def sized(counts: Counts | None) -> str:
     """*counts* in words."""
     if counts is None:
         return "more states than were searched"
-    found = f"{plural(counts.states, 'state')}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
+    states = plural(counts.states, "state")
+    if counts.configurations not in {None, counts.states}:
+        states += f" ({plural(counts.configurations, 'configuration')})"
+    found = f"{states}, {plural(counts.transitions, 'transition')}, depth {counts.depth}"
     if counts.representatives is None:
         return found
     return f"{found}; {plural(counts.representatives, 'representative')}"
@@ -213,6 +225,7 @@ def _checked_data(checked: evidence.Checked) -> Json:
         **record(checked.of.clause),
         "status": status(checked).word.lower(),
         "searched": record(checked.searched),
+        "overlap": checked.overlap or None,
         "known": None if known is None else record(known),
         **_conclusion_data(checked),
     }
@@ -229,11 +242,15 @@ def _arrow_data(arrow: evidence.DrawnItem) -> Json:
 
 
 def _conclusion_data(checked: evidence.Checked) -> dict[str, Json]:
-    found: dict[str, Json] = {"why": None, "counterexample": None, "witnesses": None, "any_number": None}
+    keys = ("why", "counterexample", "witnesses", "any_number", "unwritten")
+    found: dict[str, Json] = dict.fromkeys(keys)
     match checked.verdict:
         case evidence.Proved(witnesses=witnesses, any_number=part):
             found["witnesses"] = [data(each) for each in witnesses]
             found["any_number"] = part or None
+        case evidence.Unwritten(why=why, run=run) as each:
+            found["why"] = why
+            found["unwritten"] = {**record(each, "why", "run"), "run": data(run)}
         case evidence.Vacuous(unmet=why) | Unknown(why=why):
             found["why"] = why
         case evidence.Refuted(evidence=evidence.Run() as run):

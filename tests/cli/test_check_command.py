@@ -95,6 +95,84 @@ def test_what_a_program_reads(tmp_path: Path) -> None:
     ]
 
 
+JOB = """\
+[machine]
+name = "job"
+title = "A job"
+about = "A start takes time, and the job may be lost meanwhile."
+source = "handbook"
+initial = "idle"
+[states]
+idle = { about = "At rest." }
+starting = { about = "A start is in progress." }
+lost = { about = "Nobody knows." }
+[event.start]
+kind = "call"
+about = "Start it."
+moves = { idle = { begins = "starting" } }
+ends = { starting = "idle" }
+refuses = { "*" = "BUSY" }
+[event.lose]
+about = "It is lost."
+moves = { starting = "lost", lost = "idle" }
+cannot = ["*"]
+"""
+
+
+def started(folder: Path, *claims: str) -> str:
+    """The property file of :data:`JOB`, with the *claims* by number."""
+    for name in ("models", "properties"):
+        (folder / name).mkdir()
+    (folder / "models" / "job.toml").write_text(JOB, encoding="utf-8")
+    stated = "".join(
+        f'[property.p{number}]\nsays = "P."\nMUST = "here"\n{claim}\n' for number, claim in enumerate(claims)
+    )
+    path = folder / "properties" / "job.toml"
+    path.write_text(f'machine = "job"\n{stated}', encoding="utf-8")
+    return str(path)
+
+
+def test_what_overlap_limits_is_told(tmp_path: Path) -> None:
+    """At each property that holds only with so many calls; with the configurations, in words and as data."""
+    path = started(tmp_path, 'never = "lose and starting"', 'never = "start then idle"')
+    for calls, said in (("1", "at most 1 call of an event"), ("2", "at most 2 calls of an event")):
+        words = " ".join(fsm("check", path, "--overlap", calls).stdout.split())
+        (machine,) = json.loads(fsm("check", path, "--overlap", calls, "--format", "json").stdout)["machines"]
+        size = machine["reachable"]
+
+        assert f"p0 (MUST, overlap {calls}): P." in words
+        assert "FAILS p1 (MUST): P." in words
+        assert f"overlap {calls}: with {said} in progress; a further one was cut off (--overlap)" in words
+        assert f"{size['states']} states ({size['configurations']} configurations), " in words
+        assert size["states"] == 3 < size["configurations"]
+        assert [each["overlap"] for each in machine["properties"]] == [int(calls), None]
+
+
+def test_nothing_is_said_of_overlap_where_no_call_takes_time(tmp_path: Path) -> None:
+    ran = fsm("check", door(tmp_path, CLAIM), "--profile", "none")
+
+    assert "holds    gone-for-good (SHOULD): " in ran.stdout
+    assert "overlap" not in ran.stdout
+    assert "configuration" not in ran.stdout
+
+
+def test_an_end_that_is_not_written_is_named(tmp_path: Path) -> None:
+    """The call and the state, with the run that ends so; it is neither proved nor broken."""
+    path = started(tmp_path, 'never = "lost and start replies ok"')
+    ran = fsm("check", path)
+    (machine,) = json.loads(fsm("check", path, "--format", "json").stdout)["machines"]
+    (stated,) = machine["properties"]
+
+    assert ran.returncode == 3
+    why = "it depends on how 'start' ends in 'lost', for which no `ends` is written"
+    assert why in " ".join(ran.stdout.split())
+    assert " 3 start replies ok  lost\n" in re.sub("  +", "  ", ran.stdout)
+    assert (stated["status"], stated["why"], stated["counterexample"]) == ("unknown", why, None)
+    unwritten = stated["unwritten"]
+    assert (unwritten["event"], unwritten["state"], unwritten["copy"]) == ("start", "lost", None)
+    assert [each["event"] for each in unwritten["run"]["steps"]] == ["start", "lose", "start"]
+
+
 WRONG = [
     # Arguments, and what is said to them.
     (["check", "cri-pods"], "did you mean 'cri-pod'?"),
@@ -102,6 +180,8 @@ WRONG = [
     (["check", "container-status", "--profile", "containerd-1.5"], "profiles: none, containerd-1.6"),
     (["check", "container-status", "--property", "stop"], "properties: "),
     (["check", "--limit", "0"], "0 is not in the range"),
+    (["check", "node", "--parts", "pod=any", "--overlap", "2"], "--overlap goes with up to 9 copies of a part"),
+    (["simulate", "cri-pod", "--overlap", "2"], "No such option"),
 ]
 
 

@@ -756,7 +756,7 @@ def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
         ),
         (["list", "--help"], "--format profiles"),
         (["show", "--help"], "MODEL --event --state --profile --format"),
-        (["simulate", "--help"], "MODEL --seed --length --entities --overlap --profile JSON fsm judge -"),
+        (["simulate", "--help"], "MODEL --seed --length --entities --calls --profile JSON fsm judge -"),
         (["schema", "--help"], "JSON Schema editor"),
         (
             ["export", "--help"],
@@ -784,7 +784,7 @@ def test_without_a_command() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ["--length 200 --entities 3", "--length 300 --entities 5 --overlap 2"])
+@pytest.mark.parametrize("options", ["--length 200 --entities 3", "--length 300 --entities 5 --calls 2"])
 @pytest.mark.parametrize("name", names())
 def test_what_is_simulated_holds(name: str, options: str) -> None:
     """Every shipped machine, one call at a time and several."""

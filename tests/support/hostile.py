@@ -159,7 +159,7 @@ def traces() -> list[Seed]:
     names = (*SMALL, "cri-pod", "container-status", "cri-container")
     every = Seed(name="trace", data=EVERYTHING.encode(), form="lines")
     return [every, every, every] + [
-        Seed(name="trace", data=written("simulate", name, "--entities", "2", "--overlap", "2"), form="lines")
+        Seed(name="trace", data=written("simulate", name, "--entities", "2", "--calls", "2"), form="lines")
         for name in names
     ]
 
@@ -320,7 +320,7 @@ READERS = {
             *("draw {} -f plantuml -s outcomes", "draw {} -f markdown", "draw {} -f ascii", "export {} -t promela"),
             *("export {} -t dot", "export {} -t scxml", "export {} -t transitions", "export {} -t python-statemachine"),
             *(
-                "simulate {} --entities 2 --overlap 2",
+                "simulate {} --entities 2 --calls 2",
                 "check {} --limit 300 --runs",
                 "check {} --limit 300 --format json",
             ),
