@@ -95,12 +95,12 @@ def _examined(
     left_out = 0
     overlap = 0
     for checked in each.checked:
-        conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), checked.overlap)
+        conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), _overlap(checked))
         if alike.get(checked.of.name) == conclusion and not runs:
             left_out += 1
             continue
         alike.setdefault(checked.of.name, conclusion)
-        overlap = max(overlap, checked.overlap)
+        overlap = max(overlap, _overlap(checked))
         yield from lines(checked, layout, runs=runs)
         if fair := _fair(each.machine, checked):
             why = "a run may stop at any time, unless something is fair: it is not postponed for ever while it is possible"
@@ -118,7 +118,7 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
     """What is concluded of one property, and why; with *runs* also where that is as expected."""
     word = status(checked)
     stated = checked.of
-    within = f", overlap {checked.overlap}" if checked.overlap else ""
+    within = f", overlap {calls}" if (calls := _overlap(checked)) else ""
     yield from _item(layout, word, f"{stated.name} ({stated.level}{within}): {stated.says}")
     match checked.verdict:
         case evidence.Refuted(evidence=against):
@@ -137,6 +137,12 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
                 yield from _more(layout, f"was known to fail: {checked.expected.about} Drop it from fails.")
             for run in witnesses if runs else ():
                 yield from steps(run, indent=_LABEL + 4)
+
+
+def _overlap(checked: evidence.Checked) -> int:
+    """How many calls of an event in progress the conclusion is limited to; 0 if it is not limited, or unknown."""
+    told = isinstance(checked.verdict, evidence.Proved | evidence.Vacuous | evidence.Refuted)
+    return checked.overlap if told else 0
 
 
 def _fair(machine: Machine | System, checked: evidence.Checked) -> list[str]:
@@ -225,7 +231,7 @@ def _checked_data(checked: evidence.Checked) -> Json:
         **record(checked.of.clause),
         "status": status(checked).word.lower(),
         "searched": record(checked.searched),
-        "overlap": checked.overlap or None,
+        "overlap": _overlap(checked) or None,
         "known": None if known is None else record(known),
         **_conclusion_data(checked),
     }

@@ -134,7 +134,13 @@ def started(folder: Path, *claims: str) -> str:
 
 def test_what_overlap_limits_is_told(tmp_path: Path) -> None:
     """At each property that holds only with so many calls; with the configurations, in words and as data."""
-    path = started(tmp_path, 'never = "lose and starting"', 'never = "start then idle"')
+    path = started(
+        tmp_path,
+        'never = "lose and starting"',
+        'never = "start then idle"',
+        'never = "idle then (idle and starting)"',
+        'reachable = "idle and lost"',
+    )
     for calls, said in (("1", "at most 1 call of an event"), ("2", "at most 2 calls of an event")):
         words = " ".join(fsm("check", path, "--overlap", calls).stdout.split())
         (machine,) = json.loads(fsm("check", path, "--overlap", calls, "--format", "json").stdout)["machines"]
@@ -142,10 +148,12 @@ def test_what_overlap_limits_is_told(tmp_path: Path) -> None:
 
         assert f"p0 (MUST, overlap {calls}): P." in words
         assert "FAILS p1 (MUST): P." in words
+        assert f"vacuous p2 (MUST, overlap {calls}): P." in words
+        assert f"FAILS p3 (MUST, overlap {calls}): P." in words
         assert f"overlap {calls}: with {said} in progress; a further one was cut off (--overlap)" in words
         assert f"{size['states']} states ({size['configurations']} configurations), " in words
         assert size["states"] == 3 < size["configurations"]
-        assert [each["overlap"] for each in machine["properties"]] == [int(calls), None]
+        assert [each["overlap"] for each in machine["properties"]] == [int(calls), None, int(calls), int(calls)]
 
 
 def test_nothing_is_said_of_overlap_where_no_call_takes_time(tmp_path: Path) -> None:
@@ -168,6 +176,7 @@ def test_an_end_that_is_not_written_is_named(tmp_path: Path) -> None:
     assert why in " ".join(ran.stdout.split())
     assert " 3 start replies ok  lost\n" in re.sub("  +", "  ", ran.stdout)
     assert (stated["status"], stated["why"], stated["counterexample"]) == ("unknown", why, None)
+    assert "overlap" not in ran.stdout
     unwritten = stated["unwritten"]
     assert (unwritten["event"], unwritten["state"], unwritten["copy"]) == ("start", "lost", None)
     assert [each["event"] for each in unwritten["run"]["steps"]] == ["start", "lose", "start"]
