@@ -621,8 +621,8 @@
     return every ? copies.every(is) : copies.some(is);
   }
 
-  /** What a joint event may do where the copies are in the states *before*: the steps of its parts, one after the other. */
-  function jointly(system, event, before) {
+  /** What a joint event may do where the copies are in the states *before*: the steps of its parts, one after the other. *states* are those without the calls in progress. */
+  function jointly(system, event, before, states) {
     if (!event || !holds(event.when, before)) return [];
     const found = new Map(), known = {};
     for (const way of event.ways) {
@@ -636,7 +636,7 @@
           const heard = holds(move.heard, run.here);
           for (const option of system.options[move.options][run.here[move.copy]]) {
             const here = run.here.map((state, copy) => (copy === move.copy ? option.to : state));
-            const done = [...run.done, { copy: move.copy, event: move.event, ends: move.ends, outcome: option.outcome, from: run.here[move.copy], to: option.to, emits: heard ? option.emits : [] }];
+            const done = [...run.done, { copy: move.copy, event: move.event, ends: move.ends, outcome: option.outcome, from: states[move.copy][run.here[move.copy]], to: states[move.copy][option.to], emits: heard ? option.emits : [] }];
             (option.error.length ? ended : following).push({ here, done, error: option.error });
           }
         }
@@ -710,7 +710,7 @@
       for (const step of steps) {
         const slash = step.indexOf("/");
         const name = step.slice(0, slash);
-        const way = events[name] ? jointly(system, eventOf(profile, name), here).find((each) => each.key === step.slice(slash + 1)) : undefined;
+        const way = events[name] ? jointly(system, eventOf(profile, name), here, system.states[stepsOf(profile)]).find((each) => each.key === step.slice(slash + 1)) : undefined;
         if (!way) return { here, found, wrong: step };
         found.push({ step, event: events[name], way });
         here = way.to;
@@ -722,8 +722,9 @@
       const profile = named(now.profile ?? data.profile);
       const { here, found, wrong } = walkedJointly(profile, taken(now));
       const last = found.at(-1);
-      cards.forEach((each, copy) => each.set(here[copy], last ? last.way.done.filter((one) => one.copy === copy && one.from !== one.to) : []));
-      const others = here.map((state, copy) => (state === system.copies[copy].initial ? null : `${system.copies[copy].name} ${stateOf(copy, state)}`)).filter(Boolean);
+      const states = here.map((state, copy) => system.states[stepsOf(profile)][copy][state]);
+      cards.forEach((each, copy) => each.set(states[copy], last ? last.way.done.filter((one) => one.copy === copy && one.from !== one.to) : []));
+      const others = states.map((state, copy) => (state === system.copies[copy].initial ? null : `${system.copies[copy].name} ${stateOf(copy, state)}`)).filter(Boolean);
       fill(heading, "Now ", h("strong", {}, others.length ? others.join(", ") : "at the beginning"));
       fill(bar, wrong ? h("p", { class: "note wrong", role: "alert" }, `The walk in the link ends here: its next step, ${wrong}, is not possible.`) : null,
         h("nav", { class: "walked", "aria-label": "The walk so far" }, h("ol", {}, h("li", {}, h("button", { type: "button", class: "step", click: () => go({ joint: "" }) }, "the beginning")),
@@ -732,7 +733,7 @@
         last ? h("ul", { class: "about" }, doneText(last.way.done).map((each) => h("li", {}, each))) : null);
       const wanted = filter.value.toLowerCase();
       const items = system.events.filter((event) => `${event.name} ${event.rpc}`.toLowerCase().includes(wanted)).map((event) => {
-        const ways = jointly(system, eventOf(profile, event.name), here);
+        const ways = jointly(system, eventOf(profile, event.name), here, system.states[stepsOf(profile)]);
         if (!ways.length) return null;
         return [event, h("article", { class: "event", "data-event": event.name }, h("h4", {}, event.rpc || event.name, " ", h("span", { class: "kind" }, event.kind), event.rpc ? h("code", { class: "kind" }, event.name) : null, h("span", { class: "means" }, event.about)),
           h("ul", { class: "ways" }, ways.map((way) => h("li", {}, h("button", { type: "button", class: `way${way.reply.length && !way.reply.includes("ok") ? " fails" : ""}`, "data-step": `${event.name}/${way.key}`, click: () => { go({ joint: [...taken(place()), `${event.name}/${way.key}`].join(" ") }); heading.focus({ preventScroll: true }); panel.scrollTop = 0; say(event.name); } },

@@ -5,7 +5,6 @@ what is left for its script is to put those together, as :mod:`fsm.product` does
 """
 
 import json
-from collections.abc import Mapping
 
 from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.table import Table
@@ -19,7 +18,8 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
     """*system* as it is under each of its profiles, and under *profile*."""
     options: dict[str, int] = {}
     names = [*dict.fromkeys(("", *system.profiles, profile or ""))]
-    variants = {name: _events(SystemTable(system.partly_under(name or None)), options) for name in names}
+    tables = {name: SystemTable(system.partly_under(name or None)) for name in names}
+    variants = {name: _events(table, options) for name, table in tables.items()}
     base = variants[""]
     machines = [*dict.fromkeys(part.machine.name for part in system.parts.values())]
     return {
@@ -52,8 +52,18 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
             }
             for name, found in variants.items()
         },
+        "states": {name: _states(table) for name, table in tables.items()},
         "options": [json.loads(each) for each in options],
     }
+
+
+def _states(table: SystemTable) -> Json:
+    """Of each copy the state of its machine, by the number that its state has with the calls in progress."""
+    by_part = {copy.part: table.table_of(copy.part) for copy in table.system.copies}
+    return [
+        [by_part[copy.part].bare(state) for state in range(len(by_part[copy.part].states))]
+        for copy in table.system.copies
+    ]
 
 
 def _events(table: SystemTable, options: dict[str, int]) -> dict[str, Json]:
@@ -119,5 +129,4 @@ def _condition(condition: Condition | None, table: SystemTable) -> Json:
 
 
 def _numbers(table: Table, states: frozenset[str]) -> Json:
-    number: Mapping[str, int] = {state: index for index, state in enumerate(table.states)}
-    return [*sorted(number[state] for state in states)]
+    return [number for number, state in enumerate(table.states) if state in states]
