@@ -310,9 +310,15 @@ class Watch:
         """Which fair step can be taken and had its turn longest ago, while the target is due."""
         if not isinstance(self._memory, Owing) or not self._owed():
             return None
-        waiting, states = self._memory.waiting, {place.state for place in self._places}
-        can = (each for each in self._turns if any(waiting.possible(self._fair[each], at) for at in states))
-        return next(can, None)
+        return next((each for each in self._turns if any(self._can(self._fair[each], at) for at in self._belief)), None)
+
+    def _can(self, fair: Fair, here: Configuration) -> bool:
+        """Whether what is *fair* can be taken; an end of a call in progress can that is not written."""
+        machine, row = self._product.machine, self._table.row[fair.event]
+        if fair.ends and all(call.row != row for call in here.pending):
+            return False
+        ways = machine.step(self._product.places[here.state].state, machine.end[row] if fair.ends else row) or ()
+        return any(fair.outcome in {"", way.name} for way in ways) or (fair.ends and not (ways or fair.outcome))
 
     def _wait(self, taken: frozenset[int]) -> None:
         """Count the steps in which what had its turn was taken; who was taken waits for the others."""
