@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import naive
 import pytest
+from brute_force.steps import MachineModel, Runs
 from hypothesis import given
 from machines import DOOR, counter, door, edited, job, machine_of
 from random_machines import machines
@@ -25,9 +26,27 @@ def graph_of(machine: Machine) -> Graph[Table]:
     return explore(tabulate(machine))
 
 
+def moves(machine: Machine) -> set[tuple[str, str, str]]:
+    """Source, event and target of every step of any run, by brute force; the event of an end has an ellipsis before it."""
+    return {
+        (here[0][0], f"{'…' * (step.stage in {'ends', 'continues'})}{step.event}", step.target[0][0])
+        for here, steps in Runs(MachineModel(machine)).steps.items()
+        for step in steps
+        if not step.unwritten
+    }
+
+
+def distances(machine: Machine) -> dict[str, int]:
+    """The states that runs come to, and the length of a shortest one, by brute force."""
+    found: dict[str, int] = {}
+    for here, distance in Runs(MachineModel(machine)).depth.items():
+        found.setdefault(here[0][0], distance)
+    return found
+
+
 def reaching(machine: Machine) -> dict[str, set[str]]:
-    """For each state the states from which a run leads to it, itself included: the closure, by brute force."""
-    found = {state: {state} | naive.leads(machine, state) for state in machine.states}
+    """For each state the states to which steps lead from it, itself included: the closure, by brute force."""
+    found = {state: {state} | {to for at, _, to in moves(machine) if at == state} for state in machine.states}
     for _ in machine.states:
         found = {state: {far for near in to for far in found[near]} for state, to in found.items()}
     return found
@@ -46,7 +65,7 @@ def agree(machine: Machine) -> None:
     """The graph of *machine* equals the one found by brute force."""
     graph = graph_of(machine)
     states = graph.table.states
-    distance = naive.reached(machine)
+    distance = distances(machine)
     reaches = reaching(machine)
 
     assert distance == {states[number]: far for number, far in graph.depth.items()}
@@ -94,20 +113,16 @@ def test_components_are_in_topological_order(machine: Machine) -> None:
 
 @given(machines())
 def test_has_every_transition_of_every_reachable_state_once(machine: Machine) -> None:
-    """As many transitions leave a state as its cells have outcomes; ends count where their call begins."""
+    """As many transitions leave a state as its cells have outcomes; ends count where a call is in progress."""
     graph = graph_of(machine)
     table = graph.table
     left = [(step.source, step.row, step.way.index) for step in graph.transitions]
+    states, rows = table.states, table.rows
+    taken = moves(machine)
     ways = [
         way.index
-        for way in table.ways
-        if table.origin[way.index][1] in graph.depth
-        and (
-            not table.rows[table.origin[way.index][0]].ends
-            or naive.goes_on(
-                machine, table.states[table.origin[way.index][1]], table.rows[table.origin[way.index][0]].event.name
-            )
-        )
+        for way, (row, state) in zip(table.ways, table.origin, strict=True)
+        if (states[state], rows[row].name, states[way.to]) in taken
     ]
 
     assert sorted(ways) == sorted(index for _, _, index in left)

@@ -177,7 +177,8 @@ def test_a_breach_has_its_lines() -> None:
     assert found.first is not None
     assert (1, "violated") == (found.times, found.status)
     assert (Line("trace", 2), Line("trace", 4)) == found.first.lines
-    assert ("start replies ok then start replies ok", 4) == (found.first.illegal, found.first.line)
+    assert found.first.illegal.startswith("start replies ok and (start happens or was starting) then start replies ok")
+    assert 4 == found.first.line
 
 
 def test_a_trace_that_keeps_to_it_has_put_it_to_the_test() -> None:
@@ -207,7 +208,7 @@ def test_overlapping_calls_may_have_gone_in_either_order() -> None:
     ("between", "status"),
     [
         ("/gap", "not exercised"),
-        ("remove:ok/answered", "holds"),
+        ("remove:ok/answered", "not exercised"),
         ("start:ok/reply", "not exercised"),
         ("stop/request " * 70, "unknown"),
     ],

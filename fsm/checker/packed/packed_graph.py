@@ -132,7 +132,9 @@ class PackedGraph:
         return Counts(states=self.met, transitions=int(self.progress[STEPS]), depth=depth)
 
     def locals_of(self, digit: int) -> set[int]:
-        """The states that the copy of this *digit* comes to, wherever the search has been."""
+        """The states that the copy of this *digit* comes to; the search may have been made by other means, so it is completed."""
+        while self.expand():
+            pass
         words, at = self.states.reshape(self.met, self.vector.width), self.vector.fields[digit]
         return set(np.unique(words[:, at.word] >> np.uint64(at.shift) & np.uint64(at.mask)).tolist())
 
