@@ -7,7 +7,8 @@ from fsm.equivalence.partition import refine, saturated
 from fsm.machine import ANY_ERROR
 from fsm.machine.graph import Graph
 from fsm.machine.traversal import Numbering
-from fsm.product import Locals, SystemTable
+from fsm.product import SystemTable
+from fsm.product.joint_moves import Locals
 from fsm.product.system import JointEvent
 
 

@@ -17,7 +17,7 @@ from fsm.machine import ANY_ERROR
 from fsm.machine.table import UNSPECIFIED, Table, TransitionSystem, Way
 from fsm.machine.traversal import Numbering
 
-Calls: TypeAlias = tuple[int, ...]
+BegunCalls: TypeAlias = tuple[int, ...]
 """The rows of the ends of all calls that have begun, in order."""
 
 
@@ -31,7 +31,7 @@ class InProgress(Table):
     of: Table
     overlap: int
     unwritten: bool = False
-    numbers: Numbering[tuple[int, Calls]]
+    numbers: Numbering[tuple[int, BegunCalls]]
     known: dict[tuple[int, int], tuple[tuple[Way, ...] | None, tuple[Way, ...]]] = field(default_factory=dict)
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
@@ -46,7 +46,7 @@ class InProgress(Table):
         """The state of the machine in the configuration *state*."""
         return self.numbers.listed[state][0]
 
-    def calls(self, state: int) -> Calls:
+    def calls(self, state: int) -> BegunCalls:
         """The calls in progress in the configuration *state*."""
         return self.numbers.listed[state][1]
 
@@ -68,7 +68,7 @@ class InProgress(Table):
             found = self.known[state, row] = self._step(*self.numbers.listed[state], row)
         return found
 
-    def _step(self, state: int, calls: Calls, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:
+    def _step(self, state: int, calls: BegunCalls, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:
         ends, event = self.rows[row].ends, self.rows[row].event
         if ends and row not in calls:
             return (), ()
@@ -91,7 +91,7 @@ class InProgress(Table):
             (going if room else cut).append(changed(way, to=self.number(way.to, after)))
         return tuple(going), tuple(cut)
 
-    def number(self, state: int, calls: Calls) -> int:
+    def number(self, state: int, calls: BegunCalls) -> int:
         """The number of the configuration of *state* and *calls*."""
         number = self.numbers[state, calls]
         if number == len(self.states):

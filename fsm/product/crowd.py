@@ -25,7 +25,8 @@ from fsm.product.symmetry import Symmetry, commute, same
 from fsm.product.system import Copy, JointEvent, JointWay, Part, PartStep, System
 
 if TYPE_CHECKING:
-    from fsm.product import JointMove, JointPath, JointRow
+    from fsm.product import JointPath, JointRow
+    from fsm.product.joint_moves import JointMove
 
 NONE, SOME = "none", "some"
 FILL, MAY_FILL, DRAIN = "fills", "may-fill", "drains"
@@ -81,9 +82,8 @@ class Crowd:
         self._names = self._table.table_of(part).states
         self._free = len(kept)
         self._parts: dict[str, Part] = {}
-        table, initial = self._table.table_of(part), self._names.index(self._part.initial)
-        named = [table.named(local) for local in range(len(self._names))]
-        self._bits = [self._counter(f"some {part} is {name}", local == initial) for local, name in enumerate(named)]
+        named = [self._table.table_of(part).named(local) for local in range(len(self._names))]
+        self._bits = [self._counter(f"some {part} is {name}", name == self._part.initial) for name in named]
         self._next = [self._counter(f"some {part} will be {name}", begins=False) for name in named]
         self._never = self._helper("what is impossible", {FAILS: None})
         said = {

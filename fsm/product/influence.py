@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 
 from fsm.machine.table import Table
-from fsm.product import offered, read, tables_of
+from fsm.product import read, tables_of
+from fsm.product.joint_moves import offered
 from fsm.product.system import JointEvent, JointWay, System
 
 

@@ -32,10 +32,12 @@ from fsm.machine.conditions import (
     StateChanges,
     StepEmits,
 )
-from fsm.product import Locals, read
+from fsm.product import read
+from fsm.product.joint_moves import Locals
 
 if TYPE_CHECKING:
-    from fsm.product import JointMove, JointPath, JointRow, SystemTable
+    from fsm.product import JointPath, JointRow, SystemTable
+    from fsm.product.joint_moves import JointMove
     from fsm.product.system import Copy, System
 
 Interchangeable: TypeAlias = tuple[tuple[int, ...], ...]

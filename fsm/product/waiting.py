@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from fsm.product import JointPath, JointRow, Locals, SystemTable, read
+from fsm.product import JointPath, JointRow, SystemTable, read
+from fsm.product.joint_moves import Locals
 from fsm.product.system import System
 
 

@@ -15,7 +15,7 @@ from fsm.product import SystemTable
 
 if TYPE_CHECKING:
     from fsm.machine.graph import Graph
-    from fsm.product import Locals
+    from fsm.product.joint_moves import Locals
 
 SYSTEMS = ("plugin-sync", "shared-ids", "late-updates")
 

@@ -27,7 +27,7 @@ from fsm.property.claims import Always, Never, Reachable, is_of
 from fsm.property.evidence import Proved, Refuted, Run
 
 if TYPE_CHECKING:
-    from fsm.product import Locals
+    from fsm.product.joint_moves import Locals
     from fsm.property.claims import Property
     from fsm.property.evidence import Conclusion
 

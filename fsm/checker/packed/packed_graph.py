@@ -34,7 +34,8 @@ from fsm.checker.packed.programs import StateVector, Writing
 from fsm.checker.packed.representatives import unfolded, written_orbits
 from fsm.compiled import Numbers
 from fsm.machine.traversal import Explored, LimitError
-from fsm.product import Locals, SystemTable
+from fsm.product import SystemTable
+from fsm.product.joint_moves import Locals
 from fsm.property.claims import Counts
 
 S = TypeVar("S", bound=np.generic)

@@ -15,7 +15,8 @@ from fsm.checker.packed.expansion import ACCEPTED, MEMO, REJECTED, Program, Word
 from fsm.compiled import Numbers
 from fsm.machine.conditions import All, At, Atom, Condition, Not, Some
 from fsm.machine.traversal import Numbering
-from fsm.product import JointMove, JointPath, JointRow, Locals, SystemTable
+from fsm.product import JointPath, JointRow, SystemTable
+from fsm.product.joint_moves import JointMove, Locals
 
 BITS: Final = 64
 WIDEST: Final = 3

@@ -16,7 +16,7 @@ from fsm.checker.packed.walk import NEVER, Automaton, Nodes, scan, walk
 from fsm.compiled import Numbers
 from fsm.machine.conditions import All, Condition
 from fsm.machine.traversal import LimitError
-from fsm.product import Locals
+from fsm.product.joint_moves import Locals
 from fsm.property.claims import Counts
 
 CHUNK: Final = 1 << 20

@@ -8,7 +8,8 @@ import json
 
 from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.table import Table
-from fsm.product import JointMove, JointPath, JointRow, SystemTable
+from fsm.product import JointPath, JointRow, SystemTable
+from fsm.product.joint_moves import JointMove
 from fsm.product.system import System
 from fsm.report.json_report import Json
 from fsm.report.page.machine_data import clause_data
