@@ -120,7 +120,8 @@ class StepCache:
             return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
         if not isinstance(table, SystemTable) or not (blocks := table.blocks):
             return False, False
-        kinds = [those[local] for digit, those in blocks.items() for local in self.locals_of(digit) if local in those]
+        passed = {digit: table.passed(digit, self.locals_of(digit)) for digit in blocks}
+        kinds = [those[local] for digit, those in blocks.items() for local in passed[digit] if local in those]
         return any(cut for cut, _ in kinds), any(unwritten for _, unwritten in kinds)
 
     @cached_property

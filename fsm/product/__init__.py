@@ -188,6 +188,16 @@ class SystemTable:
                         found[move.at][local] = cut or not ends, unwritten or ends
         return found
 
+    def passed(self, digit: int, locals_: Collection[int]) -> set[int]:
+        """*locals_* of the copy of this *digit*, and those that it may pass within one joint event."""
+        found = set(locals_)
+        for path in (path for row in self.joint for path in row.paths):
+            here = set(locals_)
+            for move in [move for move in path.moves if move.at == digit][:-1]:
+                here |= {to for local in here for to, *_ in move.options(local)}
+            found |= here
+        return found
+
     def locals(self, state: int) -> Locals:
         return self._locals[state]
 

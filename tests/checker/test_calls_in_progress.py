@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from machines import machine_of
 from random_claims import stated
+from random_systems import system_of
+from toy_systems import stated_of
 
-from fsm.checker import decide
+from fsm.checker import decide, stepping_of
 from fsm.checker.instants import StepCache
 from fsm.machine.table import tabulate
 from fsm.property.evidence import Proved, Refuted, Unwritten
@@ -56,3 +58,38 @@ def test_a_begin_that_was_cut_off_is_told(overlap: int, told: int) -> None:
     checked = decide(stated(machine, 'never = "d"'), StepCache(tabulate(machine), overlap=overlap))
 
     assert (checked.overlap, type(checked.verdict)) == (told, Proved)
+
+
+ENDS_IN_C = (
+    HEAD
+    + SLOW.replace('refuses = { "*" = "E1" }', 'refuses = { c = "E1", d = "E1" }')
+    + ('moves = { a = { begins = "b" }, b = "c" }\nends = { b = "a" }\n')
+)
+WITHIN_ONE_EVENT = """\
+[system]
+name = "s"
+title = "S"
+about = "S"
+source = "none"
+[part.p]
+machine = "p"
+[event.start]
+kind = "call"
+of = "p"
+about = "S"
+steps = ["p.z/begins-b"]
+[event.end]
+kind = "call"
+of = "p"
+about = "E"
+steps = ["p.z", "p.z.ends"]
+"""
+
+
+def test_an_end_that_is_not_written_is_found_within_a_joint_event() -> None:
+    """Its state is passed in the middle, and the copy rests in it only after such an end."""
+    system = system_of(WITHIN_ONE_EVENT, {"p": machine_of(ENDS_IN_C)})
+    verdict = decide(stated_of(system, 'never = "p is c"'), stepping_of(system)).verdict
+
+    assert isinstance(verdict, Unwritten), verdict
+    assert (verdict.event, verdict.state) == ("z", "c")
