@@ -74,7 +74,7 @@ def test_a_system_does_what_its_steps_define(chance: random.Random) -> None:
     system = random_system(chance)
     expected = small(system)
 
-    table = SystemTable(system)
+    table = SystemTable(system).beyond()
     graph = explore(table)
 
     found: dict[Configuration, set[object]] = {located(table, state): set() for state in graph.depth}
@@ -96,7 +96,7 @@ def test_a_cone_leaves_out_nothing_that_matters(chance: random.Random) -> None:
     whole = small(system)
     wanted = {copy.digit for copy in system.copies if chance.random() < 0.4}
 
-    table = SystemTable(system, cone=cone(system, wanted))
+    table = SystemTable(system, cone=cone(system, wanted)).beyond()
     graph = explore(table)
 
     assert {tuple(located(table, state)[digit] for digit in wanted) for state in graph.depth} == {

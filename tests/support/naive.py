@@ -77,17 +77,6 @@ def ends(machine: Machine, state: str, event: str) -> set[Way]:
     return set() if cell is None else _of_cell(cell, state, call=True) or set()
 
 
-def goes_on(machine: Machine, state: str, event: str) -> set[Way]:
-    """The ways in which a call that begins in *state* goes on, if no other event has moved it."""
-    begun = {
-        way.to
-        for each in machine.states
-        for way in {*(ways(machine, each, event) or ()), *ends(machine, each, event)}
-        if way.begins
-    }
-    return ends(machine, state, event) if state in begun else set()
-
-
 def _of_cell(cell: Cell, state: str, *, call: bool) -> set[Way] | None:
     match cell:
         case Silent():
@@ -103,27 +92,6 @@ def _of_cell(cell: Cell, state: str, *, call: bool) -> set[Way] | None:
                 Way(each.to, frozenset(each.reply), each.emits, begins=each.begins, outcome=each.name)
                 for each in cell.outcomes
             }
-
-
-def reached(machine: Machine) -> dict[str, int]:
-    """Every reachable state with its distance from the initial one, by relaxing until nothing changes.
-
-    The end of a call is enabled wherever its state is reachable.
-    """
-    distance = {machine.initial: 0}
-    for _ in machine.states:
-        for state, far in tuple(distance.items()):
-            for to in leads(machine, state):
-                distance[to] = min(far + 1, distance.get(to, far + 1))
-    return distance
-
-
-def leads(machine: Machine, state: str) -> set[str]:
-    """The states one step from *state*."""
-    found: set[Way] = set()
-    for event in machine.events:
-        found |= (ways(machine, state, event) or set()) | goes_on(machine, state, event)
-    return {way.to for way in found}
 
 
 # -- whether a behaviour explains a trace --------------------------------------
