@@ -82,7 +82,8 @@ class PassingCalls:
                 stream.start, stream.asked = now, True
             stream.request.add(part.payload())
         elif part.kind == RST_STREAM:
-            late = stream.timeout is not None and now >= stream.start + stream.timeout
+            # gRPC's C++ library rounds the timeout that it sends up to three digits, and to milliseconds.
+            late = stream.timeout is not None and now - stream.start >= stream.timeout * 99 // 100 - 10**6
             self.end(part.stream, now, code="DEADLINE_EXCEEDED" if late else "CANCELED")
 
     def from_server(self, part: Frame, now: int) -> tuple[Headers, bool] | None:

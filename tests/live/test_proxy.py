@@ -127,10 +127,12 @@ def test_deadlines_are_passed_on(between: Between) -> None:
     short(b"", timeout=7)
     assert 5 < (between.echo.deadlines[-1] or 0) < 8
 
+    call = iter(waiting(b"late", timeout=2))
+    assert next(call) == b"begun"  # a deadline that is over sooner may keep the call from being made
     with pytest.raises(grpc.RpcError) as late:
-        list(waiting(b"late", timeout=0.1))
+        next(call)
     assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    wait_for(lambda: between.proxy.calls[-1].code == "DEADLINE_EXCEEDED")
+    wait_for(lambda: between.proxy.calls[-1].code == "DEADLINE_EXCEEDED", between.proxy.calls)
 
 
 def test_a_cancellation_reaches_the_runtime(between: Between) -> None:
