@@ -6,7 +6,7 @@ was like so far is a few numbers, or :class:`Broken` once the property is.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from fsm.checker.idempotence import CallPair, IdempotenceAutomaton
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine_table
@@ -96,10 +96,20 @@ class Passing:
         return False
 
 
+_UNKNOWN: Final = -1
+"""Instead of the number of calls in progress, if it is not known which there were before."""
+
+_TOO_MANY: Final = -2
+"""The same, if there were more than are followed: none are in progress only once all have been interrupted."""
+
+MOST_CALLS: Final = 4
+"""Calls in progress of one entity that are followed."""
+
+
 class Repeating:
     """The rows of the calls in progress, where these are known, and the calls of which the next step may be the second."""
 
-    restarted: Progress = (-1,)
+    restarted: Progress = (_UNKNOWN,)
     start: Progress = (0,)
 
     def __init__(self, claim: claims.Idempotent, stepping: StepCache) -> None:
@@ -114,32 +124,31 @@ class Repeating:
         parts = [progress[index : index + size] for index in range(begin, len(progress), size)]
         return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
 
-    def _calls(self, progress: Progress, step: InstantStep) -> list[int] | None:
-        """The calls in progress after *step*; ``None`` if they are not known."""
+    def _calls(self, progress: Progress, step: InstantStep) -> Progress:
+        """How many calls are in progress after *step*, and their rows; a number alone where that is not known."""
         row = self._rows[step.row]
         if row.event.interrupts:
-            return []
+            return (0,)
         if progress[0] < 0:
-            return None
+            return progress[:1]
         calls = list(progress[1 : 1 + progress[0]])
         if row.ends and row.index in calls:
             calls.remove(row.index)
         if step.way.begins:
             calls.append(row.index if row.ends else self._end[row.index])
-        return sorted(calls)
+        return (len(calls), *sorted(calls)) if len(calls) <= MOST_CALLS else (_TOO_MANY,)
 
     def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
         found: set[CallPair] = set()
         calls = self._calls(progress, step)
-        idle = step.way.to not in self._busy if calls is None else not calls
+        idle = step.way.to not in self._busy if calls[0] == _UNKNOWN else not calls[0]
         for node in (CallPair(step.instants[0].source), *self._nodes(progress)):
             for edge in self._automaton.taken(node, step, idle=idle):
                 if edge.found:
                     return Broken()
                 if edge.to.calls:
                     found.add(edge.to)
-        known = (-1,) if calls is None else (len(calls), *calls)
-        return (*known, *(int(part) for node in sorted(found) for part in node))
+        return (*calls, *(int(part) for node in sorted(found) for part in node))
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         return any(node.calls and step.row == self._automaton.due(node) for node in self._nodes(progress))

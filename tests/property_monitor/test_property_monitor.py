@@ -27,7 +27,7 @@ from fsm.machine.calls.rules import BEGUN, Rules
 from fsm.machine.table import tabulate
 from fsm.property.claims import LeadsTo, Reachable, Refines
 from fsm.property.evidence import Refuted, Run, Unexplained, Vacuous
-from fsm.property_monitor import Violated, Watch, untestable
+from fsm.property_monitor import Violated, Watch, automata, untestable
 from fsm.property_monitor.property_product import PropertyProduct
 from fsm.sut import Response, Stimulus
 
@@ -115,6 +115,21 @@ def test_what_is_seen_in_part_is_violated_for_certain_only(chance: random.Random
         assert runs
         expected = all(naive_property_monitor.breaks(machine, of, each) for each in runs)
         assert expected == (watched(watch, test) is not None), (test, runs)
+
+
+@given(st.randoms(use_true_random=False))
+def test_calls_that_are_not_followed_violate_nothing(chance: random.Random) -> None:
+    """With more calls in progress than are followed, some runs that break the property may go unnoticed."""
+    machine = plain(random_machine(chance))
+    of = random_property(chance, machine, KINDS[:1])
+    assume(not untestable(of))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(automata, "MOST_CALLS", 0)
+        watch = Watch(machine, of, unseen=())
+        for _ in range(10):
+            run = naive_property_monitor.random_run(chance, machine, 12)
+            if watched(watch, told(machine, run)) is not None:
+                assert naive_property_monitor.breaks(machine, of, run)
 
 
 def _veiled(chance: random.Random, each: tuple[Stimulus, Response]) -> tuple[Stimulus, Response]:
