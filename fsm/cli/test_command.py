@@ -199,6 +199,8 @@ def command(
     if answers and not sut.startswith("nri-plugin:"):
         raise click.UsageError("--answers is for plugins: --against nri-plugin:…")
     _refuse(nri, kill=kill_command, script=script, record=record, properties=properties or bool(only))
+    if threads > 1 and not examples:
+        raise click.UsageError("--threads looks for races in tests in random order, of which -n 0 asks for none")
     machine, tolerated = _relayed(model, profile, parts) if nri else _tested(model, profile, parts)
     _refuse_damage(damage_command, machine, restarts=bool(restart_command or kill_command))
     commands = {"restart_command": restart_command, "kill_command": kill_command, "damage_command": damage_command}

@@ -173,6 +173,14 @@ def test_what_cannot_be_tested_does_not_pass(workshop: Path) -> None:
     assert ran.stdout.endswith("verdict: unknown, since nothing could be tested\n")
 
 
+def test_races_need_random_tests(workshop: Path) -> None:
+    """None would be looked for."""
+    ran = fsm("test", "door.toml", "--against", "python:carpenter:Slow", "--threads", "2", "-n", "0", cwd=workshop)
+
+    assert 2 == ran.returncode
+    assert "of which -n 0 asks for none" in ran.stderr
+
+
 def test_races_are_looked_for_when_asked(workshop: Path) -> None:
     """Whoever looks and leaps later brings back what was removed in between."""
     command = ("test", "door.toml", "--against", "python:carpenter:Slow", "--examples", "20")
