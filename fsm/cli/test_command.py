@@ -199,8 +199,7 @@ def command(
     if answers and not sut.startswith("nri-plugin:"):
         raise click.UsageError("--answers is for plugins: --against nri-plugin:…")
     _refuse(nri, kill=kill_command, script=script, record=record, properties=properties or bool(only))
-    if threads > 1 and not examples:
-        raise click.UsageError("--threads looks for races in tests in random order, of which -n 0 asks for none")
+    _refuse_races(threads, examples)
     machine, tolerated = _relayed(model, profile, parts) if nri else _tested(model, profile, parts)
     _refuse_damage(damage_command, machine, restarts=bool(restart_command or kill_command))
     commands = {"restart_command": restart_command, "kill_command": kill_command, "damage_command": damage_command}
@@ -328,6 +327,12 @@ def _refuse(nri: str, *, kill: str, script: str | None, record: str | None, prop
         raise click.UsageError("--nri is for whole calls: leave out --script, --kill-command, --properties, --property")
     if (record or script) and properties:
         raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
+
+
+def _refuse_races(threads: int, examples: int) -> None:
+    """Refuse several threads where no test is made with them."""
+    if threads > 1 and not examples:
+        raise click.UsageError("--threads looks for races in tests in random order, of which -n 0 asks for none")
 
 
 def _refuse_damage(command: str, machine: Machine, *, restarts: bool) -> None:
