@@ -18,7 +18,7 @@ from typing import NamedTuple
 from fsm.checker.alike import Behaviour
 from fsm.checker.breadth_first import Limit, SearchEdge, SearchResult, search
 from fsm.checker.instants import InstantStep, Successors, machine_table
-from fsm.machine import ANY_ERROR, Event
+from fsm.machine import ANY_ERROR, Event, Machine
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.rules import ASKED, BEGUN, FREE, CallInstant, Rules
@@ -104,6 +104,11 @@ SIGHT = ""
 """The event of a step in which the state is observed."""
 
 
+def _seen(machine: Machine) -> Iterator[Event]:
+    """The calls and signals of *machine*."""
+    return (event for event in machine.events.values() if event.kind != "hidden")
+
+
 class BeliefTable:
     """Beliefs about *other*, by number, and where each observation leads.
 
@@ -111,12 +116,9 @@ class BeliefTable:
     """
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
-        known = {each for event in table.machine.events.values() for each in (event.name, event.rpc) if each}
-        shared = {
-            event.name
-            for event in other.machine.events.values()
-            if event.kind != "hidden" and known & {event.name, event.rpc}
-        }
+        known = {each for event in _seen(table.machine) for each in (event.name, event.rpc) if each}
+        shared = {event.name for event in _seen(other.machine) if known & {event.name, event.rpc}}
+        self._known = {each for event in _seen(other.machine) for each in (event.name, event.rpc)}
         self.tried = False
         self.refused: tuple[int, ...] = ()
         self._moves = _moves(Behaviour.of(other), None if whole else frozenset(shared))
@@ -140,7 +142,7 @@ class BeliefTable:
 
     def after(self, belief: int, seen: Key) -> int:
         """The belief that *seen* leaves of *belief*; -1 if nothing explains it."""
-        if seen.event and seen.event not in self.dynamics.names:
+        if seen.event and seen.event not in self._known:
             return belief
         self.tried = self.tried or bool(seen.event)
         found = self._after.get((belief, seen))

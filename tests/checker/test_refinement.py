@@ -181,3 +181,39 @@ def test_a_signal_that_only_the_other_has_is_hidden() -> None:
     text = edited(opens, "[event.warp]", "[event.shrink]")
 
     assert agreed(Pair(machine_of(text), machine_of(bare), 1), most=150)
+
+
+BELL = """\
+[machine]
+name = "bell"
+title = "A bell"
+about = "It rings once."
+source = "none"
+initial = "still"
+[states]
+still = { about = "S.", shows = "BELL" }
+rung = { about = "R.", shows = "BELL" }
+[event.ring]
+kind = "KIND"
+about = "Ring."
+MAY = "x"
+moves = { still = "rung" }
+cannot = ["rung"]
+[event.ask]
+kind = "call"
+about = "Ask whether it has rung."
+MAY = "x"
+ignores = ["rung"]
+refuses = { still = "NO" }
+"""
+
+
+@pytest.mark.parametrize("kind", ["signal", "hidden"])
+@pytest.mark.parametrize("its", ["signal", "hidden"])
+def test_a_signal_is_compared_only_where_it_is_one_in_both(kind: str, its: str) -> None:
+    """What is hidden in one of them happens unseen, and as often as it likes in either."""
+    once, other = BELL.replace("KIND", kind), machine_of(BELL.replace("KIND", its))
+    often = edited(once, 'cannot = ["rung"]', 'ignores = ["rung"]')
+
+    assert agreed(Pair(machine_of(once), other, 1), most=1_000)
+    assert agreed(Pair(machine_of(often), other, 1), most=1_000) == ("hidden" in {kind, its})

@@ -56,12 +56,13 @@ class Refining:
     def __init__(self, machine: Machine, other: Machine, overlap: int) -> None:
         self.machine = machine
         self.overlap = overlap
-        own = {name for event in machine.events.values() for name in (event.name, event.rpc)}
+        own = {name for event in machine.events.values() if event.kind == "signal" for name in (event.name, event.rpc)}
         signals = [event for event in other.events.values() if event.kind == "signal"]
         self.asking = naive.Asking(
             other, frozenset(event.name for event in signals if own & ({event.name, event.rpc} - {""})), once=False
         )
-        self.names = {name for event in other.events.values() for name in (event.name, event.rpc) if name}
+        known = [event for event in other.events.values() if event.kind != "hidden"]
+        self.names = {name for event in known for name in (event.name, event.rpc) if name}
         codes = {code for code in _codes(other) if code not in {"ok", "error", *other.indefinite}}
         self.codes = frozenset(codes)
 
@@ -89,7 +90,8 @@ class Refining:
     def _told(self, now: frozenset[naive.Situation], seen: tuple[Observation, ...]) -> set[naive.Situation]:
         found = set(now)
         for each in seen:
-            found = self.asking.explains(found, each) if found else found
+            if not each.event or each.event in self.names:
+                found = self.asking.explains(found, each) if found else found
         return found
 
     # -- what the machine does -------------------------------------------------
