@@ -255,7 +255,6 @@ def _properties_beside(model: Path) -> Path:
 
 
 def _specified(path: Path, machine: Machine | System | None) -> Specification[Machine | System]:
-    """The properties in the file at *path*, of *machine* or of the one that it names."""
     data = content(path) if machine is None or path.is_file() else b""
     if machine is not None and not data.strip():
         hint = f"write its properties in {path}, or give the path of a property file"

@@ -187,7 +187,6 @@ def _cases(examined: list[Examined]) -> Cases:
 
 
 def _claims(name: str, parts: dict[str, int]) -> Specification[Machine | System]:
-    """What is stated of the model called *name*, with as many copies of its *parts*."""
     found = claims(name)
     if not parts:
         return found

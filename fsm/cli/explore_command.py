@@ -79,7 +79,6 @@ def _page(name: str, profile: str | None, *, properties: bool) -> str:
 
 
 def _recording(name: str, profile: str | None) -> str:
-    """The page of a recording, judged by what its kind is judged by."""
     with read_again((name,)) as again, progress("judging", 2 * sizes((name,))) as bar:
         how = partial(judge, name, profile=profile, advanced=bar.update)
         judged = how()

@@ -157,7 +157,6 @@ def follow(
 
 @contextmanager
 def _counted(address: str, port: int, fail_on: Level) -> Iterator[Metrics]:
-    """Metrics that are served there, and of which a line says where."""
     module = of_extra("fsm.report.metrics", "--metrics")
     counted: Metrics = module.Metrics(Report(judged=(), fail_on=fail_on))
     with ExitStack() as stack:

@@ -228,7 +228,6 @@ def layout(*, coloured: bool = True) -> Layout:
 
 
 def _style(value: str, how: str) -> str:
-    """*value* in the colour *how*, or ``bold``; what is red is bold too."""
     return click.style(value, bold=True) if how == "bold" else click.style(value, fg=how, bold=how == "red")
 
 

@@ -309,7 +309,6 @@ def _raced(tested: "Tested", factory: Callable[[], SUT], pace: Pace, model: str,
 def _property_tests(
     model: str, only: tuple[str, ...], profile: str | None, run: Callable[[Machine, Property], PropertyTestResult]
 ) -> tuple[PropertyTestResult, ...]:
-    """What tests show of each property of the *model*, or of those called *only*."""
     stated = as_known(specification(model), profile)
     asked([stated], only)
     chosen = [each for each in stated.properties if not only or each.name in only]

@@ -58,7 +58,6 @@ class DistinguishingSequences:
         return (edge, *self._run(edge.to, after)) if edge.to is not None and after is not None else (edge,)
 
     def _distinguishes(self, run: tuple[Edge, ...], other: Point) -> bool:
-        """Whether a SUT at *other* certainly answers *run* wrongly."""
         here = {other}
         for edge in run:
             here = {to for each in here for to in self._answers(edge, each)}

@@ -168,14 +168,12 @@ class Execution:
         hint: str = "",
         clause: Clause | None = None,
     ) -> FailedError:
-        """The test has failed at the step taken last."""
         trace = tuple(self.trace)
         return FailedError(
             Failure(trace=trace, violation=violation, breaks=breaks, broken=broken, hint=hint, clause=clause)
         )
 
     def _leave_out(self, step: Stimulus, error: UnsupportedError) -> None:
-        """Do not try *step* here again."""
         if self.point is not None:
             why = str(error)
             self.cover.unsupported[self.point, step.event, step.stage] = "" if why == step.event else why

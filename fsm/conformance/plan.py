@@ -152,7 +152,6 @@ class Plan:
         return search.exhausted()
 
     def _edges(self, point: Point) -> Iterator[Edge]:
-        """What can be done at *point*, in the order of the model."""
         for row in self.table.rows:
             if row.ends:
                 continue

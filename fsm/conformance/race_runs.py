@@ -205,7 +205,6 @@ class Runs:
         return True
 
     def _ran(self, programme: Programme, number: int) -> Race | None:
-        """The race that run *number* of *programme* shows, if it shows one."""
         run = _Run(runs=self, programme=programme, turns=self.lines and not self.pace and (number + 1) % 3 != 0)
         run.all(random.Random(f"{self.chance} {number}" if self.pace else number))  # noqa: S311 - no secret
         race = Race(programme=programme, history=run.history(), verdict=None, broken="".join(run.broken[:1]))

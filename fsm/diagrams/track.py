@@ -104,7 +104,6 @@ def _after(moves: Dynamics, now: Configurations, seen: Observation) -> Configura
 
 
 def _label(moves: Dynamics, seen: Observation) -> EdgeLabel:
-    """*seen* as the label of an edge, in the names of the machine."""
     event = moves.table.rows[moves.names[seen.event]].event if seen.event else None
     return EdgeLabel(
         event=event.name if event else "",

@@ -243,6 +243,5 @@ class _LinesOfRows:
 
 
 def _of_all(batch: Batch) -> Batch:
-    """What of *batch* concerns all entities."""
     mine = [index for index, seen in enumerate(batch.observations) if not seen.entity]
     return Batch([batch.observations[index] for index in mine], [batch.lines[index] for index in mine])

@@ -71,7 +71,6 @@ def _notes(root: YamlNode) -> Iterator[str]:
 
 
 def _places(root: YamlNode) -> dict[str, DraftState]:
-    """The states by name."""
     states = root.items_at("states")
     if not states:
         root.problems.add("FSM509", root.line, "has no states", "add: states: [...]")
@@ -177,7 +176,6 @@ def _of(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterato
 
 
 def _ordered(root: YamlNode, places: Iterable[str], initial: str) -> Iterator[DraftTransition]:
-    """The transitions from each state to the next, if the configuration requests them."""
     if root.flag_at("ordered_transitions"):
         names = list(places)
         at = names.index(initial) if initial in names else 0

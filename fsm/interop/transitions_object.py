@@ -74,7 +74,6 @@ def found(path: Path, name: str = "") -> FoundMachine:
 
 
 def _module(path: Path) -> tuple[Path, str]:
-    """The folder from which the file at *path* is imported, and its name as a module."""
     parts, folder = [path.stem], path.absolute().parent
     while (folder / "__init__.py").is_file():
         parts.insert(0, folder.name)

@@ -220,7 +220,6 @@ class _Judging:
         return whole.clause, whole.resembles
 
     def _fits(self, seen: Observation, state: str) -> bool:
-        """Whether a call may reply so in *state*."""
         table = self.names.table
         row = table.row.get(seen.event, -1)
         ways = finals(table, table.states.index(state), row) if row >= 0 else ()
@@ -279,7 +278,6 @@ def _led(steps: Sequence[Step]) -> Key | None:
 
 
 def _illegal(answer: NotLinearizable, history: History) -> str:
-    """What of it is not legal."""
     last = answer.operation
     if last is None or answer.cause is verdict.Cause.OUTPUT:
         return " ".join(history.outputs.get(answer.entity, ()))

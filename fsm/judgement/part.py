@@ -199,7 +199,6 @@ class Teller:
         self._found.clear()
 
     def _tolerated(self) -> dict[str, int]:
-        """How often each deviation was tolerated."""
         return {each.first.deviation.name: each.count for each in self._monitor.folder.tolerated()}
 
     def _states(self, entity: str) -> tuple[str, ...]:

@@ -201,7 +201,6 @@ class PropertyWatch:
             window.add(seen, line, moves=row < 0 or self._dynamics.rules.moves(row))
 
     def _exercise(self, window: _Window, seen: Observation) -> None:
-        """Note which claims *seen* puts to the test."""
         if seen.phase in {"request", "assumed"} or not self._unexercised:
             return
         row = self._dynamics.row(seen.event)

@@ -35,7 +35,6 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: in
 
 
 def _broken(judged: Judged) -> Iterator[str]:
-    """The entities of what was found, as far as it was kept."""
     for judgement in judged.judgements:
         if isinstance(judgement.verdict, Illegal):
             for finding in judgement.verdict.findings:

@@ -202,7 +202,6 @@ def _named(machine: model.Machine, clause: model.Clause) -> bool:
 
 
 def _usual_level(machine: model.Machine) -> model.Level:
-    """The level of most events that name no clause."""
     levels: Counter[model.Level] = Counter()
     for event in machine.events.values():
         levels.update({cell.clause.level for cell in event.cells.values() if not _named(machine, cell.clause)})
@@ -344,5 +343,4 @@ def _super(tables: Mapping[str, Table]) -> Table:
 
 
 def _given(**entries: object) -> dict[str, object]:
-    """What there is something to say of."""
     return {word: value for word, value in entries.items() if value}

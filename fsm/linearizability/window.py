@@ -50,7 +50,6 @@ def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Cal
 
 
 def _open(before: Sequence[End]) -> list[int]:
-    """The operations that were called *before*, and did not return."""
     over = {end.number for end in before if end.returns}
     return [end.number for end in before if end.number not in over]
 

@@ -115,7 +115,6 @@ class CriClient:
         raise self._foreign(answer)
 
     def _foreign(self, answer: CallAnswer) -> InputError:
-        """The error of what answered so to the first call."""
         way = "name the socket of a CRI runtime, such as unix:///run/containerd/containerd.sock"
         if answer.code == "UNIMPLEMENTED":
             if self._older():

@@ -117,7 +117,6 @@ class RuntimePodSUT(EntitySUT):
         return self._is(PodSandboxState.SANDBOX_READY)
 
     def _exit(self) -> None:
-        """Kill the pod's own process, and wait until the runtime shows that."""
         if not self._ready():
             raise UnsupportedError("no process holds it up that could end")
         process = _process(self._session.answered(self._status(verbose=True)).message.info)

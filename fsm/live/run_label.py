@@ -70,7 +70,6 @@ def _namespace() -> str:
 
 
 def _started(process: int) -> int | None:
-    """When *process* was started; ``None`` if there is none."""
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):

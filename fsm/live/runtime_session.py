@@ -216,21 +216,18 @@ class RuntimeSession:
 
 
 def _images(client: CriClient) -> tuple[str, ...]:
-    """The names of the images that the runtime has."""
     answer = client.call("ListImages")
     found = answer.message.images if isinstance(answer.message, ListImagesResponse) else ()
     return tuple(name for each in found for name in (*each.repo_tags, *each.repo_digests))
 
 
 def _without_images(client: CriClient, chosen: Callable[[str], bool]) -> None:
-    """Remove the images that were imported by runs with a *chosen* label."""
     for name in _images(client):
         if name.startswith(_IMAGES) and chosen(name.removeprefix(_IMAGES)):
             client.call("RemoveImage", RemoveImageRequest(image=ImageSpec(image=name)))
 
 
 def _dead(label: str) -> bool:
-    """Whether *label* is of a run that has ended."""
     known = run_label.read(label)
     return known is not None and run_label.ended(known)
 

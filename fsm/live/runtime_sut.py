@@ -94,7 +94,6 @@ def _node(
     timeout: float | None,
     seen: Callable[[CallAnswer], object] | None,
 ) -> RuntimeNodeSUT:
-    """A pod with a container of the runtime at *address*, and a plugin."""
     session = RuntimeSession(address, image=options.image, timeout=timeout)
     restart, damage = _restart(session, options), _damage(session, options)
     if options.judge in {"", NODE}:
@@ -142,7 +141,6 @@ def confirmed(
 
 
 def _fails(judge: Oracle, sut: SUT, failure: Failure) -> bool:
-    """Whether the test of *failure* fails again in the same way."""
     try:
         Execution(judge, sut).replay(failure.steps)
     except FailedError as failed:

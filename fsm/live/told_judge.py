@@ -46,7 +46,6 @@ class ToldNodeSUT(RuntimeNodeSUT):
         return tuple(Covered(machine=name, cells=dict(cells)) for name, cells in self._met.items())
 
     def _count(self) -> None:
-        """Count what the test has met that is over."""
         for each in self._last.judgements if self._last else ():
             self._met.setdefault(each.machine.name, Counter()).update(each.covered.cells)
         self._last = None

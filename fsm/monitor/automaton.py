@@ -89,7 +89,6 @@ class BeliefAutomaton:
         self._begin()
 
     def _begin(self) -> None:
-        """Forget everything: no belief, no kind, no entity."""
         self._beliefs: list[Belief] = []
         self._belief_numbers: dict[Belief, int] = {}
         self._kinds: list[Key] = []
@@ -314,7 +313,6 @@ class BeliefAutomaton:
         return found
 
     def _used(self) -> NDArray[np.int32]:
-        """The slots that have an entity."""
         buckets = self._store.buckets
         return buckets[buckets > 0] - 1
 

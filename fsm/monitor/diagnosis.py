@@ -254,7 +254,6 @@ def _broken_by_sight(scene: Scene, fault: Fault, states: tuple[int, ...]) -> lis
 
 
 def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
-    """The states from which an event of *row* leads to one of *states*."""
     everywhere = range(len(table.states))
     return [state for state in everywhere if any(way.to in states for way in finals(table, state, row) or ())]
 
@@ -295,7 +294,6 @@ def _edits(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[Ed
 
 
 def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Configurations]]:
-    """Replies instead of the one that was seen."""
     if not scene.dynamics.calls(scene.row) or scene.seen.phase not in {"", "reply", "answered"}:
         return
     found = {reply: left for reply in _replies(scene) if (left := scene.left(_replying(scene, reply)))}

@@ -50,13 +50,11 @@ def demanded(
 
 
 def _acts_in(event: Event) -> set[str]:
-    """The states from which *event* leads elsewhere."""
     cells = [(state, each) for state, each in event.cells.items() if isinstance(each, Moves)]
     return {state for state, each in cells if any(way.to != state for way in each.outcomes)}
 
 
 def _time(value: FieldValue) -> int | None:
-    """*value* in nanoseconds since 1970; ``None`` if it is no time."""
     return 0 if value in {"", "0001-01-01T00:00:00Z"} else nanoseconds(value)
 
 

@@ -258,7 +258,6 @@ class _OfEvent:
             yield self._made("refused", says, claim, refusing)
 
     def _where(self) -> Iterator[Candidate]:
-        """Where it can happen."""
         possible = [state for state, found in self._cells.items() if found]
         if all(found == () for found in self._cells.values()):
             happens = self.reading.happens(self.event.name)
@@ -292,7 +291,6 @@ class _OfEvent:
                 )
 
     def _possible(self, *, ends: bool) -> Iterator[Candidate]:
-        """That each of its ways is possible."""
         where: dict[_Effect, list[str]] = {}
         for state, found in self._row(ends=ends).items():
             for to, replies, emits in (_effect(way, state) for way in found):
@@ -310,7 +308,6 @@ class _OfEvent:
             yield self._made(name, says, claim, states)
 
     def _silent(self) -> Iterator[Candidate]:
-        """Where nothing is said of it."""
         silent = [state for state, found in self._cells.items() if found is None]
         if silent:
             says = f"Nothing is stated of {self.event.name} where it is {_either(silent)}."
@@ -323,7 +320,6 @@ class _OfEvent:
                 yield self._made("stated", says, claim, others)
 
     def _said(self, effect: _Effect) -> str:
-        """A condition that holds after *effect*."""
         to, replies, emits = effect
         put_out = ""
         if self.reading.outputs_known:

@@ -132,7 +132,6 @@ def power_over(
 
 
 def _alarms(judged: Judged) -> _Alarms:
-    """What was found, counted, by the level of what it breaks."""
     found: _Alarms = {answer: Counter() for answer in ANSWERS}
     for judgement in judged.judgements:
         for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():

@@ -129,7 +129,6 @@ def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
 
 
 def _refuting(candidate: Candidate, stated: Property, machine: Machine, stepping: StepCache) -> Iterator[str]:
-    """The mutants in which a run breaks what is *stated*."""
     for mutant in mutants(machine):
         if candidate.event not in {"", mutant.event}:
             continue

@@ -136,7 +136,6 @@ class PropertyProduct:
         return tuple(map(self.number, moved))
 
     def _unknown(self, state: int) -> RunPlace:
-        """The place of a run of which only the *state* is known."""
         return RunPlace(state, self.memory.restarted if state in self.reached else None)
 
     def _step(self, number: int, row: int) -> tuple[Way, ...] | None:
@@ -155,7 +154,6 @@ class PropertyProduct:
         return tuple(self._ways[first:])
 
     def _mark(self, progress: Progress, step: InstantStep, to: RunPlace) -> None:
-        """Note what an observation of *step* says of the claim."""
         asks, rests = self.memory.asks(progress, step), progress in self._rest
         for seen in ((step.taken.event, step.taken.reply), *(("", output) for output in step.way.emits)):
             if asks:

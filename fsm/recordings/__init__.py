@@ -269,7 +269,6 @@ def matching(name: str) -> list[str]:
 
 
 def _history(name: str, data: Iterable[bytes], notes: Notes) -> Recording:
-    """The history in *data*."""
     whole = bytearray()
     for piece in data:
         whole += piece
@@ -386,7 +385,6 @@ def _trace(trace: json_lines.Trace, pieces: Iterable[Piece]) -> Iterator[Batch]:
 
 
 def _of(file: str, found: Batch) -> Batch:
-    """What was *found* in the *file*, if it is one of several."""
     if not file or not found.observations:
         return found
     return Batch(found.observations, [Line.of(each, file) for each in found.lines])

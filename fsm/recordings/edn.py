@@ -140,7 +140,6 @@ def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Ite
 
 
 def _map(inside: list[Data], line: int) -> Data:
-    """The map of keys and values in turn."""
     keys = [key if isinstance(key, str) else repr(key) for key in inside[::2]]
     if len(inside) % 2:
         raise NotationError(line, f"the key {keys[-1]!r} has no value")

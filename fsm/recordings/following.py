@@ -118,7 +118,6 @@ class Followed:
         self._lost = True
 
     def _is_replaced(self) -> bool:
-        """Whether another file has the name now."""
         mine = os.fstat(self._file)
         try:
             now = os.stat(self.name)  # noqa: PTH116  (as for the one that is open)

@@ -102,7 +102,6 @@ def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Sp
 
 
 def _other(kind: int, turn: int, number: int) -> bytes:
-    """Another piece of the *kind*."""
     match kind:
         case log_scanner.TIME:
             return (b"2031-05-06T07:08:%02d.12345%dZ", b"2032-01-02T03:04:%02d.5%d7+02:00")[turn - 1] % (

@@ -57,7 +57,6 @@ class LogReader:
         return piece
 
     def _in_bulk(self, piece: Piece) -> Bulk | None:
-        """What reads *piece* in bulk."""
         if self._bulk is None and not self._tried:
             self._read += sum(map(len, piece.lines))
             if max(self._read, self.size) > ENOUGH and not self.log.as_called:

@@ -292,7 +292,6 @@ class ObservationColumns:
         return self._converted({name: word or "" for name, word in found.items()} | {"emits": emits})
 
     def _alone(self, values: dict[str, pa.Scalar], line: int) -> Observation:
-        """The observation of one row with these *values*."""
         found = {name: value.as_py() for name, value in values.items() if value.is_valid}
         return self._converted(found, line)
 
@@ -331,7 +330,6 @@ def said_of(rows: pa.RecordBatch) -> str:
 
 
 def _json(fields: object) -> str | None:
-    """*fields* as a JSON object, those that are missing left out."""
     if not isinstance(fields, dict):
         return None
     return msgspec.json.encode({name: value for name, value in fields.items() if value is not None}).decode()
@@ -344,7 +342,6 @@ def _coded(column: pa.Array) -> pa.DictionaryArray:
 
 
 def _filled(indices: pa.Array, empty: int) -> NDArray[np.int32]:
-    """*indices*, those that are missing *empty*."""
     found = indices.cast(pa.int32())
     return np.asarray(found.fill_null(empty) if found.null_count else found, np.int32)
 

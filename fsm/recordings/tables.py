@@ -184,11 +184,9 @@ class _Table:
             raise refused(name, "FSM201", "cannot be opened: it has no Parquet or Arrow file", _HINT)
 
     def _named(self, file: fs.FileInfo) -> str:
-        """What to call the *file* of the table."""
         return self.name if len(self._files) == 1 else f"{self.name.rstrip('/')}/{file.base_name}"
 
     def _begin(self, file: fs.FileInfo) -> None:
-        """Find what is known of the recording in the *file*."""
         with self._store.open_input_file(file.path) as opened:
             metadata, names, _, pieces = _reader(opened, self.name)
             if ORIGIN in metadata:
@@ -253,7 +251,6 @@ def _rows(batch: Batch, first: int, name: str, known: str) -> pa.RecordBatch:
 
 
 def _store(name: str) -> tuple[fs.FileSystem, str]:
-    """Where the table *name* is, and its path there."""
     if "://" not in name:
         return fs.LocalFileSystem(), name
     try:

@@ -44,7 +44,6 @@ def html(cover: CoverReport) -> str:
 
 
 def _shown(value: str) -> str:
-    """*value* as text of HTML, or of an attribute."""
     return escape(visible(value))
 
 
@@ -149,7 +148,6 @@ def _beyond(machine: CoveredMachine) -> Iterator[str]:
 
 
 def _counts(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
-    """Each cell that was met, with how often each recording met it."""
     yield "<details><summary>How often each recording met each cell</summary><table>"
     yield "<thead><tr><th>cell<th>recordings</tr></thead><tbody>"
     for row in machine.rows:

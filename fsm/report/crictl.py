@@ -148,7 +148,6 @@ def _made(machine: Machine, steps: Sequence[Stimulus]) -> set[str]:
 
 
 def _of(rpc: str) -> str:
-    """What *rpc* makes."""
     return POD if rpc == "RunPodSandbox" else CONTAINER
 
 
@@ -188,7 +187,6 @@ class _Writer:
         return "" if edge is None or self._usual(edge) else ", ".join(edge.step.expected)
 
     def _usual(self, edge: Edge) -> bool:
-        """Whether each stage of *edge* goes as it usually does."""
         met = zip(edge.cells, edge.ways, strict=False)  # the last may be unspecified
         return all(way is usual(self._plan.table.step(state, row) or ()) for (row, state), way in met)
 

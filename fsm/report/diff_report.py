@@ -118,7 +118,6 @@ def _at(place: Location | None) -> str:
 
 
 def _undrawn(found: Comparison) -> Iterator[str]:
-    """What may be left out, a line for each event."""
     states = [state.name for state in found.states if state.where is Where.UNDRAWN]
     if states:
         yield f"states: {', '.join(states)}"

@@ -199,7 +199,6 @@ def _operation(seen: Observation) -> Json:
 
 
 def _seen(seen: Observation, *words: str) -> dict[str, Json]:
-    """Of *seen* what has the *words*."""
     found = record(seen)  # without what is not given
     return {word: found.get(word) for word in words}
 

@@ -66,7 +66,6 @@ def _states(machine: Machine, layout: Layout) -> Iterator[str]:
 
 
 def _requirements(machine: Machine, layout: Layout, used: dict[Clause, None]) -> Iterator[str]:
-    """The fields of a status, and what states require of them."""
     fields = ", ".join(f"{name} ({kind})" for name, kind in machine.fields.items())
     yield from layout.kept(f"fields: {fields}", "", "    ")
     for name, each in machine.requires.items():
@@ -236,7 +235,6 @@ def outcomes_json(table: Table, events: Collection[str], states: Collection[str]
 
 
 def _choices(table: Table, events: Collection[str], states: Collection[str]) -> dict[tuple[str, str, str], list[str]]:
-    """The states by event, stage and outcome."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for row in table.rows:
         stage = "end" if row.ends else "begin" if row.index in table.end else ""

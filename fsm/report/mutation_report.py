@@ -99,7 +99,6 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
 
 
 def _survivors(mutated: Mutated, layout: Layout) -> Iterator[str]:
-    """The survivors, those of one cell together."""
     cells: dict[int, dict[str, list[str]]] = {}
     for each in mutated.survivors:
         where, _, change = each.mutant.name.partition(": ")

@@ -83,7 +83,6 @@ class PropertyTestReport:
         return "\n".join(lines) + "\n"
 
     def _item(self, result: PropertyTestResult, layout: Layout) -> Iterator[str]:
-        """*result* without evidence."""
         status, of, reason = self.status(result), result.of, why(result)
         lead = f"  {status.word:<{_LABEL}}"
         says = f": {of.says}" if result.failure is not None else f": {reason}" if reason else ""

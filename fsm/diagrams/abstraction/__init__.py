@@ -68,7 +68,6 @@ class Abstraction:
                 self._add_cell(row, number)
 
     def _add_cell(self, row: Row, number: int) -> None:
-        """Add the moves of *row* from the state of that number."""
         table, cell = self.table, self.table.cell(number, row.index)
         ways = table.step(number, row.index) or ()
         if not isinstance(cell, Moves | Ignores):

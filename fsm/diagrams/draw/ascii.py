@@ -230,7 +230,6 @@ class _Page:
         return self.top[state] + 2 * self.met[state] - 1
 
     def _descend(self, first: int, last: int, labels: tuple[str, ...] = ()) -> None:
-        """An arrow from row *first* straight down to the box at row *last*."""
         self._put(first, self._middle, "+")
         self._down(self._middle, first + 1, last - 1)
         self._put(last, self._middle, "v")
@@ -267,7 +266,6 @@ class _Page:
         return beside
 
     def _trunks(self, column: int) -> None:
-        """Draw the arrows without a source, beyond all other columns."""
         for trunk in self.shown.trunks:
             rows = [self._right(state) for state in self.states if state in trunk.targets]
             if rows:
@@ -287,5 +285,4 @@ class _Page:
 
 
 def _span(labels: tuple[str, ...]) -> int:
-    """Rows that a loop with these *labels* takes."""
     return max(_HEAD, len(labels))

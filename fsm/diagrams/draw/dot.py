@@ -78,7 +78,6 @@ def identity(picture: Picture, *parts: str) -> str:
 
 
 def _below(picture: Picture) -> str:
-    """The legend, and the text below it."""
     swatches = "".join(_swatch(kind, LOOKS[kind], plain=ink(picture)) for kind in legend(picture))
     rows = [f'<table border="0" cellspacing="8" cellpadding="3"><tr>{swatches}</tr></table>'] if swatches else []
     colours = {FAILS: RED, DEVIATE: OTHER}
@@ -178,7 +177,6 @@ def _colour(label: EdgeLabel) -> str:
 
 
 def _rows(label: EdgeLabel, colour: str) -> Iterator[str]:
-    """*label* on one line, or on two."""
     words = caption(label, emits=False)
     emits = caption(label).removeprefix(words).strip()
     long = len(words) + len(emits) > LONG

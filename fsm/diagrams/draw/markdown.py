@@ -44,7 +44,6 @@ def _head(state: State) -> str:
 
 
 def _text(words: str) -> str:
-    """*words* on one line, with what is syntax in Markdown escaped."""
     return re.sub(r"([\\`*\[\]<>&#|]|(?<!\w)_|_(?!\w))", r"\\\1", " ".join(words.split()))
 
 

@@ -71,5 +71,4 @@ def _node(node: PictureNode, name: str) -> list[str]:
 
 
 def _text(words: str) -> str:
-    """*words* with what is syntax in PlantUML as entities."""
     return re.sub(r"[^\w \-./,():…?✗↗]", lambda found: f"&#{ord(found[0])};", words)

@@ -127,7 +127,6 @@ def breaks_at(run: Run) -> int:
 
 
 def _waits(steps: Iterable[RunStep], system: System, events: Collection[str]) -> Iterator[ChartRow]:
-    """Who waits for whom after *steps*, to be moved by *events*."""
     states = {done.copy: done.target for taken in steps for done in taken.done}
     for each in waiting(system, states, events):
         for other in each.others:

@@ -99,7 +99,6 @@ class _Drawing:
         self._stack()
 
     def _place(self) -> None:
-        """Places the participants."""
         names = self.shown.participants
         order = {name: number for number, name in enumerate(names)}
         half = {name: max(map(width, self.shown.head(name))) / 2 + 8 for name in names}

@@ -58,7 +58,6 @@ def _too_large(sheet: Canvas, within: range, what: str) -> Drawing:
 
 
 def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing]:
-    """The drawing made of these lines and boxes, if any of the lines belong to it."""
     for box in around:
         hint = "draw states side by side: nested states are not read"
         lines.add_problem(box.corners()[0], "FSM407", "a box has boxes in it", hint)
@@ -130,7 +129,6 @@ def _arrows(
 
 
 def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
-    """The pairs of ends of *net* between which arrows lead."""
     heads = [end for end in net.ends if end.head]
     tails = [end for end in net.ends if not end.head]
     if net.broken:

@@ -160,7 +160,6 @@ class _Graph:
         return name
 
     def _statements(self) -> None:
-        """Statements in braces."""
         self._expect("{")
         self.depth += 1
         if self.depth > _DEEPEST:
@@ -273,7 +272,6 @@ def _closed(text: str, start: int) -> int:
 
 
 def _lines(label: str) -> list[str]:
-    """The lines of a label that are not empty."""
     found: list[str] = []
     shown = _ESCAPE.sub(lambda escape: "\n" if escape[1] in "nlr" else escape[1], label)
     for line in filter(None, (" ".join(part.split()) for part in shown.split("\n"))):

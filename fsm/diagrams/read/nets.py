@@ -70,7 +70,6 @@ class Nets:
         self._take(self.words.values())
 
     def _word(self, cell: GridCell, to: Direction) -> Phrase | None:
-        """The phrase that a line at *cell* points at in that direction."""
         for far in range(1, 2 if to in "NS" else NEAR + 2):
             there = beyond(cell, to, far)
             phrase = self.phrases.get(there)

@@ -238,7 +238,6 @@ def follows_product(words: PromelaNames, other: Machine) -> Product:
 
 
 def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
-    """The states that *event* may lead to from *state*."""
     ways = outcomes(event.cells[state], state, event.kind)
     return frozenset(other.states) if ways is None else frozenset(way.to for way in ways)
 

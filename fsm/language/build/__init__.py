@@ -82,7 +82,6 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
 
 
 def _sets(problems: Problems[Written]) -> dict[str, tuple[str, ...]]:
-    """The sets of states that the model defines."""
     written = problems.model.written
     cells: list[Cells] = list(written.event.values())
     cells += [rest for event in written.event.values() for rest in event.clauses.values()]

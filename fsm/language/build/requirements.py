@@ -49,7 +49,6 @@ class Demands:
             yield from self.states if name == "*" else self.sets.get(name, (name,))
 
     def _check(self, written: WrittenDemand, *at: str) -> None:
-        """What is required is required of fields that there are, and that can be so."""
         if not (written.set or written.unset or written.not_before or written.values or written.iff or written.keeps):
             hint = "add one of set, unset, not-before, values, iff and keeps"
             self.problems.say("FSM133", f"[{'.'.join(at)}] requires nothing", hint, *at)

@@ -53,7 +53,6 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
 
 
 def _copies(machine: Machine | System, part: str | None) -> int:
-    """How many copies of *part* there are, if that is a part of a system."""
     found = machine.parts.get(part or "") if isinstance(machine, System) else None
     return len(found.copies) if found else 0
 
@@ -114,7 +113,6 @@ def _property(
 def _failures(
     problems: Problems[Stated], machine: Machine | System, name: str, written: WrittenProperty
 ) -> dict[str, KnownFailure]:
-    """How the property *name* is known to fail, by profile."""
     known = (ANY_PROFILE, NO_PROFILE, *machine.profiles)
     found: dict[str, KnownFailure] = {}
     alone: set[str] = set()

@@ -123,7 +123,6 @@ class SystemGrammar(Grammar):
         return _any(Emits(output=name) if verb == "emits" else StepEmits(output=name) for name in names)
 
     def _emitted(self, word: str) -> list[str]:
-        """What the copies that are meant call the output *word*."""
         by = {part.name: outputs(part.machine) for part in self.scope.system.parts.values()}
         names = [
             f"{word}{copy.suffix}" for part, known in by.items() if word in known for copy in self.scope.meant[part]

@@ -87,7 +87,6 @@ def _variant(
 
 
 def _system(problems: Problems[WrittenSystem], find: Callable[[str], Machine], profile: str | None) -> System:
-    """The system as *profile* has it."""
     written = problems.model.written
     header = written.system
     made = _parts(problems, find, profile)

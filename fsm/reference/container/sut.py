@@ -188,7 +188,6 @@ def _fields(part: Record) -> dict[str, Any]:
 
 @cache
 def _outcomes() -> frozenset[tuple[str, str]]:
-    """Every event of the machine, with each of its outcomes in any state."""
     table = tabulate(driver(MACHINE).machine)
     origins = zip(table.ways, table.origin, strict=True)
     return frozenset((table.rows[row].event.name, way.name) for way, (row, _) in origins)

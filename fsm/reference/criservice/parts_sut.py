@@ -57,7 +57,6 @@ class ServiceSUT(LoopSUT[K]):
         return watches
 
     async def _begin(self) -> None:
-        """Make the components, and add them to ``_made``."""
         raise NotImplementedError
 
     async def _end(self) -> None:

@@ -184,7 +184,6 @@ def _environment(command: Command) -> Mapping[str, str]:
 
 
 def _child(pid: int) -> int:
-    """The first child of process *pid*, 0 if there is none."""
     try:
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     except OSError:

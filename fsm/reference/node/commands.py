@@ -135,7 +135,6 @@ def script(command: Sequence[str], inside: Surroundings = Nothing()) -> Script: 
 
 
 def _program(path: str) -> str:
-    """The name of the program at *path*."""
     name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
     if "/" not in path and name not in KNOWN:
         raise WorldError(f'exec: "{path}": executable file not found in $PATH')
@@ -181,7 +180,6 @@ TELLS: Final[Mapping[str, Callable[[Surroundings], str]]] = {
 
 
 def _shown(name: str, paths: Sequence[str], inside: Surroundings) -> Script:
-    """``cat`` or ``ls`` of *paths*."""
     if name == "cat" and not paths:
         return Script(listens="cat")
     said, code = list[Said](), 0
@@ -204,7 +202,6 @@ def _shown(name: str, paths: Sequence[str], inside: Surroundings) -> Script:
 
 
 def _listed(path: str, inside: Surroundings) -> Collection[str] | None:
-    """What is in the folder at *path*, if there is one."""
     if (found := inside.names(path)) is not None:
         return found
     if path == "/":

@@ -317,7 +317,6 @@ class Connection(Driven):
         self._take("stop", "stopped")
 
     def _require(self, event: str) -> None:
-        """Raise the error that the machine replies to *event*, if it refuses it."""
         way = self.position.outcomes(event)[0]
         if way.name == "refused":
             raise NRIError(f"{event}: {self.name} is {self.state}", code=way.reply[0])

@@ -74,7 +74,6 @@ class Leases:
         return sorted(address for address, holder in self._leased().items() if holder == pod)
 
     def _leased(self) -> dict[str, str]:
-        """The pod of each address that is leased."""
         if self._known is None:
             files = self.root.iterdir() if self.root.is_dir() else ()
             self._known = {each.name: each.read_text(encoding="utf-8") for each in files if each.name[0] != "."}

@@ -42,7 +42,6 @@ NOT_UPSTREAM: Final = frozenset(
 
 
 def _shown(features: introspection.RuntimeHandlerFeatures | None) -> str:
-    """What an observer reads of a handler with *features*."""
     if features is None:
         return "no-features"
     return "-and-".join(name.replace("_", "-") for name, supported in asdict(features).items() if supported) or "none"

@@ -51,7 +51,6 @@ def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
 
 
 def _text(text: str) -> str:
-    """*text* of a recording, in which nothing rearranges what a reader sees."""
     return visible(text if len(text) <= LONGEST else f"{text[:LONGEST]} …")
 
 
@@ -94,7 +93,6 @@ def _counts(judgement: Judgement, row: str) -> Json:
 
 
 def _chart(judged: Judged, finding: Finding) -> str:
-    """The chart around the first violation of *finding*, if the story of its entity is told."""
     first = finding.first[0]
     for story in judged.stories:
         if story.machine.name == first.machine and story.entity == first.observation.entity:
