@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 from fsm.conformance.failure import Failure
@@ -110,9 +110,9 @@ class FrugalTour:
         cheap = any(self._is_left(each) for edges in self._cheap.values() for each in edges)
         for find in (
             *((self._cheaply, self._at_some_cost) if cheap else ()),
-            self._at_once,
+            partial(self._nearest, (self._dear,)),
             self._without_more,
-            self._somehow,
+            partial(self._nearest, (self._cheap, self._dear)),
         ):
             for start in starts:
                 if edges := find(start):
@@ -199,10 +199,6 @@ class FrugalTour:
                     todo += into.get(point, ())
         return leads
 
-    def _at_once(self, start: Point) -> tuple[Edge, ...]:
-        """The shortest way from *start* to a step that is left, by costly steps only."""
-        return self._nearest(start, self._dear)
-
     def _without_more(self, start: Point) -> tuple[Edge, ...]:
         """The shortest way from *start* to a point with a step that is left, by cheap steps only, unless costly ones are due."""
         if self._due and start != self.plan.start:
@@ -214,12 +210,11 @@ class FrugalTour:
                     return (*search.path_to(point), each)
         return ()
 
-    def _somehow(self, start: Point) -> tuple[Edge, ...]:
-        """The shortest way from *start* to a step that is left, whatever it costs."""
-        return self._nearest(start, {each: self._cheap[each] + self._dear[each] for each in self._points})
-
-    def _nearest(self, start: Point, edges: Mapping[Point, tuple[Edge, ...]]) -> tuple[Edge, ...]:
-        search: BreadthFirst[Point, Edge] = BreadthFirst([start], lambda point: filter(_known, edges[point]))
+    def _nearest(self, kinds: Iterable[Mapping[Point, tuple[Edge, ...]]], start: Point) -> tuple[Edge, ...]:
+        """The shortest way from *start*, by steps of these *kinds*, to one that is left."""
+        search: BreadthFirst[Point, Edge] = BreadthFirst(
+            [start], lambda point: (each for edges in kinds for each in edges[point] if each.to is not None)
+        )
         found = next((each for each in search if self._is_left(each)), None)
         return search.path(found) if found is not None else ()
 

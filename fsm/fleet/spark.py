@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PySparkRuntimeError
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as users of Spark know it)
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -115,7 +115,8 @@ def judge(
         parts=by == "entity",
     )
     task.check()
-    keyed = frame.withColumns({each: _text(frame, each) for each in ("node", "file")})
+    present = {each: F.col(each).cast("string") if each in frame.columns else F.lit("") for each in ("node", "file")}
+    keyed = frame.withColumns({name: F.coalesce(column, F.lit("")) for name, column in present.items()})
     if task.parts:
         own = F.pmod(F.xxhash64("entity"), F.lit(parts))
         of_all = F.coalesce(F.col("entity"), F.lit("")) == ""
@@ -216,8 +217,3 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
 def _sent(models: Sequence[str | Machine]) -> list[str | Machine]:
     """*models*, each machine that is in a file as what it is: the workers may not have the file."""
     return [load(each) if isinstance(each, str) and is_path(each) else each for each in models]
-
-
-def _text(frame: DataFrame, name: str) -> Column:
-    """The column *name* of *frame* as text, empty where there is none."""
-    return F.coalesce(F.col(name).cast("string"), F.lit("")) if name in frame.columns else F.lit("")

@@ -162,7 +162,17 @@ class _Judging:
 
     def _entity(self, entity: str, those: Sequence[tuple[Recorded, Observation]]) -> str:
         """Judge one entity; why it could not be, or nothing."""
-        operations = tuple(_operation(seen) for _, seen in those)
+        operations = tuple(
+            Operation(
+                called=seen.start or 0,
+                returned=seen.end,
+                event=seen.event,
+                reply=seen.reply,
+                shows=seen.shows,
+                entity=seen.entity,
+            )
+            for _, seen in those
+        )
         origin = {id(one): each for one, each in zip(operations, those, strict=True)}
         outputs = self.history.outputs.get(entity, () if self.history.title.outputs else None)
         history = History(operations=operations, outputs={} if outputs is None else {entity: outputs})
@@ -255,17 +265,6 @@ class _Judging:
         fresh = self.history.title.fresh
         if isinstance(linearize(self.names.machine, without, unseen=self.hidden, fresh=fresh), Linearizable):
             yield verdict.Edit(repair=verdict.Repair.EXTRA)
-
-
-def _operation(seen: Observation) -> Operation:
-    return Operation(
-        called=seen.start or 0,
-        returned=seen.end,
-        event=seen.event,
-        reply=seen.reply,
-        shows=seen.shows,
-        entity=seen.entity,
-    )
 
 
 def _led(steps: Sequence[Step]) -> Key | None:

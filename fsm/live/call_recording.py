@@ -7,7 +7,6 @@ import gzip
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
 import msgspec
@@ -105,9 +104,7 @@ class CallRecording:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def add(

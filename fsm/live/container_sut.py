@@ -128,7 +128,7 @@ class RuntimeContainerSUT(EntitySUT):
             "Attach": self._attach,
             "ReopenContainerLog": self._reopen_log,
             "UpdateContainerResources": self._update,
-            "ContainerStats": self._stats,
+            "ContainerStats": lambda: self._called("ContainerStats", ContainerStatsRequest(container_id=self._id)),
             "CheckpointContainer": self._checkpoint,
         }
 
@@ -219,9 +219,6 @@ class RuntimeContainerSUT(EntitySUT):
             container_id=self._id, linux=LinuxContainerResources(cpu_shares=_CPU_SHARES)
         )
         return self._called("UpdateContainerResources", request)
-
-    def _stats(self) -> CallAnswer:
-        return self._called("ContainerStats", ContainerStatsRequest(container_id=self._id))
 
     def _checkpoint(self) -> CallAnswer:
         location = str(self._session.folder / f"{self._name}.tar")

@@ -7,14 +7,13 @@ have them.  Only an address at which there is no runtime is an error.
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final, Self
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 
 from fsm.errors import InputError, refused
-from fsm.live.cri_methods import METHODS, OLDER, Method
+from fsm.live.cri_methods import METHODS, OLDER
 from fsm.live.cri_pb2 import VersionRequest, VersionResponse
 from fsm.live.sockets import CHANNEL_OPTIONS, reached, target
 from fsm.recordings.error_texts import capitals
@@ -59,26 +58,19 @@ class CriClient:
         self.timeout = timeout
         self.seen = seen
         self._channel = grpc.insecure_channel(target(address), options=CHANNEL_OPTIONS)
-        self._calls = {each.name: self._unary(each) for each in METHODS.values() if not each.streams}
-        self._events = self._channel.unary_stream(
-            METHODS["GetContainerEvents"].path,
-            request_serializer=METHODS["GetContainerEvents"].request.SerializeToString,
-            response_deserializer=METHODS["GetContainerEvents"].response.FromString,
-        )
-
-    def _unary(self, method: Method) -> Callable[..., Any]:
-        return self._channel.unary_unary(
-            method.path,
-            request_serializer=method.request.SerializeToString,
-            response_deserializer=method.response.FromString,
-        )
+        self._calls: dict[str, Callable[..., Any]] = {
+            each.name: (self._channel.unary_stream if each.streams else self._channel.unary_unary)(
+                each.path,
+                request_serializer=each.request.SerializeToString,
+                response_deserializer=each.response.FromString,
+            )
+            for each in METHODS.values()
+        }
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -105,7 +97,8 @@ class CriClient:
 
     def events(self, *, timeout: float) -> "EventStream":
         """The container events from now on, for *timeout* seconds at most."""
-        return EventStream(self._events(METHODS["GetContainerEvents"].request(), timeout=timeout))
+        name = "GetContainerEvents"
+        return EventStream(self._calls[name](METHODS[name].request(), timeout=timeout))
 
     def version(self) -> VersionResponse:
         """What the runtime calls itself; raises :class:`InputError` if what answers is no runtime that speaks CRI v1."""

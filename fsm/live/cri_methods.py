@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
@@ -25,20 +24,18 @@ class Method:
     streams: bool
 
 
-def _method(service: str, method: MethodDescriptor) -> Method:
-    return Method(
-        name=method.name,
-        path=f"/{service}/{method.name}",
-        request=GetMessageClass(method.input_type),
-        response=GetMessageClass(method.output_type),
-        streams=bool(method.server_streaming),
-    )
-
-
 def _methods() -> Mapping[str, Method]:
     services: Any = DESCRIPTOR.services_by_name
     return {
-        method.name: _method(service.full_name, method) for service in services.values() for method in service.methods
+        method.name: Method(
+            name=method.name,
+            path=f"/{service.full_name}/{method.name}",
+            request=GetMessageClass(method.input_type),
+            response=GetMessageClass(method.output_type),
+            streams=bool(method.server_streaming),
+        )
+        for service in services.values()
+        for method in service.methods
     }
 
 

@@ -221,12 +221,6 @@ def _images(client: CriClient) -> tuple[str, ...]:
     return tuple(name for each in found for name in (*each.repo_tags, *each.repo_digests))
 
 
-def _without_images(client: CriClient, chosen: Callable[[str], bool]) -> None:
-    for name in _images(client):
-        if name.startswith(_IMAGES) and chosen(name.removeprefix(_IMAGES)):
-            client.call("RemoveImage", RemoveImageRequest(image=ImageSpec(image=name)))
-
-
 def _dead(label: str) -> bool:
     known = run_label.read(label)
     return known is not None and run_label.ended(known)
@@ -247,7 +241,9 @@ def _clear(client: CriClient, chosen: Callable[[str], bool]) -> None:
             client.call("RemoveContainer", RemoveContainerRequest(container_id=container))
         if not pods and not containers:
             break
-    _without_images(client, chosen)
+    for name in _images(client):
+        if name.startswith(_IMAGES) and chosen(name.removeprefix(_IMAGES)):
+            client.call("RemoveImage", RemoveImageRequest(image=ImageSpec(image=name)))
 
 
 def _labelled(answer: object, each: str, chosen: Callable[[str], bool]) -> list[str]:

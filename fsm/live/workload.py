@@ -55,7 +55,10 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
     Without a command a container of them sleeps.  Each has an id of its own, so that one can be removed without the
     others.  Raises :class:`InputError` if *binary* is not there, or needs libraries that the images would not have.
     """
-    data = _bytes_of(binary)
+    try:
+        data = binary.read_bytes()
+    except OSError as error:
+        raise _refused(str(binary), f"cannot be read: {(error.strerror or str(error)).lower()}", _INSTALL) from error
     architecture = _architecture(data, str(binary))
     blobs: dict[str, bytes] = {}
 
@@ -106,13 +109,6 @@ def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> N
         raise _refused(
             str(endpoint), f"took no image: {why}", "does a containerd listen there, and may you talk to it?"
         )
-
-
-def _bytes_of(binary: Path) -> bytes:
-    try:
-        return binary.read_bytes()
-    except OSError as error:
-        raise _refused(str(binary), f"cannot be read: {(error.strerror or str(error)).lower()}", _INSTALL) from error
 
 
 def _architecture(data: bytes, path: str) -> str:

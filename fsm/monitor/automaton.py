@@ -344,14 +344,12 @@ class BeliefAutomaton:
         return NONE if seen is None else self._kind(key(seen))
 
     def _life(self, slot: int) -> Life:
-        last, led = (self._seen(int(self._slots[slot][each])) for each in ("last", "led"))
+        # Of what was last seen, only its kind matters.
+        kinds = (int(self._slots[slot][each]) for each in ("last", "led"))
+        last, led = (None if kind < 0 else Observation(**self._kinds[kind]._asdict()) for kind in kinds)
         since, belief = int(self._slots[slot]["since"]), self._belief(slot)
         start = Start(None if since < 0 else since, self._lines.get(slot, 0))
         return Life(belief=belief, last=last, led=led, starts=() if self._limit(belief) is None else (start,))
-
-    def _seen(self, kind: int) -> Observation | None:
-        """An observation of the *kind*: nothing else of what was last seen is of importance."""
-        return None if kind < 0 else Observation(**self._kinds[kind]._asdict())
 
     def _belief(self, slot: int) -> Belief:
         number = int(self._slots[slot]["belief"])

@@ -125,7 +125,9 @@ class _Making:
                 yield f"{verb} {state}", replace(way, to=state)
         if way.begins:
             return
-        yield from self._replies(way)
+        for each in dict.fromkeys(("ok", model.ANY_ERROR, *way.reply)) if way.reply else ():
+            if way.reply != (each,):
+                yield f"replies {each}", replace(way, reply=(each,))
         for index, output in enumerate(way.emits):
             rest = (*way.emits[:index], *way.emits[index + 1 :])
             yield f"drops {output}", replace(way, emits=rest)
@@ -135,11 +137,6 @@ class _Making:
         for output in self.outputs:
             verb = "repeats" if output in way.emits else "adds"
             yield f"{verb} {output}", replace(way, emits=(*way.emits, output))
-
-    def _replies(self, way: model.Outcome) -> Iterator[tuple[str, model.Outcome]]:
-        for each in dict.fromkeys(("ok", model.ANY_ERROR, *way.reply)) if way.reply else ():
-            if way.reply != (each,):
-                yield f"replies {each}", replace(way, reply=(each,))
 
     def _name(self, change: str, way: model.Outcome | None = None) -> str:
         outcome = f"/{way.name}" if way is not None else ""

@@ -82,7 +82,7 @@ class Followed:
     def _grown(self, notes: Counter[str]) -> Iterator[bytes]:
         at, tail, replaced = 0, b"", False
         while not self.over():
-            if not self._same(at, tail):
+            if os.pread(self._file, len(tail), at - len(tail)) != tail:  # what was read of it is no longer there
                 notes["truncations"] += 1
                 yield from self._copied(at, tail)
                 return
@@ -99,10 +99,6 @@ class Followed:
             replaced = self._is_replaced()
             yield b""
             time.sleep(self.look)
-
-    def _same(self, at: int, tail: bytes) -> bool:
-        """Whether the file still has what was read of it: *at* bytes, the last of which are the *tail*."""
-        return os.pread(self._file, len(tail), at - len(tail)) == tail
 
     def _copied(self, at: int, tail: bytes) -> Iterator[bytes]:
         """What a copy of the file has that had not been read when the file was truncated."""

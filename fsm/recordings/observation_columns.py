@@ -337,7 +337,9 @@ def _json(fields: object) -> str | None:
 
 def _coded(column: pa.Array) -> pa.DictionaryArray:
     """*column* as codes of words, lists of outputs as one word each."""
-    words = _joined(column) if pa.types.is_list(column.type) else column
+    words = column
+    if pa.types.is_list(column.type):  # joined, they begin with a mark, unlike a missing list
+        words = pc.binary_join_element_wise("=", pc.binary_join(column, _BETWEEN), "")
     return words if pa.types.is_dictionary(words.type) else words.dictionary_encode()
 
 
@@ -348,11 +350,6 @@ def _filled(indices: pa.Array, empty: int) -> NDArray[np.int32]:
 
 def _integers(column: pa.Array) -> NDArray[np.int64]:
     return np.asarray(column.fill_null(_NEVER) if column.null_count else column, np.int64)
-
-
-def _joined(column: pa.Array) -> pa.Array:
-    """Lists of outputs as words, which begin with a mark; nothing where there is no list."""
-    return pc.binary_join_element_wise("=", pc.binary_join(column, _BETWEEN), "")
 
 
 def _ids(

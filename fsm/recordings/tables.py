@@ -175,7 +175,10 @@ class _Table:
         self.read = self.epoch = False
         with _reading(name):
             self._store, path = _store(name)
-            _check_partition(name, path)
+            for column, equal, _ in (each.partition("=") for each in path.split("/")):
+                if equal and column in SCHEMA.names:  # its rows need it
+                    what = f"is a part of a table that was divided by '{column}', which it lacks"
+                    raise refused(name, "FSM212", what, _HINT)
             self._files = _files(self._store, path)
         for each in self._files:
             with _reading(self._named(each)):
@@ -212,14 +215,6 @@ class _Table:
         if self.origin is not None:
             notes.update(self.origin.notes)
         self.read = True
-
-
-def _check_partition(name: str, path: str) -> None:
-    """Refuse a part of a table that was divided by a column of which its rows are in need."""
-    for each in path.split("/"):
-        key, equal, _ = each.partition("=")
-        if equal and key in SCHEMA.names:
-            raise refused(name, "FSM212", f"is a part of a table that was divided by '{key}', which it lacks", _HINT)
 
 
 @contextmanager

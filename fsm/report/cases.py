@@ -111,7 +111,8 @@ def of_test(tested: Tested, least: Level, at_least: float = 0) -> Cases:
     broken = [_of_failure(tested, each, machine, least) for each in every]
     named = {each.clause for each in broken}
     clauses: dict[Clause, tuple[int, bool]] = {}
-    for (row, state), met in _cells(tested):
+    for row, state in tested.reachable:
+        met = tested.cover.cells[row, state] > 0
         event = tested.oracle.plan.table.rows[row]
         cells = event.event.ends if event.ends else event.event.cells
         cell = cells[tested.oracle.plan.table.states[state]]
@@ -131,10 +132,6 @@ def of_test(tested: Tested, least: Level, at_least: float = 0) -> Cases:
         if clause not in named
     ]
     return Cases(command="test", found=(*broken, *kept), answer=conformance_report.answer(tested, least, at_least))
-
-
-def _cells(tested: Tested) -> list[tuple[tuple[int, int], bool]]:
-    return [(cell, tested.cover.cells[cell] > 0) for cell in tested.reachable]
 
 
 def _of_failure(tested: Tested, found: Failure | Race, machine: Machine, least: Level) -> Case:

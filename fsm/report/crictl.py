@@ -115,7 +115,8 @@ def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
     machine = plan.table.machine
     if not takes(machine):
         raise ValueError(f"{machine.name} is no machine of calls that a client of the CRI makes")
-    return (*_begin(machine, steps), *_Writer(plan, steps).lines(), *_end(machine, steps))
+    end = ['crictl rmp --force "$POD"'] if machine.entity in _made(machine, steps) else []
+    return (*_begin(machine, steps), *_Writer(plan, steps).lines(), *end)
 
 
 def script(runs: Iterable[ClientRun]) -> str:
@@ -135,11 +136,6 @@ def _begin(machine: Machine, steps: Sequence[Stimulus]) -> Iterator[str]:
         yield "POD=$(crictl runp pod.json)"
     if machine.entity not in _made(machine, steps[:1]):
         yield f"{machine.entity.upper()}=$NOBODY"
-
-
-def _end(machine: Machine, steps: Sequence[Stimulus]) -> Iterator[str]:
-    if machine.entity in _made(machine, steps):
-        yield 'crictl rmp --force "$POD"'
 
 
 def _made(machine: Machine, steps: Sequence[Stimulus]) -> set[str]:
@@ -171,8 +167,9 @@ class _Writer:
             elif step.stage == "crash":
                 line = f"{line} & $RESTART"
                 notes.append(f"meant to be killed in {event.name}")
-            if step.expected and (odd := self._odd(edge)):
-                notes.append(f"expected: {odd}")
+            odd = edge.step.expected if edge is not None and not self._usual(edge) else ()
+            if step.expected and odd:
+                notes.append(f"expected: {', '.join(odd)}")
             yield f"{line} # {'; '.join(notes)}" if notes else line
             point = edge.to if edge is not None and edge.to is not None else point
 
@@ -181,10 +178,6 @@ class _Writer:
         known: Mapping[Stimulus, Edge] = self._plan.by_step(point)
         alike = [each for each in self._plan.leaving(point) if each.step[:2] == step[:2]]
         return known.get(step) or next(filter(self._usual, alike), alike[0] if alike else None)
-
-    def _odd(self, edge: Edge | None) -> str:
-        """The outcomes of *edge* that are not usual; empty if all are."""
-        return "" if edge is None or self._usual(edge) else ", ".join(edge.step.expected)
 
     def _usual(self, edge: Edge) -> bool:
         met = zip(edge.cells, edge.ways, strict=False)  # the last may be unspecified

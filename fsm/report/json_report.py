@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fsm.judgement.part import Story
     from fsm.report import Report
     from fsm.trace import Observation
-    from fsm.verdict import Assumed, Deviated, Judgement, Stretch, Violation
+    from fsm.verdict import Assumed, Deviated, Judgement, Violation
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
@@ -167,7 +167,7 @@ def _finding(report: Report, finding: Finding) -> Json:
 
 def violation_data(violation: Violation) -> Json:
     """*violation* as data, without its clause."""
-    seen = violation.observation
+    seen, stretch = violation.observation, violation.stretch
     return {
         "file": violation.file,
         "line": violation.line,
@@ -181,16 +181,14 @@ def violation_data(violation: Violation) -> Json:
         "allowed": {each.state: list(each.what) for each in violation.permitted},
         "edits": [record(each) for each in violation.edits],
         "resembles": [record(each, "event", "clause") for each in violation.resembles],
-        "stretch": None if violation.stretch is None else _stretch(violation.stretch),
+        "stretch": None
+        if stretch is None
+        else {
+            **record(stretch),
+            "operations": [_operation(each) for each in stretch.operations],
+            "beside": [_operation(each) for each in stretch.beside],
+        },
         "lines": [{"file": each.file, "line": each.number} for each in violation.lines],
-    }
-
-
-def _stretch(stretch: Stretch[Observation]) -> Json:
-    return {
-        **record(stretch),
-        "operations": [_operation(each) for each in stretch.operations],
-        "beside": [_operation(each) for each in stretch.beside],
     }
 
 

@@ -6,7 +6,6 @@ from itertools import islice
 from typing import Final
 
 from fsm.mutation.power import ANSWERS, EditAnswer, Planted, Power
-from fsm.mutation.strict_reading import RecordedAct
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped
 from fsm.report.layout import Layout
@@ -73,12 +72,9 @@ def _lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[str]:
         yield from layout.kept(f"missed  {what}", "  ", " " * 10, marked="missed", how="red")
         yield from layout.kept(f"{each.illegality.machine}: {each.illegality.why}", " " * 10)
         if each.illegality.acts:
-            before = " → ".join(map(_act, each.illegality.acts[-MISSED:]))
+            acts = each.illegality.acts[-MISSED:]
+            before = " → ".join(" ".join(filter(None, (act.event, act.reply, act.shows))) for act in acts)
             yield from layout.kept(short(f"{each.illegality.acts[0].entity}: {before}"), " " * 10)
-
-
-def _act(act: RecordedAct) -> str:
-    return " ".join(filter(None, (act.event, act.reply, act.shows)))
 
 
 def json(powers: tuple[Power, ...]) -> str:

@@ -35,22 +35,18 @@ def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bo
         case Machine(), Drawing():
             return Matching(first, second, complete=complete).compared()
         case Drawing(), Machine():
-            return _swapped(Matching(second, first, complete=complete).compared())
+            found = Matching(second, first, complete=complete).compared()
+            return replace(
+                found,
+                first=found.second,
+                second=found.first,
+                states=tuple(replace(each, where=_OTHER[each.where]) for each in found.states),
+                moves=tuple(replace(each, where=_OTHER[each.where], places=each.places[::-1]) for each in found.moves),
+            )
         case Drawing(), Drawing():
             return _compare_drawings(first, second)
         case _:
             raise TypeError(f"compare machines or drawings, not {first!r} and {second!r}")
-
-
-def _swapped(found: Comparison) -> Comparison:
-    """*found* with the drawing first."""
-    return replace(
-        found,
-        first=found.second,
-        second=found.first,
-        states=tuple(replace(each, where=_OTHER[each.where]) for each in found.states),
-        moves=tuple(replace(each, where=_OTHER[each.where], places=each.places[::-1]) for each in found.moves),
-    )
 
 
 def choose(

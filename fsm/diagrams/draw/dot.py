@@ -135,8 +135,8 @@ def _edge(graph: graphviz.Digraph, picture: Picture, edge: PictureEdge, target: 
         style |= {"style": "dotted"}
     elif all(label.error for label in edge.labels):
         style |= {"style": "dashed"}
-    rows = [row for label in labelled(edge) for row in label]
-    table = f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{"".join(map(_row, rows))}</table>>'
+    rows = [f'<tr><td align="left">&#160;{row}&#160;</td></tr>' for label in labelled(edge) for row in label]
+    table = f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{"".join(rows)}</table>>'
     source = origin(edge, picture)
     if edge.source in {ANY, ELSEWHERE} and source not in words:
         words.add(source)
@@ -187,10 +187,6 @@ def _rows(label: EdgeLabel, colour: str) -> Iterator[str]:
     yield words if long else f"{words}{beside}"
     if emits and long:
         yield f"&#160;{beside}"
-
-
-def _row(words: str) -> str:
-    return f'<tr><td align="left">&#160;{words}&#160;</td></tr>'
 
 
 def _font(words: str, colour: str) -> str:

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -86,7 +86,7 @@ class ChildProcess:
         self._feeding.put_nowait(data)
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
-        if _kills_first(command.words):
+        if command.words[:1] == ("kill",) and command.words[-1] == "1":  # the container's process is another one here
             self.signal(SIGKILL)
             return 0
         try:
@@ -164,11 +164,6 @@ async def _pass(given: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
 
 def _reason(error: OSError | ValueError) -> str:
     return ((error.strerror if isinstance(error, OSError) else "") or str(error)).lower()
-
-
-def _kills_first(words: Sequence[str]) -> bool:
-    """Whether *words* end the first process of a container, which is another process here."""
-    return words[:1] == ("kill",) and words[-1] == "1"
 
 
 def _runnable(command: Command) -> list[str]:

@@ -75,14 +75,10 @@ def state_folder(path: Path) -> Iterator[Path]:
         why = (error.strerror or str(error)).lower()
         raise refused(str(path), CODE, f"cannot be used: {why}", "name a folder that you may write to") from error
     try:
-        _lock(path, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise refused(str(path), CODE, "is in use by another server", "end it, or name another folder") from error
         yield path
     finally:
         os.close(descriptor)
-
-
-def _lock(path: Path, descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise refused(str(path), CODE, "is in use by another server", "end it, or name another folder") from error

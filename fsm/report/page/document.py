@@ -15,7 +15,8 @@ def document(title: str, data: Json) -> str:
     room = files("fsm.report.page")
     script = room.joinpath("page.js").read_text(encoding="utf-8")
     style = room.joinpath("page.css").read_text(encoding="utf-8")
-    allowed = f"default-src 'none'; script-src '{_digest(script)}'; style-src 'unsafe-inline'"
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    allowed = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -46,7 +47,3 @@ def embedded(data: Json) -> str:
     '"\\u003c/script>\\u2028"'
     """
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _digest(script: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"

@@ -1,7 +1,6 @@
 """The page of recordings that were judged, with the machines that they were judged by."""
 
 from fsm.library import load
-from fsm.machine import Machine
 from fsm.report import ExitCode, Report, words
 from fsm.report.json_report import Json
 from fsm.report.page.document import document
@@ -20,7 +19,8 @@ def html(report: Report) -> str:
         machine = judgement.machine
         if machine.name not in machines:
             also = [each.machine.profile for _, each in report.each() if each.machine.name == machine.name]
-            machines[machine.name] = machine_data(_whole(machine), also=also)
+            whole = load(machine.path) if machine.profile and machine.path else machine
+            machines[machine.name] = machine_data(whole, also=also)
             machines[machine.name]["properties"] = watched_data(judgement.properties)
     names = ", ".join(words.file(each.name) for each in report.judged)
     return document(
@@ -41,8 +41,3 @@ def html(report: Report) -> str:
 
 def _verdict(report: Report) -> str:
     return {ExitCode.HOLDS: "holds", ExitCode.FAILS: "fails", ExitCode.UNKNOWN: "unknown"}[report.total()]
-
-
-def _whole(machine: Machine) -> Machine:
-    """*machine* with all of its profiles, where it is as one of them has it."""
-    return load(machine.path) if machine.profile and machine.path else machine

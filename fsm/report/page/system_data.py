@@ -8,7 +8,7 @@ import json
 
 from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.table import Table
-from fsm.product import JointPath, JointRow, SystemTable
+from fsm.product import JointPath, SystemTable
 from fsm.product.joint_moves import JointMove
 from fsm.product.system import System
 from fsm.report.json_report import Json
@@ -68,13 +68,12 @@ def _states(table: SystemTable) -> Json:
 
 
 def _events(table: SystemTable, options: dict[str, int]) -> dict[str, Json]:
-    return {row.joint.name: _event(row, table, options) for row in table.joint}
-
-
-def _event(row: JointRow, table: SystemTable, options: dict[str, int]) -> Json:
     return {
-        "when": _condition(row.joint.when, table),
-        "ways": [_way(path, table, options) for path in row.paths],
+        row.joint.name: {
+            "when": _condition(row.joint.when, table),
+            "ways": [_way(path, table, options) for path in row.paths],
+        }
+        for row in table.joint
     }
 
 
