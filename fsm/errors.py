@@ -141,7 +141,7 @@ def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
 
 
 def encodable(name: str) -> str:
-    """The *name* of a file, which need not be UTF-8, as text that is."""
+    """The file *name* with bytes that are not UTF-8 replaced."""
     return name.encode(errors="replace").decode()
 
 
@@ -156,7 +156,7 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
 
 
 def a_system(name: str) -> InputError:
-    """The error of a system where a machine is needed."""
+    """The error that the model *name* is a system where a machine is required."""
     hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and in Python for fsm.load_system"
     return refused(name, "FSM001", "is a system, not a machine", hint)
 

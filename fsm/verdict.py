@@ -16,7 +16,7 @@ NOTHING_CONCERNS: Final = "nothing in the trace concerns this machine"
 """Why a trace cannot be judged of which nothing is of the machine's entities."""
 
 NOTHING_MET: Final = "no event was certainly seen in any state: its reply, or the state, is not known"
-"""Why a trace does not show that what it tells of is legal."""
+"""The reason why a trace without a violation does not hold either."""
 
 
 def tells_of_none(kind: str) -> str:
@@ -85,7 +85,7 @@ class Stretch(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimit:
-    """The seconds ``within`` which a state is to be left after an ``event``, which was at that time and on that line."""
+    """A state is to be left ``within`` these seconds after ``event``, which happened at that time and on that line."""
 
     event: str
     within: int

@@ -273,7 +273,7 @@ def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
 
 @contextmanager
 def shims_told() -> Iterator[None]:
-    """Say at the end which shims containerd has started meanwhile and left running."""
+    """Report at the end the shims that containerd has started in the meantime and left running."""
     from fsm.live.shims import left, shims  # noqa: PLC0415  (only for runtimes)
 
     before = shims()

@@ -18,7 +18,7 @@ ORDINARY = 0o666
 
 @contextmanager
 def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
-    """Yield a function that makes the folders of a file before it is written; on failure, remove what was not there before."""
+    """Remove all new files and folders if the block fails; call what it yields with each path before writing to it."""
     made: list[Path] = []
 
     def begin(path: Path) -> None:
@@ -38,7 +38,7 @@ def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
 
 
 def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] = lambda _: None) -> None:
-    """Write it to the file at *path*, before which *begin* is called, or to standard output."""
+    """Call *begin* and write to the file at *path*, or without a path to standard output."""
     if path is None:
         if isinstance(written, bytes) and written.startswith(b"\x89PNG") and sys.stdout and sys.stdout.isatty():
             raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")

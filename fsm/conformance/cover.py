@@ -1,4 +1,4 @@
-"""What the tests of one SUT have met."""
+"""Coverage of the tests of one system under test."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from fsm.sut import Stimulus, StimulusStage
 
 @dataclass(kw_only=True)
 class Cover:
-    """What tests have met: (row, state) pairs, and the ways that they went there.
+    """The (row, state) pairs that tests have exercised, and the outcomes that they have seen.
 
     ``cells`` counts how often an event was applied while nothing but that state was possible, ``ambiguous`` how often while
     others were too; ``compared`` how often the outputs were seen.  The SUT has ``shown`` something, and its outputs were ``heard``.  ``arranged`` are the steps that the SUT has promised.

@@ -144,10 +144,7 @@ class Execution:
             raise self._failed(violation=wrong[0])
 
     def _against(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
-        """What the property, or who judges in place of the machine, has against what was *seen* at *step*.
-
-        Also a name among its *fields* that the model does not have.
-        """
+        """The failure if *seen* breaks the property or the judge rejects it, or the model does not have one of the *fields*."""
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
             return self._failed(breaks=violated)
         if self._judging is not None and (illegal := self._judging.violation()) is not None:
@@ -184,7 +181,7 @@ class Execution:
         )
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
-        """Count the pairs that *step* has certainly met, whichever of the edges that *fit* it went by."""
+        """Count the pairs that *step* has exercised whichever of the edges that *fit* it took."""
         table, here = self.oracle.plan.table, {point(each) for each in self.belief}
         row = table.row[step.event]
         states = {each.state for each in here}
@@ -354,13 +351,13 @@ class Execution:
         return False
 
     def _path(self, here: Point, target: Point) -> tuple[Edge, ...] | None:
-        """A shortest path that leads to *target* for certain, or if there is none, by all appearance."""
+        """A shortest path of edges whose outcome is certain; if there is none, a shortest path."""
         path = self.oracle.plan.path
         sure = path(here, target, without=lambda edge: self.cover.avoided(edge) or self._guessed(edge))
         return path(here, target, without=self.cover.avoided) if sure is None else sure
 
     def _guessed(self, edge: Edge) -> bool:
-        """Whether *edge* came by chance, and what is observed leaves open whether it did."""
+        """Whether the SUT chose *edge* by itself, and observation cannot confirm that it did."""
         if self.oracle.dynamics.unseen or not any(edge.choice) or (edge.source, edge.step) in self.cover.arranged:
             return False
         seen = self.oracle.foreseen(edge, shown=self.cover.shown, emitted=self.cover.heard)

@@ -67,14 +67,14 @@ class Failure:
 
 @dataclass(slots=True, kw_only=True)
 class Causes:
-    """Failures by cause: of each the one that came first, *shrunk*; a test ends with the *most* of them."""
+    """The shortest failure of each cause, *shrunk*; a test ends after *most* causes."""
 
     most: int
     shrunk: Callable[[Failure], Failure] = lambda failure: failure
     found: dict[tuple[object, ...], Failure] = field(default_factory=dict)
 
     def add(self, failure: Failure) -> bool:
-        """Take *failure*; whether the test is to end."""
+        """Add *failure*, and return whether the test is to end."""
         cause = failure.kind[:WITHOUT_STATES]
         known = self.found.get(cause)
         shortest = self.shrunk(failure) if known is None or len(failure.steps) < len(known.steps) else known

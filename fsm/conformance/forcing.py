@@ -1,4 +1,4 @@
-"""Which pairs a plan can force with the means of its SUT, and what stands in the way of the others.
+"""The (event, state) pairs that a plan can force on its SUT, and the obstacles to the others.
 
 A test *forces* a pair if every step to it has one result: its only outcome, or one that the SUT has promised to arrange,
 and nothing unobserved may happen on the way.  A pair that can be forced is owed: without it no verdict holds.
@@ -15,7 +15,7 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class Obstacle(IntEnum):
-    """Why a plan cannot force a pair, the least first."""
+    """A reason why a plan cannot force a pair; the smallest is the easiest to remove."""
 
     NONE = 0
     CHOICE = 1  # the environment chooses the outcome
@@ -26,9 +26,9 @@ class Obstacle(IntEnum):
 
 
 def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle]:
-    """The least obstacle before each (row, state) pair of the table of *oracle*, of whose SUT tests have met *cover*.
+    """The smallest obstacle to each (row, state) pair of the machine of *oracle*, after tests with the coverage *cover*.
 
-    Pairs are left out that need several calls in progress.
+    Pairs that need several calls in progress are left out.
     """
     plan = oracle.plan
     full = plan if plan.overlaps and not plan.never else Plan(plan.table)
@@ -48,7 +48,7 @@ def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle
 
 
 def _before(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
-    """The obstacle before each pair of *edge*, and at last before what follows it."""
+    """The obstacle to each pair of *edge*, and last the obstacle to its target."""
     first = _support(edge, oracle.plan, cover)
     if not first and not oracle.sure(edge.source):
         first = Obstacle.AMBIGUITY
@@ -64,7 +64,7 @@ def _before(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
 
 
 def _support(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
-    """Why the SUT cannot be made to take the event of *edge*, if so."""
+    """The reason why a test cannot make the event of *edge* happen, or ``NONE``."""
     if edge.step.stage != "do" and not plan.overlaps:
         return Obstacle.OVERLAP
     if edge.doing in cover.unsupported:

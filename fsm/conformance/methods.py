@@ -1,4 +1,4 @@
-"""The optional methods of a SUT: those that a machine needs, and those that a SUT has by a name that is nearly right."""
+"""The optional methods of a system under test: missing ones that a machine needs, and misspelled ones."""
 
 import difflib
 import inspect
@@ -16,11 +16,11 @@ METHODS: Final = (
 """The methods of a SUT, and of the protocols that are optional."""
 
 _NEAR: Final = 0.75
-"""How much, of 1, a name is like that of a method if it is probably meant to be that method."""
+"""Similarity, from 0 to 1, from which a name counts as a misspelled method."""
 
 
 def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
-    """The methods that *sut* lacks, or that returned nothing in *cover*, and without which *table* is not compared in full."""
+    """The methods that a full comparison with *table* needs, and that *sut* lacks or that returned nothing in the tests."""
     lacks = {
         "outputs": any(way.emits for way in table.ways) and not cover.heard,
         "fields": bool(table.machine.requires) and not isinstance(sut, Detailed),
@@ -32,7 +32,7 @@ def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
 
 
 def misnamed(sut: SUT) -> Mapping[str, str]:
-    """The methods of *sut* that nothing calls, and whose names are nearly those of methods that it does not have.
+    """Methods of *sut* that nothing calls, each with the missing method that its name resembles.
 
     >>> from types import SimpleNamespace
     >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))

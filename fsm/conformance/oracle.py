@@ -63,7 +63,7 @@ class Oracle:
         return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
 
     def at(self, here: Point) -> Configurations:
-        """What may be true of an entity that a test has brought to the point *here*."""
+        """The configurations that are possible when a test has reached the point *here*."""
         pending = () if here.call == IDLE else (Pending(here.call, HELD, 0),)
         return replace(self.dynamics, coming=()).closed([Configuration(here.state, pending)])
 
@@ -72,7 +72,7 @@ class Oracle:
         return {point(each) for each in self.at(here)} == {here}
 
     def foreseen(self, edge: Edge, *, shown: bool, emitted: bool) -> Response:
-        """What a SUT that is right answers if it goes by *edge*, of which only some is *shown* and *emitted*."""
+        """The response of a correct SUT that takes *edge*; its state if *shown*, its outputs if *emitted*."""
         last = edge.ways[-1]
         return Response(
             reply=None if last.begins else next(iter(last.reply), ""),
@@ -81,12 +81,12 @@ class Oracle:
         )
 
     def certain(self, edge: Edge, seen: Response) -> frozenset[tuple[int, int]]:
-        """The pairs that every edge from the source of *edge* meets by which its event may have come to what was *seen*."""
+        """The pairs that the event of *edge* has exercised whichever outcome led to what was *seen*."""
         alternatives = self.plan.alternatives(edge.source, edge.step.event, edge.step.stage)
         return frozenset.intersection(*(frozenset(each.cells) for each in alternatives if self.fits(each, seen)))
 
     def leads(self, edge: Edge, seen: Response) -> bool:
-        """Whether it is certain that an entity is where *edge* leads once this was *seen*."""
+        """Whether *seen* proves that the entity is at the target of *edge*."""
         return {point(each) for each in self.legal(self.at(edge.source), edge.step, seen)} == {edge.to}
 
     def overtaken(self, edge: Edge) -> bool:
@@ -144,7 +144,7 @@ class Oracle:
         after: Configurations,
         number: int,
     ) -> tuple[Violation, ...]:
-        """What is wrong with the *fields*, if any were shown, *after* a *step*, the *number*-th of its test."""
+        """Violations by the *fields* that were shown *after* the *step*, number *number* of its test."""
         if fields is None:
             return ()
         entity = self.plan.table.machine.entity

@@ -93,7 +93,7 @@ def run_property_test(
 
 
 def _about(claim: Claim, plan: Plan) -> str:
-    """The method of a SUT without which nobody knows whether *claim* is kept; empty if what every SUT has is enough."""
+    """The optional method of a SUT that a test of *claim* needs; empty if it needs none."""
     if isinstance(claim, Requires):
         return "fields"
     parts = (part for each in conditions_of(claim) for part in atoms(each.means))

@@ -158,7 +158,7 @@ def replay(
 
 
 def _tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterable[Failure]) -> Tested:
-    """What tests of *sut*, called *name*, have met and found; another model may judge it than the machine that plans them."""
+    """The results of testing *sut*, called *name*; a model that judges in place of the planning machine adds its coverage."""
     table, judging = oracle.plan.table, sut if isinstance(sut, SelfJudging) else None
     return Tested(
         sut=name,

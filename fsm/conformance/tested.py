@@ -67,14 +67,14 @@ class Tested:
 
     @property
     def verdict(self) -> Holds | Nonconforming | Unknown:
-        """Whether all that was tested is legal; unknown if something that the plan owes was not tested, or not compared."""
+        """*Holds* if every test was legal and covered all that the plan owes; otherwise the failures, or *unknown*."""
         if self.failures or self.race is not None:
             return Nonconforming(failures=self.failures, race=self.race)
         return Unknown(why=self.unknown) if self.unknown else Holds()
 
     @property
     def unknown(self) -> str:
-        """Why nothing is known even if all that was tested is legal; empty if that is no reason."""
+        """The reason why legal tests do not prove that the SUT conforms; empty if they do."""
         if not (self.cover.cells or self.cover.ambiguous):
             return "nothing could be tested"
         if self.shortened:
@@ -97,18 +97,18 @@ class Tested:
 
     @property
     def uncompared(self) -> tuple[tuple[int, int], ...]:
-        """The pairs that were reached, and the outputs not seen, of a machine that has any; none if all are like that."""
+        """The reached pairs whose outputs were never shown; empty if the machine has no outputs, or none were ever shown."""
         emits = any(way.emits for way in self.oracle.plan.table.ways) and "outputs" not in self.methods
         return tuple(pair for pair in self.reached if emits and not self.cover.compared[pair])
 
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
-        """The pairs that are owed, since the plan can force them, and were not reached."""
+        """The unreached pairs that the plan owes because it can force them."""
         return self.unreached.get(Obstacle.NONE, ())
 
     @property
     def unreached(self) -> Mapping[Obstacle, tuple[tuple[int, int], ...]]:
-        """The pairs that were not reached, by what stands before them; those met, but not for certain, are ambiguous."""
+        """The unreached pairs by obstacle; a pair that was exercised only in an uncertain state is ambiguous."""
         found: dict[Obstacle, tuple[tuple[int, int], ...]] = {}
         for pair in self.reachable:
             obstacle = self.obstacles.get(pair, Obstacle.CALLS)

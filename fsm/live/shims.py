@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def shims() -> dict[int, str]:
-    """The shims that run, by process, each with the id that it was started for; none where there is no ``/proc``."""
+    """The id that each running shim was started for, by process number; empty without ``/proc``."""
     found = {}
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -16,6 +16,6 @@ def shims() -> dict[int, str]:
 
 
 def left(before: dict[int, str]) -> str:
-    """How to remove the shims that run now, and did not *before*; empty if there are none."""
+    """The command that ends the shims started since *before*; empty if there are none."""
     new = sorted(set(shims()) - set(before))
     return f"kill {' '.join(map(str, new))}" if new else ""

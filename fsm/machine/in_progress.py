@@ -59,7 +59,7 @@ class InProgress(Table):
         return not self.calls(state)
 
     def beyond(self) -> InProgress:
-        """The same, but that ends which are not written are taken."""
+        """A copy in which searches also take ends that are not written."""
         return replace(self, unwritten=True, known={})
 
     def _found(self, state: int, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:
@@ -133,7 +133,7 @@ def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None
 
 
 def closed(table: Table) -> Table:
-    """*table*, in which every configuration that comes of any state, by any end, has a number by now."""
+    """Number every configuration that any state can lead to, and return *table*."""
     if isinstance(table, InProgress):
         further = table.beyond()
         for state, _ in enumerate(table.states):  # which grow meanwhile

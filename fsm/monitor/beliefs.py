@@ -178,7 +178,7 @@ def _without(configurations: Configurations, names: frozenset[str]) -> Configura
 
 
 def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
-    """*configurations* with their starts numbered from 0 on, and what was the number of each."""
+    """*configurations* with their starts renumbered from 0, and the old number of each start."""
     starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
     number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
     return frozenset(
@@ -212,19 +212,19 @@ class Life:
     late: tuple[Late, ...] = ()
 
     def moves(self, step: BeliefStep, seen: Observation, line: int | Line) -> None:
-        """Go by *step*, of what was *seen* there."""
+        """Take *step*, which explains what was *seen* on *line*."""
         self.belief = step.to
         if step.starts or self.starts:
             now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
 
     def plain(self) -> bool:
-        """Whether belief, last observations and since when time runs are all that there is to say of it."""
+        """Whether its belief, last observations and one start say everything, so that compiled code can have it."""
         known = all(0 <= (each.at or 0) <= LATEST for each in self.starts)
         return known and not (self.starts[1:] or self.late or self.own or self.assumed)
 
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
-        """What of the belief is left in time when *seen* is seen; the rest is ``late`` from now on."""
+        """The configurations whose time limits are kept when *seen* is seen; the others are ``late`` from now on."""
         now = nanoseconds(seen.at) if self.starts else None
         late = defaultdict[tuple[int, Start], set[Configuration]](set)
         for each in self.belief.configurations if now is not None else ():

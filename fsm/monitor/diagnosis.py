@@ -188,7 +188,7 @@ def _replies(scene: Scene) -> list[str]:
 
 
 def _replying(scene: Scene, reply: str) -> Key:
-    """What would have been seen with another *reply*; a state in which the call cannot have been goes with the old one."""
+    """The observation with another *reply*; the state that the call met is kept if it was possible."""
     seen = scene.seen
     met = seen.met if seen.reply == "ok" or showing(scene, seen.met) else ""
     return seen._replace(reply=_UNHEARD if reply == "error" else reply, met=met)

@@ -1,4 +1,4 @@
-"""What is known when an observation is found to be a violation: what was possible, and what was seen before."""
+"""The context of a violation: the belief before it, and the observations that led there."""
 
 from dataclasses import dataclass
 
@@ -33,13 +33,13 @@ class Scene:
         return self.dynamics.row(self.seen.event)
 
     def left(self, seen: Key) -> Configurations:
-        """What is left if *seen* was seen instead."""
+        """The configurations that remain if *seen* is observed instead."""
         return tried(lambda: self.dynamics.observed(self.before, seen, self.since).configurations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What of an observation is not legal: in which respect, what it says, whether of the state that a call met."""
+    """The illegal part of an observation: its respect, its words, and whether it is about the state that a call met."""
 
     cause: Cause
     illegal: str

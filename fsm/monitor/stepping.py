@@ -18,7 +18,7 @@ NOTHING: Final = "nothing observed"
 """The note on an observation that says nothing."""
 
 UNRECORDED: Final = "reply not recorded"
-"""The note on a call that has ended, and of which only that is known."""
+"""The note on a call that has ended with an unrecorded reply."""
 
 
 class Stepping:

@@ -10,14 +10,14 @@ from fsm.verdict import Cause, TimeLimit
 
 
 class Start(NamedTuple):
-    """Since when a time limit runs, in nanoseconds if that is known, and the line where that stands."""
+    """The start of a time limit: its time in nanoseconds, if known, and its line."""
 
     at: int | None
     line: int | Line
 
 
 class Late(NamedTuple):
-    """What was possible until a time limit of the ``way`` was over, which had run since ``start``; it still is if that is broken."""
+    """Configurations that remain possible only if the time limit of ``way``, which began at ``start``, was broken."""
 
     way: int
     start: Start
@@ -25,7 +25,7 @@ class Late(NamedTuple):
 
 
 def overdue(table: Table, late: Late, place: Line) -> Explained:
-    """What is wrong at this *place* if what was seen is explained only by what is *late*."""
+    """The broken time limit at this *place*, if only the configurations of *late* explain the observation."""
     way, start, left = late
     row, origin = table.origin[way]
     cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line

@@ -19,7 +19,7 @@ AGAINST: Final = pytest.StashKey["dict[str, str] | None"]()
 """The system under test of each model, by the name of the model or :data:`ALL`; ``None`` where nothing asks for fsm."""
 
 UNREACHED: Final = "fsm coverage"
-"""The section of a report that says what a test that holds has not reached."""
+"""The report section with the pairs that a passed test has not reached."""
 
 BY_OPTION: Final = pytest.StashKey[set[str]]()
 """The models of them that an option names."""
@@ -60,7 +60,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Write what tests that hold have not reached, and why."""
+    """Print the pairs that passed tests have not reached, with the reasons."""
     for report in terminalreporter.stats.get("passed", ()):
         for name, text in report.sections:
             if UNREACHED in name:

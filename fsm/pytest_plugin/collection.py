@@ -50,14 +50,14 @@ def _command(config: pytest.Config, model: str, sut: str) -> str:
 
 
 class ItemAnswer(NamedTuple):
-    """Whether it ``holds``; the report of a failure, or what is to be said although it holds."""
+    """Whether the item ``holds``, and a report: of the failure, or a remark on an item that holds."""
 
     report: str = ""
     holds: bool = True
 
 
 class SpecificationItem(pytest.Item):
-    """One question about a file, and its ``answer``; ``says`` is what does not hold if it fails."""
+    """A test item that calls ``answer``; ``says`` is the claim that does not hold if it fails."""
 
     def __init__(self, *, answer: Callable[[], ItemAnswer], says: str = "", **others: Any) -> None:  # noqa: ANN401  (pytest's own)
         super().__init__(**others)
@@ -107,7 +107,7 @@ class ModelFile(pytest.File):
             yield SpecificationItem.from_parent(self, name=f"conforms[{sut}]", answer=partial(self._conforms, sut))
 
     def _conforms(self, sut: str) -> ItemAnswer:
-        """All that is not legal in *sut*, or what tests of it have not reached."""
+        """Report the violations by *sut*, and the pairs that its tests have not reached."""
         with contextlib.chdir(self.config.rootpath):  # from which SUTs are named
             tested = conform(self.machine, find(sut, self.machine), name=sut)
         least = conformance_report.default_level(conformance_report.levels(self.machine))
@@ -169,7 +169,7 @@ class PropertyFile(pytest.File):
         return ItemAnswer("" if holds else check_report.text([examined]), holds=holds)
 
     def _tested(self, stated: Property, sut: str) -> ItemAnswer:
-        """How tests show that *sut* does not have the property, or why they show nothing."""
+        """Report the test in which *sut* breaks the property, or the reason why tests prove nothing."""
         machine = self.specification.machine
         with contextlib.chdir(self.config.rootpath):
             result = run_property_test(machine, stated, find(sut, machine))

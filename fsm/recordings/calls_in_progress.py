@@ -131,7 +131,7 @@ class CallsInProgress:
         self._gap = self._gap or gap
 
     def excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
-        """Whether the *output* that a successful call lacks was relayed without success.
+        """Whether a failed or late relay excuses the *output* that a successful call lacks.
 
         A failed relay is of one call that was in progress then.  What a call that was given up has stopped or removed
         without a relay, no later call relays.

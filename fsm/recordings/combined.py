@@ -197,7 +197,7 @@ class CombinedReader:
             yield self._waiting.popleft()[:2]
 
     def _event(self, point: RecordedPoint, event: NriEvent) -> Iterator[_Waiting]:
-        """What the plugin received, and whether it is known now to have been connected."""
+        """The observations of an *event* that the plugin received, which may prove that it was connected."""
         if event.event == "Synchronize" or not self._connection:
             self._connection = self._connection or 1
             self._there = True
@@ -381,6 +381,6 @@ def _stopped(received: list[tuple[str, int]], asked: int) -> bool:
 
 
 def _unclear(line: Line, entity: str, of: str, seen: Observation) -> Iterator[_Waiting]:
-    """An entity may have stopped, and may be removed."""
+    """Observations that an entity may have stopped, and may have been removed."""
     for event in _MAY_END[of][: 1 + (seen.event in _REMOVED)]:
         yield line, Observation(entity=entity, of=of, event=event, phase="maybe", at=seen.at), 0

@@ -44,7 +44,7 @@ _SEEN: Final = re.compile(
 )
 _FAILED_RELAY: Final = re.compile(rb"NRI (?:failed to|[a-z -]+ notification failed)|closing plugin ")
 _GIVEN_UP: Final = re.compile(r"\bcontext (?:canceled|deadline exceeded)")
-"""Why a relay failed whose call was given up by its caller."""
+"""The errors of a relay that failed because the caller gave up its call."""
 
 _UNRELAYED: Final = {
     "NRI post-create notification failed": "PostCreateContainer",
@@ -55,7 +55,7 @@ _UNRELAYED: Final = {
     "NRI sandbox stop notification failed": "StopPodSandbox",
     "NRI pod removal notification failed": "RemovePodSandbox",
 }
-"""By message, the relay of a call that succeeds all the same."""
+"""The relay whose failure a message reports, although its call succeeds."""
 
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
 CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")

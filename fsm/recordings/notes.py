@@ -11,7 +11,7 @@ FOREIGN: Final = "foreign or damaged lines"
 """The note on lines of another form than the recording has."""
 
 INCOMPLETE: Final = "incomplete last lines"
-"""The note on a last line that breaks off, as while it is written."""
+"""The note on an incomplete last line, such as one that is still being written."""
 
 LISTED: Final = 5
 """How many of them are listed."""

@@ -62,7 +62,7 @@ class Report:
                 return ExitCode.HOLDS
 
     def of(self, judged: Judged) -> ExitCode:
-        """The worst answer on one recording; beside others, machines that nothing in it concerns do not count."""
+        """The worst answer on one recording; machines that it does not concern count only if it concerns none."""
         concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
         return worst([self.answer(each) for each in concerned or judged.judgements])
 

@@ -140,13 +140,13 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
 
 
 def _overlap(checked: evidence.Checked) -> int:
-    """How many calls of an event in progress the conclusion is limited to; 0 if it is not limited, or unknown."""
+    """The number of calls of one event in progress that limits the conclusion; 0 without a limit or a conclusion."""
     told = isinstance(checked.verdict, evidence.Proved | evidence.Vacuous | evidence.Refuted)
     return checked.overlap if told else 0
 
 
 def _fair(machine: Machine | System, checked: evidence.Checked) -> list[str]:
-    """What is possible where a run stops that breaks a property without fairness, as it is written; nothing of others."""
+    """The possible events, as ``fair`` lists them, where the counterexample of a ``leads-to`` without fairness stops."""
     match checked.of.claim, checked.verdict:
         case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
             state = run.steps[-1].target if run.steps else run.initial

@@ -20,7 +20,7 @@ from fsm.report.lanes import raced
 from fsm.report.layout import PLAIN, Layout
 
 _MISSED: Final = 5
-"""Lines that the pairs missed may take."""
+"""Lines that a list of pairs may take."""
 
 _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.NONE: "missed, although the SUT can be brought there",
@@ -59,7 +59,7 @@ def _every(tested: Tested) -> tuple[Failure | Race, ...]:
 
 
 def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
-    """What all of it comes to; it fails too if a smaller percentage of the pairs was reached than *at_least*."""
+    """The exit code; a share of reached pairs below *at_least* percent fails too."""
     if any(fails(each, least) for each in _every(tested)) or tested.share < at_least:
         return ExitCode.FAILS
     return ExitCode.UNKNOWN if tested.unknown else ExitCode.HOLDS
@@ -123,7 +123,7 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
 
 
 def _left(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
-    """What was left out, and which clauses count."""
+    """The level that counts if it is the weakest, and the parts of the plan that were left out."""
     if least == default_level(levels(tested.oracle.plan.table.machine)) == "observed" and not tested.judge:
         yield from layout.wrapped("no clause of the model is a MUST: what breaks an observed one fails (--fail-on)")
     if tested.stopped:
@@ -135,7 +135,7 @@ def _left(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
 
 
 def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
-    """The pairs that were not reached, and what was not compared, with the reasons."""
+    """The pairs that were not reached, and the outputs and fields that were not compared, with the reasons."""
     table = tested.oracle.plan.table
     for obstacle, pairs in tested.unreached.items() if not tested.shortened else ():
         method = " (method arrange)" if obstacle is Obstacle.CHOICE and "arrange" in tested.methods else ""
@@ -148,7 +148,7 @@ def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
 
 
 def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterator[str]:
-    """What is not compared without the *methods* that are needed, and the methods that are probably *misnamed*."""
+    """A line for each thing that is not compared because one of *methods* is missing, and for each *misnamed* method."""
     for name in ("outputs", "fields"):
         if name in methods:
             yield f"{name} were not compared, and the model has some: add the method {name}"
@@ -157,14 +157,14 @@ def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterato
 
 
 def covered(table: Table, met: Mapping[tuple[int, int], int], layout: Layout, at_least: float = 0) -> Iterator[str]:
-    """How many pairs of *table* were *met*, and which were not."""
+    """The number of pairs of *table* that were *met*, and the others."""
     pairs = reachable_pairs(table)
     yield from coverage([pair for pair in pairs if met.get(pair)], pairs, layout, at_least)
     yield from listed(table, layout, "not reached", [pair for pair in pairs if not met.get(pair)])
 
 
 def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float = 0, *, of: str = "") -> Iterator[str]:
-    """How many pairs were *reached* of those that are *reachable*, and whether that is less than *at_least* asks for."""
+    """The number of *reachable* pairs that were *reached*, and a red line if that is less than *at_least* percent."""
     pairs = words.plural(len(reachable), "reachable (event, state) pair")
     yield from layout.wrapped(f"reached {len(reached):,} of {pairs}{of and f' of {of}'}")
     share = 100 * len(reached) / max(len(reachable), 1)
@@ -208,7 +208,7 @@ def _few(lines: list[str], of: Sized, what: str) -> Iterator[str]:
 
 
 def _judged(tested: Tested, layout: Layout) -> Iterator[str]:
-    """What tests that another machine has planned have met of those that judge."""
+    """The coverage of the models that judge, by tests that another machine has planned."""
     for of in tested.covered:
         missed = [cell for cell, count in of.cells.items() if not count]
         yield from coverage(range(len(of.cells) - len(missed)), of.cells, layout, of=of.machine)

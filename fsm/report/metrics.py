@@ -30,7 +30,7 @@ _PATIENCE: Final = 5.0
 """Seconds that a client may be silent."""
 
 _MOST: Final = 16
-"""Connections that are open simultaneously, each with a thread."""
+"""Most connections that may be open simultaneously, each with a thread."""
 
 
 class Metrics:

@@ -48,7 +48,7 @@ class Mutated:
         return {each.name: counted[each.name] for each in self.specification.properties}
 
     def asked(self, name: str) -> int:
-        """About how many mutants of a machine the property called *name* was asked."""
+        """The number of mutants that the property *name* was checked on."""
         return sum(name in each.asked for each in self.outcomes)
 
 

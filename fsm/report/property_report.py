@@ -36,7 +36,7 @@ class PropertyTestReport:
 
     @cached_property
     def met(self) -> Mapping[tuple[int, int], int]:
-        """How often the tests have exercised each pair that can be reached."""
+        """The number of times that tests have exercised each reachable pair."""
         return {
             pair: sum(each.cover.cells[pair] for each in self.results) for pair in reachable_pairs(tabulate(self.of))
         }
@@ -119,7 +119,7 @@ class PropertyTestReport:
 
 
 def why(result: PropertyTestResult) -> str:
-    """Why nothing put the property to the test, or why that says nothing, if so."""
+    """The reason why tests neither broke nor confirmed the property; empty if they did."""
     if result.unseen:
         return f"it depends on {result.unseen}, which the SUT does not show: add the method {result.unseen}"
     unmet = f"no test has certainly gone through {words.either(result.unmet)}" if result.unmet else ""

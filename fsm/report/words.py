@@ -152,7 +152,7 @@ def seen(each: Observation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """The states possible before, since when for a time limit; empty for fields, and for a property, which is not about one state."""
+    """The states that were possible before, with the start of a time limit; empty for fields and for properties."""
     if violation.cause in {Cause.FIELDS, Cause.PROPERTY}:
         return ""
     since = f", since {moment(violation.limit.at)}" if violation.limit else ""

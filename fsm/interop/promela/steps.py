@@ -44,7 +44,7 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
 
 
 def reached(machine: Machine) -> tuple[list[frozenset[tuple[str, frozenset[str]]]], int]:
-    """The states that can be reached, each with the calls that have begun, by the number of steps; and how many steps there are."""
+    """The number of steps to each reachable state with the calls begun in it, and the number of all steps."""
     start = (machine.initial, frozenset[str]())
     layers, met, taken, every = [frozenset({start})], {start}, 0, list(steps(machine))
     while layers[-1]:

@@ -47,7 +47,7 @@ class PromelaNames:
         self.outputs = identifiers("o_", dict.fromkeys(outputs), taken=["o_none"])
         timed = [event.name for event in machine.events.values() if event.ends]
         self.begun = identifiers("begun_", dict.fromkeys(timed))
-        """For each call that takes time, whether one has begun."""
+        """A flag for each call that takes time: whether one has begun."""
         self.lists = tuple(dict.fromkeys(step.way.emits for step in taken))
 
     def definitions(self) -> Iterator[str]:
@@ -76,7 +76,7 @@ class PromelaNames:
         return tuple(f"{place}, {happens}, {replies}, {output}, {all_}" for output in outputs)
 
     def calls(self, step: ExportedStep) -> tuple[list[str], dict[str, int]]:
-        """What must be so of the calls that have begun for *step*, and those that have begun or not after it."""
+        """The guard on the begun calls that *step* needs, and the assignments that it makes to them."""
         own, event = self.begun.get(step.event, ""), self.machine.events[step.event]
         if step.ends:
             return [own], {} if step.way.begins else {step.event: 0}

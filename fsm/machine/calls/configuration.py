@@ -18,9 +18,9 @@ class Pending(NamedTuple):
 
 
 NOW: Final = 1 << 20
-"""In place of a number of a start: time runs since what is observed."""
+"""The start of a time limit that begins with the present observation, in place of a number."""
 FRESH: Final = NOW + 1
-"""Time begins to run with what is observed next, at the latest."""
+"""The start of a time limit that begins no later than the next observation."""
 
 
 class Due(NamedTuple):

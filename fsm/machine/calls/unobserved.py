@@ -227,7 +227,7 @@ class Unobserved:
         return self._anything_emitted(Configuration(to, passing(pending, to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
-        """*those* when something is observed: time that was to begin with it runs."""
+        """*those* at an observation, from which the time limits that were to begin with it run."""
         if not self.limits:
             return frozenset(those)
         return frozenset(
