@@ -206,7 +206,7 @@ def command(
     runtime = RuntimeOptions(image=image, nri=nri, judge=model if nri else "", profile=profile, **commands)
     pace = Pace(delay=_DELAY, seconds=race_seconds)
     factory = find(sut, machine, profile=profile, timeout=timeout, runtime=runtime, counts=parts, answers=answers)
-    least = fail_on or conformance_report.default_level(conformance_report.levels(machine))
+    least = fail_on or conformance_report.default_level(machine)
     if properties or only:
         if again is not None or threads > 1:
             raise click.UsageError("--replay and --threads are for the test of the machine, not of its properties")

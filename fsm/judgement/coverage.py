@@ -6,7 +6,7 @@ Which of the other cells could be covered is left to others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from fsm.judgement import Judged
@@ -30,7 +30,7 @@ class MachineCoverage:
     """
 
     machine: Machine
-    cells: Mapping[CellName, Mapping[str, int]]
+    cells: Mapping[CellName, dict[str, int]]
     unseen: frozenset[str] = frozenset()
     seen: frozenset[str] | None = None
 
@@ -48,38 +48,25 @@ class MachineCoverage:
         return self.machine.name == other.machine.name and [*self.cells] == [*other.cells]
 
 
-@dataclass(slots=True)
-class _Merging:
-    """The coverage of one machine, while recordings are added."""
-
-    machine: Machine
-    unseen: frozenset[str]
-    seen: frozenset[str] | None
-    cells: dict[CellName, dict[str, int]] = field(default_factory=dict)
-
-
 def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
     """What all of *recordings* cover, for each machine that judged one of them, in that order.
 
     A recording that stands there twice counts once.  Machines of one name and different cells are kept apart.
     """
-    found: dict[tuple[str, tuple[CellName, ...]], _Merging] = {}
+    found: dict[tuple[str, tuple[CellName, ...]], MachineCoverage] = {}
     for judged in recordings:
         for judgement in judged.judgements:
             cells = judgement.covered.cells
             machine, unseen = judgement.machine, _unseen(judgement.machine, judged.kind)
             seen = SHOWN if judged.kind in _OF_RUNTIMES else None
-            merging = found.setdefault((machine.name, tuple(cells)), _Merging(machine, unseen, seen))
-            merging.unseen &= unseen
-            merging.seen = seen and merging.seen
+            of = (machine.name, tuple(cells))
+            empty = MachineCoverage(machine=machine, cells={cell: {} for cell in cells}, unseen=unseen, seen=seen)
+            whole = found.setdefault(of, empty)
+            found[of] = replace(whole, unseen=whole.unseen & unseen, seen=seen and whole.seen)
             for cell, count in cells.items():
-                by = merging.cells.setdefault(cell, {})
                 if count:
-                    by[judged.name] = count
-    return tuple(
-        MachineCoverage(machine=each.machine, cells=each.cells, unseen=each.unseen, seen=each.seen)
-        for each in found.values()
-    )
+                    whole.cells[cell][judged.name] = count
+    return tuple(found.values())
 
 
 def _unseen(machine: Machine, kind: RecordingKind) -> frozenset[str]:

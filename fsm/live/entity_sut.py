@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Final
 from google.protobuf.message import Message
 
 from fsm.conformance.other_judges import ToldEvents
+from fsm.live.call_recording import named
 from fsm.live.cri_client import CallAnswer
-from fsm.live.runtime_session import RuntimeSession, state_name, wait
+from fsm.live.runtime_session import RuntimeSession, wait
 from fsm.machine import Machine
 from fsm.sut import BrokenError, UnsupportedError
 from fsm.trace import ABSENT
@@ -137,7 +138,7 @@ class EntitySUT(ABC):
         self._seen = answer.message.status if answer.code == "OK" else None
         if self._seen is None:
             return ABSENT if answer.code == "NOT_FOUND" else ""
-        return state_name(self.states, self._seen.state)
+        return named(self.states, self._seen.state)
 
     def _is(self, state: int) -> bool:
         answer = self._session.answered(self._status())

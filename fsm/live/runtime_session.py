@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, Final
+from typing import Final
 
 from fsm.errors import InputError, refused
 from fsm.live import run_label
@@ -84,11 +84,6 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
     finally:
         folder.unlink() if folder.is_file() else rmtree(folder, ignore_errors=True)  # the runtime may have made it
         elsewhere.rename(folder)
-
-
-def state_name(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobuf)
-    """The name of state *number*; the number itself if the API is newer than ours."""
-    return states.Name(number) if number in states.values() else str(number)
 
 
 class RuntimeSession:

@@ -110,7 +110,7 @@ class ModelFile(pytest.File):
         """Report the violations by *sut*, and the pairs that its tests have not reached."""
         with contextlib.chdir(self.config.rootpath):  # from which SUTs are named
             tested = conform(self.machine, find(sut, self.machine), name=sut)
-        least = conformance_report.default_level(conformance_report.levels(self.machine))
+        least = conformance_report.default_level(self.machine)
         again = _command(self.config, str(self.path), sut)
         report = conformance_report.text(tested, again=again, least=least)
         holds = conformance_report.answer(tested, least) is ExitCode.HOLDS

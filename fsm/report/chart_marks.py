@@ -35,20 +35,15 @@ def violation_mark(violation: Violation) -> Mark:
     """What a sequence chart says of the observation that is *violation*."""
     clause = violation.clause
     what = words.what(violation)
-    reasons = {
-        "before": words.before(violation),
-        "allowed": words.allowed(violation),
-        "legal if": words.edits(violation),
-        "lines": words.places(violation),
-    }
-    because = [f"{label}: {text}" for label, text in reasons.items() if text]
     about = f"clause {clause.name} ({clause.level}): {clause.says} ({clause.source})"
     return Mark(
         kind="violation",
         line=Line(violation.file, violation.line),
         seen=violation.observation,
         text=f"{clause.name} ({clause.level}): {what}",
-        whole="; ".join([what, *because, about, *(f"known: {each}" for each in words.known(violation))]),
+        whole="; ".join(
+            [what, *words.reasons(violation), about, *(f"known: {each}" for each in words.known(violation))]
+        ),
     )
 
 

@@ -33,16 +33,10 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
 """Why a pair was not reached."""
 
 
-def levels(machine: Machine) -> Iterator[Level]:
-    """The levels of the clauses of *machine*; some come repeatedly."""
-    for event in machine.events.values():
-        yield from (cell.clause.level for cell in (*event.cells.values(), *event.ends.values()))
-    yield from (each.clause.level for each in machine.requires.values())
-
-
-def default_level(stated: Iterable[Level]) -> Level:
-    """The weakest level whose breach fails a test of clauses of the levels *stated*, unless another one is asked for."""
-    return "MUST" if "MUST" in stated else "observed"
+def default_level(machine: Machine) -> Level:
+    """The weakest level whose breach fails a test of *machine* by default: MUST if a clause is one, else observed."""
+    cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
+    return "MUST" if any(each.clause.level == "MUST" for each in (*cells, *machine.requires.values())) else "observed"
 
 
 def fails(found: Failure | Race, least: Level) -> bool:
@@ -124,7 +118,7 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
 
 def _left(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     """The level that counts if it is the weakest, and the parts of the plan that were left out."""
-    if least == default_level(levels(tested.oracle.plan.table.machine)) == "observed" and not tested.judge:
+    if least == default_level(tested.oracle.plan.table.machine) == "observed" and not tested.judge:
         yield from layout.wrapped("no clause of the model is a MUST: what breaks an observed one fails (--fail-on)")
     if tested.stopped:
         yield from layout.wrapped("the test stopped after so many failures, and has not tested the rest")
@@ -140,8 +134,10 @@ def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
     for obstacle, pairs in tested.unreached.items() if not tested.shortened else ():
         method = " (method arrange)" if obstacle is Obstacle.CHOICE and "arrange" in tested.methods else ""
         yield from listed(table, layout, f"{_UNREACHED[obstacle]}{method}", pairs)
-    if tested.judge:
-        yield from _judged(tested, layout)
+    for of in tested.covered:
+        missed = [cell for cell, count in of.cells.items() if not count]
+        yield from coverage(range(len(of.cells) - len(missed)), of.cells, layout, of=of.machine)
+        yield from _list("not reached", missed, layout)
     for each in uncompared(tested.methods, tested.misnamed):
         yield from layout.wrapped(each, "    ")
     yield from listed(table, layout, "outputs not seen", tested.uncompared)
@@ -205,14 +201,6 @@ def _few(lines: list[str], of: Sized, what: str) -> Iterator[str]:
     yield from lines[:_MISSED]
     if len(lines) > _MISSED:
         yield f"      … {words.plural(len(of), what)} in all"
-
-
-def _judged(tested: Tested, layout: Layout) -> Iterator[str]:
-    """The coverage of the models that judge, by tests that another machine has planned."""
-    for of in tested.covered:
-        missed = [cell for cell, count in of.cells.items() if not count]
-        yield from coverage(range(len(of.cells) - len(missed)), of.cells, layout, of=of.machine)
-        yield from _list("not reached", missed, layout)
 
 
 def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least: float = 0) -> str:

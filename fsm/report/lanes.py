@@ -63,14 +63,8 @@ def stretched(violation: Violation) -> Iterator[str]:
 
 def reasons(violation: Violation) -> list[str]:
     """Why *violation* is one, and what would have been legal, in lines without markup."""
-    found = {
-        "before": words.before(violation),
-        "allowed": words.allowed(violation),
-        "legal if": words.edits(violation),
-        "lines": words.places(violation),
-    }
     return [
-        *(f"{label}: {text}" for label, text in found.items() if text),
+        *words.reasons(violation),
         f"clause: {violation.clause.says} ({violation.clause.source})",
         *(f"known: {each}" for each in words.known(violation)),
         *stretched(violation),

@@ -226,6 +226,17 @@ def edits(violation: Violation) -> str:
     return "more than one edit is made" if trace else ""
 
 
+def reasons(violation: Violation) -> list[str]:
+    """The reasons for *violation*, and the smallest edit that makes it legal, each after its label."""
+    found = {
+        "before": before(violation),
+        "allowed": allowed(violation),
+        "legal if": edits(violation),
+        "lines": places(violation),
+    }
+    return [f"{label}: {text}" for label, text in found.items() if text]
+
+
 def places(violation: Violation) -> str:
     """The lines that break a property or a time limit together; empty if it is one line."""
     files = {each.file for each in violation.lines} - {violation.file}
