@@ -15,9 +15,8 @@ from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.conformance.raised import raised
 from fsm.conformance.record_laws import RecordSnapshot
 from fsm.errors import nearest
-from fsm.machine import Clause
 from fsm.machine.calls.configuration import Configurations
-from fsm.property_monitor import Violated, Watch
+from fsm.property_monitor import Watch
 from fsm.sut import (
     SUT,
     BrokenError,
@@ -31,7 +30,6 @@ from fsm.sut import (
     UnsupportedError,
     arranger,
 )
-from fsm.verdict import Violation
 
 LISTED: Final = 20
 """How many of the things that states show are listed, if one is shown that none does."""
@@ -92,11 +90,11 @@ class Execution:
                 self._emitting.outputs()
             self.memory.look()
         except (Exception, SystemExit) as error:
-            raise FailedError(Failure(trace=(), broken=f"it cannot be reset: {_described(error)}")) from error
+            raise FailedError(Failure(broken=f"it cannot be reset: {_described(error)}")) from error
         first = self.oracle.plan.table.shows[self.oracle.plan.start.state]
         if shows not in {"", first}:
             broken = f"after a reset it shows {shows}, where the initial state shows {first}"
-            raise FailedError(Failure(trace=(), broken=broken))
+            raise FailedError(Failure(broken=broken))
 
     def take(self, step: Stimulus) -> None:
         """Do *step*, and judge it.
@@ -139,36 +137,25 @@ class Execution:
             self.point = min(map(point, self.belief), default=None)
         else:
             violation = self.oracle.violation(self.belief, step, seen, number=len(self.trace))
-            raise self._failed(violation=violation, hint=self.oracle.forgotten(step, seen))
+            raise self._failed(Failure(violation=violation, hint=self.oracle.forgotten(step, seen)))
         if wrong := self.oracle.wrong_fields(step, seen, fields, after=after, number=len(self.trace)):
-            raise self._failed(violation=wrong[0])
+            raise self._failed(Failure(violation=wrong[0]))
 
     def _against(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
         """The failure if *seen* breaks the property or the judge rejects it, or the model does not have one of the *fields*."""
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
-            return self._failed(breaks=violated)
+            return self._failed(Failure(breaks=violated))
         if self._judging is not None and (illegal := self._judging.violation()) is not None:
-            return self._failed(violation=illegal)
+            return self._failed(Failure(violation=illegal))
         names = self.oracle.plan.table.machine.fields
         for name in fields or ():
             if name not in names:
                 hint = nearest(name, names, of="fields")
-                return self._failed(broken=f"it shows a field {name!r}, which the model does not have; {hint}")
+                return self._failed(Failure(broken=f"it shows a field {name!r}, which the model does not have; {hint}"))
         return None
 
-    def _failed(
-        self,
-        *,
-        violation: Violation | None = None,
-        breaks: Violated | None = None,
-        broken: str = "",
-        hint: str = "",
-        clause: Clause | None = None,
-    ) -> FailedError:
-        trace = tuple(self.trace)
-        return FailedError(
-            Failure(trace=trace, violation=violation, breaks=breaks, broken=broken, hint=hint, clause=clause)
-        )
+    def _failed(self, why: Failure) -> FailedError:
+        return FailedError(replace(why, trace=(*self.trace, *why.trace)))
 
     def _leave_out(self, step: Stimulus, error: UnsupportedError) -> None:
         if self.point is not None:
@@ -176,9 +163,8 @@ class Execution:
             self.cover.unsupported[self.point, step.event, step.stage] = "" if why == step.event else why
 
     def _unanswered(self, step: Stimulus, error: BaseException) -> FailedError:
-        return FailedError(
-            Failure(trace=(*self.trace, Taken(step=step, seen=None, point=self.point)), broken=_described(error))
-        )
+        unseen = Taken(step=step, seen=None, point=self.point)
+        return self._failed(Failure(trace=(unseen,), broken=_described(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
         """Count the pairs that *step* has exercised whichever of the edges that *fit* it took."""
@@ -211,7 +197,7 @@ class Execution:
                 what = f"the world was arranged for {wanted.step}, and it ended {instead}"
                 row, state = next(cell for cell, chosen in zip(wanted.cells, wanted.choice, strict=True) if chosen)
                 cell = self.oracle.plan.table.cell(state, row)
-                raise self._failed(broken=what, clause=cell.clause if cell else None)
+                raise self._failed(Failure(broken=what, clause=cell.clause if cell else None))
             self._missed[wanted.source, wanted.step] += 1
             if len({edge.step for edge in fit}) == 1:
                 self.trace[-1] = replace(self.trace[-1], came=fit[0].step)
@@ -225,9 +211,9 @@ class Execution:
             try:
                 fault = self.memory.fault(self.oracle.plan.table, went, seen)
             except (Exception, SystemExit) as error:
-                raise self._failed(broken=_described(error)) from error
+                raise self._failed(Failure(broken=_described(error))) from error
             if fault:
-                raise self._failed(broken=fault)
+                raise self._failed(Failure(broken=fault))
         points = {point(each) for each in after}
         known = went.to if went else None
         self.point = known or (points.pop() if len(points) == 1 else None)
@@ -244,7 +230,7 @@ class Execution:
             if len(self.trace) == before:
                 return  # the SUT does not have the fair event
         if (violated := self.watch.finish()) is not None:
-            raise self._failed(breaks=violated)
+            raise self._failed(Failure(breaks=violated))
 
     def _crash(self, step: Stimulus) -> None:
         """Let the SUT die in the middle of an event; the test ends there."""
@@ -270,7 +256,7 @@ class Execution:
         self.trace.append(Taken(step=step, seen=Response(shows=shows), point=self.point))
         self.point = None
         if fault:
-            raise self._failed(broken=fault)
+            raise self._failed(Failure(broken=fault))
 
     def _inapplicable(self, step: Stimulus) -> bool:
         table = self.oracle.plan.table

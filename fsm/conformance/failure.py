@@ -36,7 +36,7 @@ class Failure:
     known, from which other tests have failed by the same cause.
     """
 
-    trace: tuple[Taken, ...]
+    trace: tuple[Taken, ...] = ()
     violation: Violation | None = None
     breaks: Violated | None = None
     broken: str = ""

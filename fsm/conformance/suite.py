@@ -97,7 +97,7 @@ def conform(
             failures = [] if failure is None else [shrink(lambda: Execution(oracle, tested), failure)]
         advanced(whole, whole)
         told = tested.events() if isinstance(tested, Telling) else None
-        failures += [Failure(trace=(), violation=each) for each in told.violations] if told else []
+        failures += [Failure(violation=each) for each in told.violations] if told else []
         found = _tested(name or (sut if isinstance(sut, str) else ""), oracle, tested, cover, failures)
     finally:
         tested.close()

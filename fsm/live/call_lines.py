@@ -12,6 +12,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from fsm.live.call_recording import lines, named
+from fsm.live.cri_client import CallAnswer
 from fsm.live.cri_methods import METHODS, Method
 from fsm.live.cri_pb2 import ContainerEventResponse, ContainerEventType
 from fsm.live.passing_calls import PassedCall
@@ -72,12 +73,17 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
         on = identity(call.method, call.request or b"")
         # As one that was given up: it says nothing of whether the runtime was there.
         return [{"op": "fault", "call": method.name, "id": on, **times, "code": "CANCELED", "injected": call.injected}]
-    request = method.request.FromString(call.request or b"")
     answered = call.code == "OK" and (call.reply is not None or not of_lifecycle(call.method))
-    response = method.response.FromString(call.reply or b"") if answered else None
-    found = list(
-        lines(method.name, request, response, start=call.start, end=call.end, code=call.code, detail=call.detail)
+    answer = CallAnswer(
+        op=method.name,
+        request=method.request.FromString(call.request or b""),
+        message=method.response.FromString(call.reply or b"") if answered else None,
+        start=call.start,
+        end=call.end,
+        code=call.code,
+        detail=call.detail,
     )
+    found = list(lines(answer))
     if call.injected:
         found[0]["injected"] = call.injected
     return found

@@ -10,7 +10,6 @@ from threading import Lock
 from typing import Any, BinaryIO, Final, Self
 
 import msgspec
-from google.protobuf.message import Message
 
 from fsm.live.cri_client import CallAnswer
 from fsm.live.cri_pb2 import ContainerState, PodSandboxState
@@ -18,18 +17,17 @@ from fsm.live.cri_pb2 import ContainerState, PodSandboxState
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-def lines(
-    op: str, request: Message, response: Message | None, *, start: int, end: int, code: str = "OK", detail: str = ""
-) -> Iterator[dict[str, int | str]]:
-    """The lines of one call, as values; *response* is ``None`` where there is none.
+def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
+    """The lines of the call that came to *answer*, as values.
 
     >>> from fsm.live.cri_pb2 import StopContainerRequest, StopContainerResponse
-    >>> [line] = lines("StopContainer", StopContainerRequest(container_id="c1"), StopContainerResponse(), start=1, end=2)
+    >>> asked = StopContainerRequest(container_id="c1")
+    >>> [line] = lines(CallAnswer(op="StopContainer", request=asked, message=StopContainerResponse(), start=1, end=2))
     >>> line
     {'op': 'StopContainer', 'id': 'c1', 'start': 1, 'end': 2, 'code': 'OK', 'detail': ''}
     """
-    asked: Any = request
-    found: Any = response
+    asked: Any = answer.request
+    op, found = answer.op, answer.message
     line: dict[str, int | str] = {"op": op}
     match op:
         case "RunPodSandbox":
@@ -44,7 +42,7 @@ def lines(
                 line["id"] = identity
     if op == "Version" and found is not None:
         line["version"] = found.runtime_version
-    line |= {"start": start, "end": end, "code": code, "detail": detail}
+    line |= {"start": answer.start, "end": answer.end, "code": answer.code, "detail": answer.detail}
     if op == "PodSandboxStatus" and found is not None:
         line["state"] = named(PodSandboxState, found.status.state)
     yield line
@@ -53,7 +51,7 @@ def lines(
         yield {
             "op": "status",
             "id": status.id,
-            "start": end,
+            "start": answer.end,
             "state": named(ContainerState, status.state),
             "exit_code": status.exit_code,
             "created_at": status.created_at,
@@ -66,16 +64,7 @@ def lines(
 
 def encoded(answer: CallAnswer) -> bytes:
     """The lines of the call that came to *answer*, each with its newline."""
-    found = lines(
-        answer.op,
-        answer.request,
-        answer.message,
-        start=answer.start,
-        end=answer.end,
-        code=answer.code,
-        detail=answer.detail,
-    )
-    return joined(found)
+    return joined(lines(answer))
 
 
 def joined(found: Iterable[Mapping[str, int | str]]) -> bytes:
@@ -107,29 +96,13 @@ class CallRecording:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def add(
-        self,
-        op: str,
-        request: Message,
-        response: Message | None,
-        *,
-        start: int,
-        end: int,
-        code: str = "OK",
-        detail: str = "",
-    ) -> None:
-        """Write one call, as :func:`lines` has it."""
-        self.write(lines(op, request, response, start=start, end=end, code=code, detail=detail))
-
     def take(self, answer: CallAnswer) -> None:
         """Write the call that came to *answer*."""
-        self._put(encoded(answer))
+        self.write(lines(answer))
 
     def write(self, found: Iterable[Mapping[str, int | str]]) -> None:
         """Write the lines of one call."""
-        self._put(joined(found))
-
-    def _put(self, data: bytes) -> None:
+        data = joined(found)
         with self._lock:
             if not self._file.closed:
                 self._file.write(data)

@@ -11,6 +11,7 @@ import pytest
 from google.protobuf.message import Message
 
 from fsm.live.call_recording import CallRecording
+from fsm.live.cri_client import CallAnswer
 from fsm.live.cri_pb2 import (
     CONTAINER_EXITED,
     SANDBOX_NOTREADY,
@@ -66,7 +67,8 @@ def test_recorded_calls_are_read_as_they_were(tmp_path: Path, name: str) -> None
     """Requests, replies, and what statuses showed; also while the file is still open."""
     with CallRecording(tmp_path / name) as recording:
         for number, (op, request, response, code) in enumerate(CALLS):
-            recording.add(op, request, response, start=10 * number, end=10 * number + 5, code=code, detail="")
+            start = 10 * number
+            recording.take(CallAnswer(op=op, request=request, message=response, start=start, end=start + 5, code=code))
         if name == "calls.jsonl":
             assert len((tmp_path / name).read_bytes().splitlines()) == len(CALLS) + 1
     recording.close()
@@ -104,7 +106,7 @@ def test_the_keys_are_those_of_other_recordings(tmp_path: Path) -> None:
     """The command and the pod of a creation, times in nanoseconds."""
     with CallRecording(tmp_path / "calls.jsonl") as recording:
         op, request, response, code = CALLS[1]
-        recording.add(op, request, response, start=1, end=2, code=code)
+        recording.take(CallAnswer(op=op, request=request, message=response, start=1, end=2, code=code))
 
     assert json.loads((tmp_path / "calls.jsonl").read_text(encoding="utf-8")) == {
         "op": "CreateContainer",
