@@ -219,11 +219,7 @@ def command(
         return report.answer().value
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
     options = {"--answers": answers, "--nri": nri, "--image": image, "--parts": counts, "--profile": profile}
-    options |= {
-        "--restart-command": restart_command,
-        "--kill-command": kill_command,
-        "--damage-command": damage_command,
-    }
+    options |= {f"--{name.replace('_', '-')}": value for name, value in commands.items()}
     given = [word for option, value in options.items() if value for word in (option, value)]
     command = shlex.join(["fsm", "test", model, "--against", sut, *given])
     if again is not None:

@@ -85,13 +85,13 @@ class FrugalTour:
     def look(self) -> None:
         """Look anew at what is avoided."""
         for point in self._points:
-            edges = [each for each in self.plan.leaving(point) if not self._is_avoided(each)]
+            edges = [
+                each
+                for each in self.plan.leaving(point)
+                if self._failed.isdisjoint({each.step.event, (each.source, each.step)}) and not self._avoided(each)
+            ]
             self._cheap[point] = tuple(each for each in edges if not self._costly(each.step.event))
             self._dear[point] = tuple(each for each in edges if self._costly(each.step.event))
-
-    def _is_avoided(self, edge: Edge) -> bool:
-        failed = {edge.step.event, (edge.source, edge.step)} & self._failed
-        return bool(failed) or self._avoided(edge)
 
     def failed(self, edge: Edge, failure: Failure) -> None:
         """*edge* has led to *failure*: it is not taken again, nor its event if that fails again and again."""

@@ -200,7 +200,7 @@ class _Choice:
             elif step.everywhere:
                 self._skipped += 1
                 self._meanwhile.append(step) if len(self._meanwhile) <= STEPS else None
-            elif self._mine(step):
+            elif entity in self._those or (self._pod is not None and entity == self._pod and seen.event in _REACHES):
                 self._between()
                 self._keep(step)
                 begun = step.mate
@@ -226,10 +226,6 @@ class _Choice:
         if line.file == self.known.file or self.first is self.last is None:
             self._inside = (self.first or 0) <= line.number and (self.last is None or line.number <= self.last)
         return self._inside
-
-    def _mine(self, step: ChartStep) -> bool:
-        reached = self._pod is not None and step.entity == self._pod and step.seen.event in _REACHES
-        return step.entity in self._those or reached
 
     def _pair(self, step: ChartStep) -> None:
         """Find the request of a reply; one that is sure to have made an entity becomes a step of this."""

@@ -111,9 +111,8 @@ def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
     yield from (each.__name__ for each in classes)
     met: list[Machine] = []
     for name, value in namespace.items():
-        machine = (
-            value if isinstance(value, Machine) else None if isinstance(value, type | ModuleType) else _held(value)
-        )
+        held = "" if isinstance(value, type | ModuleType) else _attribute(value)
+        machine = value if isinstance(value, Machine) else getattr(value, held) if held else None
         if machine is not None and not isinstance(value, tuple(classes)) and all(each is not machine for each in met):
             met.append(machine)
             yield name
@@ -132,11 +131,6 @@ def _makes(kind: type) -> bool:
 def _attribute(value: object) -> str:
     """The name of the attribute of *value* that is a machine; empty if none is."""
     return next((name for name, each in getattr(value, "__dict__", {}).items() if isinstance(each, Machine)), "")
-
-
-def _held(value: object) -> Machine | None:
-    name = _attribute(value)
-    return getattr(value, name) if name else None
 
 
 def _inside(value: object) -> tuple[str, Machine | None]:

@@ -86,7 +86,7 @@ def explain(scene: Scene) -> Explained:
         illegal=fault.illegal,
         before=tuple(table.states[state] for state in states),
         permitted=_alternatives(scene, fault, states),
-        clause=_weakest(_clauses(scene, fault, states)) or implied(table),
+        clause=min(_clauses(scene, fault, states), key=_strength, default=None) or implied(table),
         edits=tuple(edits),
         resembles=_resembling(scene, fault, states),
         after=tried(lambda: scene.dynamics.closed(after)) or scene.dynamics.closed(whatever),
@@ -266,10 +266,6 @@ def _leads(table: Table, row: int, *, shows: str = "", output: str = "") -> bool
     return any(way.to != state for state, way in ways) and any(table.shows[way.to] == shows for _, way in ways)
 
 
-def _weakest(clauses: Iterable[Clause]) -> Clause | None:
-    return min(clauses, key=_strength, default=None)
-
-
 def _strength(clause: Clause) -> int:
     return LEVELS.index(clause.level)
 
@@ -277,7 +273,8 @@ def _strength(clause: Clause) -> int:
 def implied(table: Table) -> Clause:
     """What is broken when no cell can be named: what is seen follows from the machine at all."""
     machine = table.machine
-    weakest = _weakest(cell.clause for event in machine.events.values() for cell in event.cells.values())
+    clauses = (cell.clause for event in machine.events.values() for cell in event.cells.values())
+    weakest = min(clauses, key=_strength, default=None)
     level = weakest.level if weakest else "observed"
     return Clause(name="states", says="What is seen follows from what happened.", level=level, source=machine.source)
 

@@ -144,7 +144,9 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
         # A begin that is not followed is possible too, and so is an end for which nothing is written.
         possible = words.any_of(where, "is") if fair.outcome or not fair.ends else "true"
         possible += " && begun" if fair.ends else ""
-        macros.append(f"#define POSSIBLE_{number}(is, begun) ({possible}) /* {_title(fair)} */")
+        title = f"{fair.event}{' ends' if fair.ends else ''}{'/' if fair.outcome else ''}{fair.outcome}"
+        title += f": {'strongly' if fair.strongly else 'weakly'} fair"
+        macros.append(f"#define POSSIBLE_{number}(is, begun) ({possible}) /* {title} */")
         bit, disabled = 1 << number, f"!(POSSIBLE_{number}(state, {words.begun.get(fair.event, 0)}))"
         if fair.strongly:
             rounds.append(f":: d_step {{ committed && !(spared & {bit}) && {disabled} -> spared = spared | {bit} }}")
@@ -191,11 +193,6 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
 
 def _is(fair: Fair, step: ExportedStep) -> bool:
     return (fair.event, fair.ends) == (step.event, step.ends) and fair.outcome in {"", step.way.name}
-
-
-def _title(fair: Fair) -> str:
-    how = "strongly" if fair.strongly else "weakly"
-    return f"{fair.event}{' ends' if fair.ends else ''}{'/' if fair.outcome else ''}{fair.outcome}: {how} fair"
 
 
 def follows_product(words: PromelaNames, other: Machine) -> Product:
