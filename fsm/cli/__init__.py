@@ -210,9 +210,8 @@ def _failed(error: Exception) -> NoReturn:
             _report(_linked(error) if _on_terminal() else str(error))
             sys.exit(WRONG_INPUT)
         case click.ClickException():
-            if (
-                type(error).__name__ != "NoArgsIsHelpError"
-            ):  # whose message is the help; older versions of click lack it
+            # The message of NoArgsIsHelpError is the help; older versions of click lack it.
+            if type(error).__name__ != "NoArgsIsHelpError":
                 vars(error).update(message=printable(error.message))  # what was typed is in it
             _report(error.show)
             sys.exit(WRONG_INPUT)

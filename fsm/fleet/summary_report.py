@@ -96,6 +96,5 @@ def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
     for reason, count in share.unknown.items():
         yield from layout.wrapped(f"unknown of {words.plural(count, 'recording')}: {reason}", "    ")
     met = sum(1 for row in share.cells.values() for count in row.values() if count)
-    yield from layout.wrapped(
-        f"met {met} of {words.plural(sum(map(len, share.cells.values())), 'reachable pair')}", "    "
-    )
+    pairs = words.plural(sum(map(len, share.cells.values())), "reachable pair")
+    yield from layout.wrapped(f"met {met} of {pairs}", "    ")

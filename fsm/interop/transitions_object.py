@@ -50,11 +50,8 @@ def found(path: Path, name: str = "") -> FoundMachine:
     namespace = vars(_run(path, folder, module))
     expressions = [name] if name else list(_expressions(namespace, module))
     if len(expressions) != 1:
-        what = (
-            f"has {len(expressions)} machines: {', '.join(expressions)}"
-            if expressions
-            else "has no Machine of transitions"
-        )
+        several = f"has {len(expressions)} machines: {', '.join(expressions)}"
+        what = several if expressions else "has no Machine of transitions"
         hint = f"say which: {path}:NAME, an object that has one, a class, or a call such as 'Door(\"oak\")'"
         raise refused(str(path), "FSM518", what, hint)
     (made,) = expressions

@@ -322,11 +322,9 @@ class ObservationColumns:
 
 def said_of(rows: pa.RecordBatch) -> str:
     """What the first of *rows* says of the recording; empty where it says nothing."""
-    return (
-        str(rows[ABOUT].slice(0, 1).cast(pa.string())[0].as_py() or "")
-        if ABOUT in rows.schema.names and rows.num_rows
-        else ""
-    )
+    if ABOUT not in rows.schema.names or not rows.num_rows:
+        return ""
+    return str(rows[ABOUT].slice(0, 1).cast(pa.string())[0].as_py() or "")
 
 
 def _json(fields: object) -> str | None:

@@ -37,9 +37,8 @@ class PropertyTestReport:
     @cached_property
     def met(self) -> Mapping[tuple[int, int], int]:
         """The number of times that tests have exercised each reachable pair."""
-        return {
-            pair: sum(each.cover.cells[pair] for each in self.results) for pair in reachable_pairs(tabulate(self.of))
-        }
+        pairs = reachable_pairs(tabulate(self.of))
+        return {pair: sum(each.cover.cells[pair] for each in self.results) for pair in pairs}
 
     @property
     def reached(self) -> int:

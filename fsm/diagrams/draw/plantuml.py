@@ -53,15 +53,8 @@ def plantuml(picture: Picture) -> str:
 def _node(node: PictureNode, name: str) -> list[str]:
     shape = look(node)
     line = f" ##[{shape.plantuml}]" if shape.plantuml else ""
-    line = (
-        " ##[bold]red"
-        if node.failed
-        else " ##[bold]blue"
-        if node.marked
-        else " ##[dotted]purple"
-        if node.only
-        else line
-    )
+    colours = {" ##[bold]red": node.failed, " ##[bold]blue": node.marked, " ##[dotted]purple": node.only}
+    line = next((style for style, drawn in colours.items() if drawn), line)
     style = f"{f' {shape.fill}' if node.kind and node.count is None else ''}{line}"
     states = "\\n".join(map(_text, node.states))
     lines = [f'state "{states}" as {name}{style}']

@@ -54,13 +54,8 @@ def reached(machine: Machine) -> tuple[list[frozenset[tuple[str, frozenset[str]]
                 own = step.event in begun
                 if step.source != state or (step.ends and not own) or (step.way.begins and own and not step.ends):
                     continue
-                left = (
-                    frozenset[str]()
-                    if machine.events[step.event].interrupts
-                    else begun - {step.event}
-                    if step.ends
-                    else begun
-                )
+                over = begun if machine.events[step.event].interrupts else {step.event} if step.ends else set[str]()
+                left = begun - over
                 further.add((step.way.to, left | {step.event} if step.way.begins else left))
                 taken += 1
         layers.append(frozenset(further - met))

@@ -138,12 +138,9 @@ class Dynamics(Unobserved):
                     continue
                 last = call
                 at = (call, each.state, alone)
-                fit = (
-                    known[at]
-                    if at in known
-                    else known.setdefault(at, self._fits(each, call, reply, met, emits, vague=vague))
-                )
-                if fit is None:
+                if at not in known:
+                    known[at] = self._fits(each, call, reply, met, emits, vague=vague)
+                if (fit := known[at]) is None:
                     continue
                 state, pending, queue, deviations, due = each
                 left = Configuration(state, pending[:index] + pending[index + 1 :], queue, deviations, due)

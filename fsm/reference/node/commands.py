@@ -188,11 +188,8 @@ def _shown(name: str, paths: Sequence[str], inside: Surroundings) -> Script:
         data = inside.text(each) if names is None else "".join(f"{one}\n" for one in sorted(names)).encode()
         if data is None:
             code, why = 1, "can't open" if name == "cat" else ""
-            text = (
-                f"{name}: {why} '{each}': No such file or directory\n"
-                if why
-                else f"{name}: {each}: No such file or directory\n"
-            )
+            what = f"{why} '{each}'" if why else each
+            text = f"{name}: {what}: No such file or directory\n"
             said.append(Said(data=text.encode(errors="surrogateescape"), error=True))
         elif name == "ls" and names is None:
             said.append(Said(data=f"{each}\n".encode(errors="surrogateescape")))
