@@ -227,7 +227,6 @@ def _marked(
 
 
 def _fits(steps: Sequence[ChartStep], seen: Observation) -> int:
-    """How much of what was *seen* is what one of *steps* is."""
     return max(
         2 * (each.seen.event == seen.event and each.seen.phase == seen.phase)
         + (each.entity is not None and each.entity.id == seen.entity)

@@ -136,8 +136,6 @@ class Observer:
         return Run(initial=self.table.states[self.table.initial], steps=steps)
 
     def _along(self, trace: Sequence[Observable]) -> BreadthFirst[_Point, _TraceStep]:
-        """The search of every moment with how much of *trace* was seen."""
-
         def following(point: _Point) -> Iterator[_TraceStep]:
             at, length = point
             expected = trace[length] if length < len(trace) else None

@@ -211,7 +211,6 @@ def _answer(key: _Key, judged: bytes, problem: str) -> pa.RecordBatch:
 
 
 def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Key, pa.RecordBatch]]:
-    """*batches* in pieces of one key each."""
     for batch in batches:
         if not batch.num_rows:
             continue

@@ -146,7 +146,6 @@ def _check(text: str, problems: SourceProblems) -> None:
 
 
 def _as_yaml(found: re.Match[str]) -> str:
-    """A piece of JSON as YAML writes it."""
     piece = found[0]
     if piece.startswith("\\u"):
         halves = "".join(chr(int(each, 16)) for each in piece.split("\\u")[1:])

@@ -148,7 +148,6 @@ class StreamServer:
 
 
 async def _request(reader: asyncio.StreamReader) -> tuple[h11.Request, h11.Connection]:
-    """What a client asks for, up to the end of its request."""
     http, asked = h11.Connection(h11.SERVER), None
     while True:
         event = http.next_event()

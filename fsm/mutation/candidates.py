@@ -218,7 +218,6 @@ class _OfEvent:
         return {state: outcomes(self.event.cells[state], state, kind) for state in self.reading.met}
 
     def _row(self, *, ends: bool) -> dict[str, tuple[Outcome, ...]]:
-        """What it may do, by the states in which it may."""
         if ends:
             return {state: self.event.ends[state].outcomes for state in self.reading.met if state in self.event.ends}
         return {state: ways for state, ways in self._cells.items() if ways}
@@ -268,7 +267,6 @@ class _OfEvent:
             yield self._made("where-it-can-be", says, claim, possible)
 
     def _in(self, states: Collection[str]) -> str:
-        """That it happens in one of *states*."""
         return _all(self.reading.happens(self.event.name), self.reading.before(states))
 
     def _exactly(self, *, ends: bool) -> Iterator[Candidate]:
@@ -359,5 +357,4 @@ def _list(words: Collection[str], last: str = "and") -> str:
 
 
 def _either(words: Collection[str]) -> str:
-    """*words* as a sentence has them."""
     return _list(words, "or")

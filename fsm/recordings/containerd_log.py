@@ -177,7 +177,6 @@ class Log:
         return self._happened(found)
 
     def _happened(self, found: Entry) -> Sequence[Observation] | None:
-        """Observations in lines about what happens by itself, and about the daemon as a whole."""
         message = found.message
         if exit_event := _EXIT.search(message):
             return self._exited(exit_event, found)

@@ -187,7 +187,6 @@ class _Writer:
         yield from self._fields(judgement)
 
     def _properties(self, judgement: Judgement) -> Iterator[str]:
-        """How many properties there are of each status, and why some are not watched."""
         if not judgement.properties:
             return
         tally = words.tally([each.status for each in judgement.properties])
@@ -201,7 +200,6 @@ class _Writer:
             yield from self.layout.wrapped(f"{reason}: {listed}", "      ")
 
     def _cells(self, judgement: Judgement) -> Iterator[str]:
-        """How many cells of the table were met, and which; or every one, with how often."""
         cells = judgement.covered.cells
         met = sum(1 for count in cells.values() if count)
         summary = f"met {met} of {words.plural(len(cells), 'reachable pair')}"
@@ -225,7 +223,6 @@ class _Writer:
         yield from self.layout.wrapped(summary, "    ")
 
     def _fields(self, judgement: Judgement) -> Iterator[str]:
-        """How many clauses on fields were put to the test, and which; or how often each was."""
         tested = {name: count for name, count in judgement.covered.fields.items() if count or self.coverage}
         if any(judgement.covered.fields.values()):
             number = sum(1 for count in tested.values() if count)

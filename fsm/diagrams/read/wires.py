@@ -69,7 +69,6 @@ class Wires:
         return (node for node in (Stroke(cell), *(Stroke(cell, axis) for axis in axes)) if node in self.links)
 
     def _strokes(self) -> Iterator[tuple[GridCell, str]]:
-        """The characters that could be part of a line."""
         for row in self.within:
             for found in STROKE.finditer(self.sheet.drawn[row]):
                 cell, char = (row, found.start()), found.group()

@@ -53,7 +53,6 @@ def build(model: Model) -> Machine:
 
 
 def _outcomes(event: Cells) -> int:
-    """The most outcomes of a cell of *event*."""
     return max((len(each) if isinstance(each, list) else 1 for each in event.moves.values()), default=1)
 
 

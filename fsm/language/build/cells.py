@@ -130,7 +130,6 @@ class Groups:
         self.problems.say("FSM106", what, way_out, *mention.place)
 
     def _maker(self, mention: _Mention) -> Callable[[str], Cell]:
-        """What makes the cell of *mention* for a state."""
         line, clauses = self.problems.model.lines.find(*mention.place), mention.part.clauses
         match mention.group:
             case "moves" | "ends":

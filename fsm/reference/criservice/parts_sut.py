@@ -60,7 +60,6 @@ class ServiceSUT(LoopSUT[K]):
         raise NotImplementedError
 
     async def _end(self) -> None:
-        """Release everything, as at the end of the process."""
         for each in self._made:
             each.release()
         await cancel_others()

@@ -144,7 +144,6 @@ def resumed(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
 
 
 async def _copy(given: asyncio.StreamReader, write: Write) -> int:
-    """Write all that is *given*; 0."""
     while data := await given.read(OPEN_INPUT):
         write(data, False)  # noqa: FBT003  (as Write has it)
     return 0

@@ -82,7 +82,6 @@ def _drawn(of: Picture) -> str:
 
 
 def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:
-    """The clauses of the machine, those that its events are, and those that deviations of its profiles break."""
     profiles = machine.profiles.values()
     deviations = (
         *(each.deviation for profile in profiles for each in profile.overrides),
@@ -146,15 +145,8 @@ class _Variant:
 
     def data(self, base: "_Variant") -> dict[str, Json]:
         """What is otherwise than in *base*; of that everything."""
-        found: dict[str, Json] = (
-            {"cells": self.cells}
-            if self is base
-            else {
-                "others": {
-                    str(number): cell
-                    for number, (cell, before) in enumerate(zip(self.cells, base.cells, strict=True))
-                    if cell != before
-                }
-            }
-        )
+        found: dict[str, Json] = {"cells": self.cells}
+        if self is not base:
+            pairs = enumerate(zip(self.cells, base.cells, strict=True))
+            found = {"others": {str(number): cell for number, (cell, before) in pairs if cell != before}}
         return {**found, "walks": dict(self._walks), "picture": self._picture}

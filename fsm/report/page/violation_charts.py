@@ -38,7 +38,6 @@ def violation_chart(story: Story, number: int, kind: RecordingKind) -> SequenceC
 
 
 def _called(seen: Observation, machine: Machine) -> Observation:
-    """What was *seen* as clients call it."""
     event = machine.events.get(seen.event)
     return structs.replace(seen, event=(event and event.rpc) or seen.event, of=machine.entity)
 
