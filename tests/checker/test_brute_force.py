@@ -53,18 +53,8 @@ moves = { a = "b" }
 cannot = ["*"]
 """
 
-UNWRITTEN = """\
-[event.z]
-kind = "call"
-about = "Begins in a; in c nothing is written of its end."
-moves = { a = { begins = "b" } }
-refuses = { "*" = "E1" }
-ends = { b = { to = "a", reply = "E2" } }
-[event.y]
-about = "Y"
-moves = { b = "c" }
-cannot = ["*"]
-"""
+# Nothing is written of the end in c.
+UNWRITTEN = edited(MOVED, 'ends = { b = "a", c = "d" }', 'ends = { b = { to = "a", reply = "E2" } }')
 
 INTERRUPTED = """\
 [event.z]
