@@ -136,7 +136,7 @@ class Tested:
     @property
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
         """The outcomes that never came where others did, by row and state; a deviation need not come."""
-        table, tried = self.oracle.plan.table, {*self.never, *self.unarranged}
+        table, tried = self.oracle.plan.table, {*self.oracle.plan.never, *self.unarranged}
         came = {table.origin[way] for way in self.cover.ways}
         return tuple(
             (*table.origin[way.index], way.name)
@@ -144,11 +144,6 @@ class Tested:
             if table.origin[way.index] in came and way.index not in self.cover.ways and way.deviation is None
             if (table.rows[table.origin[way.index][0]].event.name, way.name) not in tried
         )
-
-    @property
-    def never(self) -> tuple[tuple[str, str], ...]:
-        """The outcomes that were not tried, since only what no test controls brings them about, each with its event."""
-        return self.oracle.plan.never
 
     @property
     def unarranged(self) -> tuple[tuple[str, str], ...]:

@@ -99,7 +99,7 @@ def of_property_tests(report: PropertyTestReport, file: str) -> Cases:
     for each in report.results:
         status = report.status(each)
         detail = "\n".join([each.of.says, *failures.evidence(each.failure, PLAIN)]) if each.failure else why(each)
-        found.append(_of_property(each.of, report.sut, report.machine, near(file), status, detail))
+        found.append(_of_property(each.of, report.sut, report.of.name, near(file), status, detail))
     return Cases(command="test", found=tuple(found), answer=report.answer())
 
 

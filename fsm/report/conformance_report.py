@@ -101,7 +101,7 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
     yield from _not_reached(tested, layout)
     if unseen := tested.unseen:
         yield from _few(layout.wrapped(f"never came: {_by_outcome(tested, unseen)}", "    "), unseen, "outcome")
-    if never := [f"{event}={outcome}" if outcome else event for event, outcome in tested.never]:
+    if never := [f"{event}={outcome}" if outcome else event for event, outcome in tested.oracle.plan.never]:
         yield from _few(layout.wrapped(f"left to faults: {'; '.join(never)}", "    "), never, "outcome")
     for left in tested.left_out:
         what = left.event if left.stage == "do" else f"{left.stage} {left.event}"
@@ -233,7 +233,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
                 {"event": table.rows[row].name, "state": table.states[state], "outcome": outcome}
                 for row, state, outcome in tested.unseen
             ],
-            "never": [{"event": event, "outcome": outcome} for event, outcome in tested.never],
+            "never": [{"event": event, "outcome": outcome} for event, outcome in tested.oracle.plan.never],
             "judged": [
                 {
                     "machine": of.machine,

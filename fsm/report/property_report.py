@@ -45,10 +45,6 @@ class PropertyTestReport:
         """Number of pairs that were reached."""
         return sum(1 for count in self.met.values() if count)
 
-    @property
-    def machine(self) -> str:
-        return self.of.name
-
     def status(self, result: PropertyTestResult) -> PropertyStatus:
         if result.failure is not None:
             if result.of.expected(self.profile) is not None:
@@ -67,7 +63,7 @@ class PropertyTestReport:
 
     def text(self, layout: Layout) -> str:
         """The report for people, ending in a newline."""
-        lines = [f"{layout.style(visible(self.sut), 'bold')}, tested for the properties of {self.machine}", ""]
+        lines = [f"{layout.style(visible(self.sut), 'bold')}, tested for the properties of {self.of.name}", ""]
         for each in self.results:
             lines += self._item(each, layout)
             if each.failure is not None:
@@ -98,7 +94,7 @@ class PropertyTestReport:
             {
                 "verdict": self.answer().name.lower(),
                 "sut": self.sut,
-                "machine": self.machine,
+                "machine": self.of.name,
                 "profile": self.profile,
                 "reached": self.reached,
                 "reachable": len(self.met),
