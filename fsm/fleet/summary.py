@@ -125,7 +125,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
     def answer(self, least: Level) -> ExitCode:
         """What it comes to if only breaches of clauses of level *least*, or of a stronger one, count."""
-        if any(fails(each, least) for each in self.found):
+        if any(counts(each.level, least) for each in self.found):
             return ExitCode.FAILS
         return ExitCode.UNKNOWN if self.unknown else ExitCode.HOLDS
 
@@ -235,11 +235,6 @@ def read(path: str) -> Summary:
     if found.format != FORMAT:
         raise refused(path, "FSM218", f"is a summary of the form '{found.format}', and {FORMAT} is known", _WAY)
     return found
-
-
-def fails(cause: GatheredCause, least: Level) -> bool:
-    """Whether *cause* is a violation if only clauses of level *least*, or stronger ones, count."""
-    return counts(cause.level, least)
 
 
 def _share(judgement: Judgement, judged: Judged, node: str) -> Share:

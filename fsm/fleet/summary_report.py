@@ -5,9 +5,9 @@ from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
 from fsm.errors import visible
-from fsm.fleet.summary import NEVER, GatheredCause, Share, Summary, fails
+from fsm.fleet.summary import NEVER, GatheredCause, Share, Summary
 from fsm.machine import LEVELS, Level
-from fsm.report import words
+from fsm.report import counts, words
 from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
 
 By: TypeAlias = Literal["clause", "version", "node"]
@@ -57,7 +57,8 @@ def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[s
 def _causes(share: Share, least: Level) -> Iterator[tuple[str, str, GatheredCause]]:
     """What was found, the strongest clause and the most frequent cause first, and what was tolerated."""
     for cause in sorted(share.found, key=lambda each: (-LEVELS.index(each.level), -each.count)):
-        yield "violation" if fails(cause, least) else "surprise", "red" if fails(cause, least) else "yellow", cause
+        word, how = ("violation", "red") if counts(cause.level, least) else ("surprise", "yellow")
+        yield word, how, cause
     for cause in sorted(share.tolerated, key=attrgetter("count"), reverse=True):
         yield "tolerated deviation", "cyan", cause
 
@@ -84,15 +85,15 @@ def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
     answer = share.answer(least)
     yield from layout.wrapped(f"{share.machine} {answer.name.lower()}", marked=answer.name.lower(), how=COLOURS[answer])
     tally = {
-        "violation": sum(each.count for each in share.found if fails(each, least)),
-        "surprise": sum(each.count for each in share.found if not fails(each, least)),
+        "violation": sum(each.count for each in share.found if counts(each.level, least)),
+        "surprise": sum(each.count for each in share.found if not counts(each.level, least)),
         "tolerated deviation": sum(each.count for each in share.tolerated),
     }
-    counts = [words.plural(count, word) for word, count in tally.items() if count]
-    counts += [words.plural(share.recordings, "recording"), words.plural(share.entities, share.entity)]
-    counts.append(words.plural(share.observations, "observation"))
-    counts += [f"{name} ({count:,})" for name, count in share.notes.items()]
-    yield from layout.wrapped(", ".join(counts), "    ")
+    parts = [words.plural(count, word) for word, count in tally.items() if count]
+    parts += [words.plural(share.recordings, "recording"), words.plural(share.entities, share.entity)]
+    parts.append(words.plural(share.observations, "observation"))
+    parts += [f"{name} ({count:,})" for name, count in share.notes.items()]
+    yield from layout.wrapped(", ".join(parts), "    ")
     for reason, count in share.unknown.items():
         yield from layout.wrapped(f"unknown of {words.plural(count, 'recording')}: {reason}", "    ")
     met = sum(1 for row in share.cells.values() for count in row.values() if count)

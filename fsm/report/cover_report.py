@@ -121,14 +121,15 @@ class CoveredMachine:
 
     def sides(self) -> dict[str, list[CoverRow]]:
         """The cells that only the recordings cover, only the other set, and both."""
-        found: dict[str, list[CoverRow]] = {"only in the first set": [], "only in the second set": [], "in both": []}
-        for row in self.rows:
-            if row.counts or row.others:
-                side = (
-                    "in both" if row.counts and row.others else f"only in the {'first' if row.counts else 'second'} set"
-                )
-                found[side].append(row)
-        return found
+        sides = {
+            "only in the first set": (True, False),
+            "only in the second set": (False, True),
+            "in both": (True, True),
+        }
+        return {
+            side: [row for row in self.rows if (bool(row.counts), bool(row.others)) == covered]
+            for side, covered in sides.items()
+        }
 
 
 class CoverReport:
