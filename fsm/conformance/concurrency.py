@@ -27,7 +27,7 @@ from hypothesis.strategies import SearchStrategy
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.conformance.race_runs import PATIENCE, Pace, Programme, Race, RaceJudging, RaceKind, RaceSearch, Runs
 from fsm.conformance.stateful import SETTINGS
-from fsm.errors import InputError, Problem
+from fsm.errors import refused
 from fsm.machine import Cannot, Machine
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import BreadthFirst
@@ -189,7 +189,7 @@ def refuse_serial(sut: SUT) -> None:
         sut.close()
         what = "takes one request at a time, so that several threads would only wait for each other"
         hint = 'let it answer requests in parallel and greet with {"fsm":1,"can":["parallel"]}, or leave out --threads'
-        raise InputError([Problem(path=sut.serial(), line=0, code="FSM601", what=what, hint=hint)])
+        raise refused(sut.serial(), "FSM601", what, hint)
 
 
 def _anywhere(machine: Machine, *, signals: bool) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from fsm.conformance.methods import METHODS, misnamed
 from fsm.conformance.simulated import Simulated
-from fsm.errors import InputError, Problem, documented, nearest, of_extra
+from fsm.errors import InputError, documented, nearest, of_extra, refused
 from fsm.library import is_system, load, load_system
 from fsm.machine import Machine
 from fsm.machine.versions import meant, within
@@ -243,4 +243,4 @@ def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
 
 
 def _wrong(name: str, what: str, hint: str) -> InputError:
-    return InputError([Problem(path=name, line=0, code="FSM601", what=what, hint=hint)])
+    return refused(name, "FSM601", what, hint)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from fsm.errors import InputError, Problem, documented, of_extra
+from fsm.errors import documented, of_extra, refused
 from fsm.recordings import checkpoints, containerd_log, cri_calls, histories, json_lines, nri_events
 from fsm.recordings.histories import RecordedHistory
 from fsm.recordings.json_lines import TraceHeader
@@ -101,7 +101,7 @@ def about(text: str, name: str) -> RecordingKind | TraceHeader:
     if found is not None:
         return found
     what = f"has rows of '{text}', which is neither a kind of recording nor the header of a trace"
-    raise InputError([Problem(path=name, line=0, code="FSM212", what=what, hint=f"kinds: {', '.join(kinds)}")])
+    raise refused(name, "FSM212", what, f"kinds: {', '.join(kinds)}")
 
 
 def recorded(known: RecordingKind | TraceHeader, name: str, batches: Iterator[Batch], notes: Notes) -> Recording:
@@ -218,8 +218,7 @@ def open_recording(
         _check_lines(name, b"\n".join(begun[0].lines) if begun else b"")
         if begun and histories.recognised(b"\n".join(begun[0].lines)):
             hint = "a history is judged as a whole, once it is complete: give its one file"
-            what = "cannot be followed or put together"
-            raise InputError([Problem(path=name, line=0, code="FSM201", what=what, hint=hint)])
+            raise refused(name, "FSM201", "cannot be followed or put together", hint)
     rest = chain(begun, pieces)
     head = next((each for each in begun if each.lines), Piece(first=1, lines=[]))
     kinds = (kind_of(line) for piece in begun for line in piece.lines)
@@ -308,21 +307,17 @@ def _check_lines(name: str, start: bytes) -> None:
     """Refuse the recording *name*, whose lines are asked for, if it begins as a table does."""
     if start.startswith((PARQUET, ARROW)):
         hint = "give the file itself, not compressed, and without --rotated, --follow and --with"
-        what = "is a table, and has no lines"
-        raise InputError([Problem(path=name, line=0, code="FSM201", what=what, hint=hint)])
+        raise refused(name, "FSM201", "is a table, and has no lines", hint)
 
 
 def _check_known(name: str, kind: RecordingKind, head: Piece) -> None:
     """Refuse the recording *name* of that *kind*, which begins with *head*, if it has a wrong header, or is no text."""
     if kind in {RecordingKind.TRACE, RecordingKind.NOTHING} and (wrong := json_lines.mistake(b"".join(head.lines[:1]))):
         hint = f'it is {{"trace": 1, "machine": "NAME"}}, see {documented("reference/trace-format")}'
-        raise InputError(
-            [Problem(path=name, line=head.first, code="FSM212", what=f"header of a trace: {wrong}", hint=hint)]
-        )
+        raise refused(name, "FSM212", f"header of a trace: {wrong}", hint, line=head.first)
     if kind is RecordingKind.NOTHING and any(b"\x00" in line.strip(b"\x00") for line in head.lines):
         hint = "give a log or a recording, plain or compressed by gzip or zstd; unpack an archive first"
-        what = "holds binary data of a kind that fsm does not know"
-        raise InputError([Problem(path=name, line=0, code="FSM201", what=what, hint=hint)])
+        raise refused(name, "FSM201", "holds binary data of a kind that fsm does not know", hint)
 
 
 def _begun(pieces: Iterator[Piece]) -> list[Piece]:

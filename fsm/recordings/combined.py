@@ -28,7 +28,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
-from fsm.errors import InputError, Problem
+from fsm.errors import InputError, refused
 from fsm.recordings import Recording, RecordingKind, open_recording
 from fsm.recordings.calls_in_progress import NO_ID, RELAYED, Asked, CallsInProgress, Received
 from fsm.recordings.cri_calls import LOST
@@ -105,7 +105,7 @@ def check_kinds(name: str, calls: str) -> None:
         kind = None if file == STDIN else open_recording(file, as_called=True).kind
         if kind not in kinds:
             found = "cannot be read twice" if kind is None else f"holds {kind.value}"
-            raise InputError([Problem(path=file, line=0, code="FSM206", what=found, hint=f"give a file of {what}")])
+            raise refused(file, "FSM206", found, f"give a file of {what}")
 
 
 def received(
