@@ -140,6 +140,11 @@ def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
     return _OBEYED.sub(lambda found: escape(found[0]), text)
 
 
+def reason(error: Exception) -> str:
+    """The reason for the *error* of a system call, as the end of a sentence."""
+    return ((error.strerror if isinstance(error, OSError) else "") or str(error)).lower()
+
+
 def encodable(name: str) -> str:
     """The file *name* with bytes that are not UTF-8 replaced."""
     return name.encode(errors="replace").decode()

@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 import click
 
-from fsm.errors import UNDECIDED, WRONG_INPUT, InputError, documented, nearest, printable
+from fsm.errors import UNDECIDED, WRONG_INPUT, InputError, documented, nearest, printable, reason
 from fsm.interruption import INTERNAL_ERROR, INTERRUPTION, OUT_OF_MEMORY, discard, internal
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -216,7 +216,7 @@ def _failed(error: Exception) -> NoReturn:
             _report(error.show)
             sys.exit(WRONG_INPUT)
         case OSError(errno=int()):  # others are of libraries that cannot be loaded
-            _fail(f"could not write: {(error.strerror or str(error)).lower()}", CANNOT_WRITE)
+            _fail(f"could not write: {reason(error)}", CANNOT_WRITE)
         case _:
             _fail(internal(error), INTERNAL_ERROR)
 

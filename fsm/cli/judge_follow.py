@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fsm.cli.options import layout
-from fsm.errors import of_extra, visible
+from fsm.errors import of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
 from fsm.judgement import begin
 from fsm.judgement.detection import AUTO, name_of, read_ahead
@@ -163,7 +163,7 @@ def _counted(address: str, port: int, fail_on: Level) -> Iterator[Metrics]:
         try:
             own = stack.enter_context(module.serving(counted, address, port))
         except OSError as error:
-            what = f"{address}:{port} cannot be listened on: {(error.strerror or str(error)).lower()}"
+            what = f"{address}:{port} cannot be listened on: {reason(error)}"
             raise click.BadParameter(what, param_hint="--metrics") from error
         click.echo(f"metrics at http://{f'[{address}]' if ':' in address else address}:{own}/metrics", err=True)
         yield counted

@@ -12,6 +12,8 @@ from typing import BinaryIO
 
 import click
 
+from fsm.errors import reason
+
 ORDINARY = 0o666
 """The rights of a new file, from which the system takes some away."""
 
@@ -59,7 +61,7 @@ def same(name: str, path: Path | None) -> bool:
 def failed(path: Path, error: OSError) -> Exception:
     """What to raise for the *error* of writing to *path*: it is itself where the path is not to blame."""
     full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-    return error if full else click.FileError(str(path), (error.strerror or str(error)).lower())
+    return error if full else click.FileError(str(path), reason(error))
 
 
 def write(path: Path, content: str | bytes) -> None:

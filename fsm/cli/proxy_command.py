@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from fsm.cli.options import fail_on_option, profile_option
-from fsm.errors import WRONG_INPUT, of_extra, refused, visible
+from fsm.errors import WRONG_INPUT, of_extra, reason, refused, visible
 from fsm.interruption import INTERRUPTION
 from fsm.report import ExitCode, words
 
@@ -189,7 +189,7 @@ class _Recorder:
             try:
                 self._file = _live("call_recording").CallRecording(path)
             except OSError as error:
-                raise click.FileError(str(path), (error.strerror or str(error)).lower()) from error
+                raise click.FileError(str(path), reason(error)) from error
         outboxes = _live("outbox")
         self._lines = _live("call_lines").recorded
         self._unread = 0
@@ -234,7 +234,7 @@ class _Recorder:
             try:
                 self._file.close()
             except OSError as error:
-                found += [(error.strerror or str(error)).lower()] if not found else []
+                found += [reason(error)] if not found else []
         if self._unread:
             found.append(f"{words.plural(self._unread, 'call')} that could not be read")
         return ", ".join(found)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from fsm.errors import of_extra, visible
+from fsm.errors import of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
 from fsm.live import sockets
 from fsm.report import words
@@ -76,7 +76,7 @@ def _opened(output: Path | None, opened: Callable[[Path], BinaryIO]) -> BinaryIO
     try:
         return opened(output)
     except OSError as error:
-        raise click.FileError(str(output), (error.strerror or str(error)).lower()) from error
+        raise click.FileError(str(output), reason(error)) from error
 
 
 def _close(writer: LineWriter, file: BinaryIO, *, own: bool) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from fsm.errors import reason
 from fsm.live.accepting import Acceptor
 from fsm.live.call_lines import identity, of_events, of_lifecycle
 from fsm.live.faults import StreamFaults
@@ -115,8 +116,7 @@ class Proxy:
         try:
             await relay.connect(self._path)
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            self._lost(start, f"the runtime cannot be reached: {why}")
+            self._lost(start, f"the runtime cannot be reached: {reason(error)}")
             relay.abort()
             return
         if self._away:

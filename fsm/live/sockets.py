@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 from urllib.parse import quote
 
-from fsm.errors import InputError, refused
+from fsm.errors import InputError, reason, refused
 
 CODE: Final = "FSM603"
 
@@ -127,5 +127,5 @@ _REASONS: Final[Mapping[type[OSError], tuple[str, str]]] = {
 def unreachable(address: str, error: OSError) -> InputError:
     """Why nothing could be connected to at *address*, by the *error* of the attempt."""
     known = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
-    what, hint = known or (f"cannot be connected to: {(error.strerror or str(error)).lower()}", _WAY)
+    what, hint = known or (f"cannot be connected to: {reason(error)}", _WAY)
     return refused(address, CODE, what, hint)

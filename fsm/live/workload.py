@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from fsm.errors import InputError, refused
+from fsm.errors import InputError, reason, refused
 
 WORKLOAD: Final = "localhost/container-fsm-workload:1"
 PAUSE: Final = "localhost/container-fsm-pause:1"
@@ -58,7 +58,7 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
     try:
         data = binary.read_bytes()
     except OSError as error:
-        raise _refused(str(binary), f"cannot be read: {(error.strerror or str(error)).lower()}", _INSTALL) from error
+        raise _refused(str(binary), f"cannot be read: {reason(error)}", _INSTALL) from error
     architecture = _architecture(data, str(binary))
     blobs: dict[str, bytes] = {}
 

@@ -16,7 +16,7 @@ from typing import IO, Final, TypeVar, overload
 
 import msgspec
 
-from fsm.errors import InputError, Problem, of_extra, stdin
+from fsm.errors import InputError, Problem, of_extra, reason, stdin
 
 T = TypeVar("T")
 
@@ -201,9 +201,9 @@ class LineReader:
         return data
 
     def _problem(self, error: OSError, what: str) -> Problem:
-        reason = (error.strerror or str(error)).lower()
         hint = "give the path of a log or a recording, or - for standard input"
-        return Problem(path=self.name or "''", line=0, code="FSM201", what=f"cannot be {what}: {reason}", hint=hint)
+        what = f"cannot be {what}: {reason(error)}"
+        return Problem(path=self.name or "''", line=0, code="FSM201", what=what, hint=hint)
 
 
 class _Resumed(io.RawIOBase):

@@ -13,6 +13,7 @@ from shutil import which
 from signal import SIGKILL, SIGTERM
 from typing import IO, Final
 
+from fsm.errors import reason
 from fsm.reference.container.world import Exit
 from fsm.reference.driven import WorldError
 from fsm.reference.node.command import LONGEST_LINE, Command
@@ -50,7 +51,7 @@ class ChildProcess:
                 env=_environment(command),
             )
         except (OSError, ValueError) as error:
-            raise WorldError(f"cannot run {arguments[0]}: {_reason(error)}") from error
+            raise WorldError(f"cannot run {arguments[0]}: {reason(error)}") from error
         self.pid = self._process.pid
         self.exit: Exit | None = None
         self.readers: set[Write] = set()
@@ -100,7 +101,7 @@ class ChildProcess:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise WorldError(f"cannot run {command.words[0]}: {_reason(error)}") from error
+            raise WorldError(f"cannot run {command.words[0]}: {reason(error)}") from error
         feeding = Tasks()
         if given and process.stdin:
             feeding.start(_pass(given, process.stdin))
@@ -160,10 +161,6 @@ async def _pass(given: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
             to.write(data)
             await to.drain()
     to.close()
-
-
-def _reason(error: OSError | ValueError) -> str:
-    return ((error.strerror if isinstance(error, OSError) else "") or str(error)).lower()
 
 
 def _runnable(command: Command) -> list[str]:

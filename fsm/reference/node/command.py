@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from fsm.errors import reason
 from fsm.reference.driven import WorldError
 
 LONGEST_LINE: Final = 16_384
@@ -88,9 +89,7 @@ class Command:
                 with Path(self.log).open("ab"):
                     pass
         except OSError as error:
-            raise WorldError(
-                f"failed to open log file {self.log!r}: {(error.strerror or str(error)).lower()}"
-            ) from error
+            raise WorldError(f"failed to open log file {self.log!r}: {reason(error)}") from error
 
     def write(self, data: bytes, *, error: bool) -> None:
         """Write whole lines to the log, if it can be written; the last one may have no end."""

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from fsm.errors import refused
+from fsm.errors import reason, refused
 from fsm.recordings.line_reader import decode
 from fsm.reference.container import durable_files
 
@@ -72,8 +72,8 @@ def state_folder(path: Path) -> Iterator[Path]:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise refused(str(path), CODE, f"cannot be used: {why}", "name a folder that you may write to") from error
+        what = f"cannot be used: {reason(error)}"
+        raise refused(str(path), CODE, what, "name a folder that you may write to") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
