@@ -85,9 +85,9 @@ def frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
     return _HEADER.pack(len(payload) >> 8, len(payload) & 0xFF, kind, flags, stream) + payload
 
 
-def reset(stream: int, code: int = CANCEL) -> bytes:
+def reset(stream: int) -> bytes:
     """The frame that ends *stream* at once."""
-    return frame(RST_STREAM, stream, code.to_bytes(4, "big"))
+    return frame(RST_STREAM, stream, CANCEL.to_bytes(4, "big"))
 
 
 def credit(size: int) -> bytes:

@@ -71,7 +71,7 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 class Server:
     """Answers the calls of ``services``: by name of a service, by name of a method, what answers it.
 
-    Calls begin in the order in which they come, and may end in any.
+    Calls begin in the order in which they come, and may end in any; ``held`` counts the bytes of those in progress.
     """
 
     def __init__(self, send: Send, services: Mapping[str, Mapping[str, Handler]]) -> None:
@@ -79,7 +79,7 @@ class Server:
         self._services = services
         self._decoder = MessageDecoder()
         self._calls: set[asyncio.Task[None]] = set()
-        self._held = 0
+        self.held = 0
 
     async def received(self, data: bytes) -> None:
         """Take the next bytes; :class:`ProtocolError` if they are no requests."""
@@ -89,10 +89,10 @@ class Server:
             if message.data is None:
                 why = f"a request of {message.length:,} bytes, where {LONGEST:,} are the most"
                 await self._refuse(message.stream, RESOURCE_EXHAUSTED, why)
-            elif len(self._calls) >= CALLS or self._held + len(message.data) > HELD:
+            elif len(self._calls) >= CALLS or self.held + len(message.data) > HELD:
                 await self._refuse(message.stream, RESOURCE_EXHAUSTED, f"{len(self._calls)} calls are in progress")
             else:
-                self._held += len(message.data)
+                self.held += len(message.data)
                 task = asyncio.create_task(self._call(message.stream, message.data))
                 self._calls.add(task)
                 task.add_done_callback(partial(self._over, size=len(message.data)))
@@ -108,7 +108,7 @@ class Server:
 
     def _over(self, call: asyncio.Task[None], *, size: int) -> None:
         self._calls.discard(call)
-        self._held -= size
+        self.held -= size
 
     async def _answer(self, data: bytes) -> bytes:
         try:
@@ -140,11 +140,6 @@ class Server:
             await self._send(encoded(stream, MessageKind.RESPONSE, data))
         except ConnectionError:
             return  # whoever has asked has gone
-
-    @property
-    def held(self) -> int:
-        """Bytes of the requests in progress."""
-        return self._held
 
     async def finish(self, seconds: float) -> None:
         """Wait for the answers to the calls in progress, for *seconds* at most."""
