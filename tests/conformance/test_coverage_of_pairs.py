@@ -1,4 +1,4 @@
-"""Which (event, state) pairs count as reached, what is owed, and what is not compared."""
+"""Coverage of (event, state) pairs: which count as reached, which the plan owes, and what was not compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a violation is true: replies that are listed as allowed are, no others are, and the clause is one that is broken."""
+"""Explanations of violations are true: exactly the replies listed as allowed are legal, and the named clause is broken."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def first(machine: Machine, trace: Sequence[Observation], seen: frozenset[str] |
 
 
 def without(machine: Machine, clause: str) -> Machine:
-    """The *machine* that is silent where a *clause* speaks."""
+    """*machine*, silent in the cells that rest on *clause*."""
 
     def other(cell: Cell) -> Cell:
         return Silent(clause=cell.clause, line=cell.line) if cell.clause.name == clause else cell
@@ -66,7 +66,7 @@ def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] 
 
 
 def replies_are_those_that_are_legal(seed: int) -> bool:
-    """Whether there is a wrong reply; those that are listed as allowed are accepted, and no others are."""
+    """Check that exactly the replies listed as allowed are accepted; false if no reply is wrong."""
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)
     if violation is None or violation.cause is not Cause.REPLY:
@@ -84,7 +84,7 @@ def replies_are_those_that_are_legal(seed: int) -> bool:
 
 
 def clause_is_broken(seed: int) -> str:
-    """In which respect the trace is wrong; it is legal without the clause that is named, or without none."""
+    """Check that the trace is legal without the named clause, unless no single clause makes it so; return its cause."""
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)
     if violation is None:

@@ -1,4 +1,4 @@
-"""Which calls count as those of which a plugin was told in time: only where that is beyond doubt."""
+"""A call counts as relayed to a plugin in time only if the recording leaves no doubt about it."""
 
 from __future__ import annotations
 

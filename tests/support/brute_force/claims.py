@@ -1,4 +1,4 @@
-"""What is decided of a claim: the verdict, and the number of steps of a shortest run that breaks it.
+"""Decide claims: the verdict, and the number of steps of a shortest run that breaks the claim.
 
 Every kind of claim is one search, breadth first, through configurations with what the claim has seen so far.  Each is
 made twice: once without the ends for which the model writes nothing, and once with them.  A claim that only the second
@@ -103,14 +103,14 @@ class Search:
     unwritten: bool
 
     def test(self, written: WrittenCondition | None, *, missing: bool = False) -> Test:
-        """The test of a condition; one that is not there is *missing* everywhere."""
+        """The test of a condition; without a condition, the constant *missing*."""
         return (lambda _: missing) if written is None else test_of(written.means, self.runs.model)
 
     def steps(self, here: Configuration) -> Iterator[Step]:
         return (step for step in self.runs.steps[here] if self.unwritten or not step.unwritten)
 
     def shortest(self, first: T, after: Callable[[T, Step], T], bad: Callable[[T], bool]) -> Run | None:
-        """The shortest run at whose end what was seen is *bad*: *first* at the beginning, and *after* each step more."""
+        """The shortest run whose record is *bad* at the end: *first* at the beginning, extended by *after* at each step."""
         for run, _, seen in self.explored(first, after):
             if bad(seen):
                 return run
@@ -236,7 +236,7 @@ def _not_idempotent(search: Search, claim: Idempotent) -> Run | None:
 
 
 def _second_call_breaks(search: Search, event: str, place: Configuration) -> Run | None:
-    """The shortest way in which a call of *event*, made in *place*, does anything but reply ok and leave all as it is."""
+    """The shortest run in which a call of *event*, made in *place*, replies anything but ok, or changes or emits something."""
     if search.runs.model.silent(place, event):
         return (Step(event=event, stage="acts", source=place, target=place, unspecified=True),)
     going: list[Run] = [()]
@@ -262,7 +262,7 @@ Others: TypeAlias = frozenset[Configuration]
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """The other machine of *claim*, which goes along with what is seen; where it is silent anything may follow."""
+    """The other machine of *claim*, which follows what is seen; where it is silent, anything may follow."""
 
     claim: Follows
 
@@ -401,7 +401,7 @@ def _reachable(claim: Reachable, written: Search, every: Search, *, cut: bool) -
 
 
 def vacuous(search: Search, claim: Claim) -> bool:
-    """Whether *claim* speaks of what never comes about."""
+    """Whether the conditions of *claim* are never met, so that it is about nothing."""
     match claim:
         case Always(when=when):
             return when is not None and not search.met(when.means)
@@ -421,7 +421,7 @@ def vacuous(search: Search, claim: Claim) -> bool:
 
 
 def _asked(sequence: Sequence) -> list[Condition]:
-    """The conditions that have to hold somewhere: of several all, without the negated parts of the last; of one its parts."""
+    """Conditions that must hold somewhere: each of a sequence, the last without negated parts; the parts of a single one."""
     if len(sequence) == 1:
         only = sequence[0].means
         return list(only.of) if isinstance(only, All) else []

@@ -1,4 +1,4 @@
-"""Whether a condition holds at an instant, as the reference of the property language defines it."""
+"""Conditions at an instant, as the reference of the property language defines them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_of(condition: Condition, model: Model) -> Test:
 
 
 def _holds(condition: Condition, at: Instant) -> bool:
-    """Whether *condition*, which is made of no others, holds at the instant *at*."""
+    """Whether the atomic *condition* holds at the instant *at*."""
     match condition:
         case In(states=states, before=False):
             return at.after[0][0] in states

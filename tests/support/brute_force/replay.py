@@ -1,4 +1,4 @@
-"""Whether a run that an engine shows is a run at all, and breaks the claim: from the definition, without a search."""
+"""Check from the definition, without a search, that a run shown by an engine is a run and breaks the claim."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fsm.property import evidence
 from fsm.property.claims import Always, Claim, Idempotent, LeadsTo, Never, conditions_of
 
 MOST = 2_000
-"""Runs of the model that one shown run may be, since it does not show the calls in progress."""
+"""Most runs of the model that one shown run may stand for, because it does not show the calls in progress."""
 
 
 def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
-    """What is wrong with a run that is *shown* to break *claim*; empty if nothing is."""
+    """The reason why the *shown* run does not break *claim*, or is no run; empty if it does."""
     codes = codes_named([each.means for each in conditions_of(claim)])
     found = list(_alike(runs, (*shown.steps, *shown.cycle), codes))
     if not found:
@@ -29,7 +29,7 @@ def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
 
 
 def _alike(runs: Runs, shown: tuple[evidence.RunStep, ...], codes: frozenset[str]) -> Iterator[Run]:
-    """The runs that may be the one that is *shown*."""
+    """The runs of the model that look like the *shown* one."""
     going: list[tuple[Configuration, Run]] = [(runs.model.initial, ())]
     for each in shown:
         if each.outcome == UNSPECIFIED:
@@ -66,7 +66,7 @@ def _unnamed(reply: str, codes: frozenset[str]) -> bool:
 
 
 def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
-    """Whether *here* is what is *shown*: a state, or the states of copies that are not in their first one."""
+    """Whether *here* matches what is *shown*: a state, or the states of the copies that have left their initial one."""
     if not isinstance(runs.model, SystemModel):
         return here[0][0] == shown
     states = {copy.name: here[copy.digit][0] for copy in runs.model.system.copies}
