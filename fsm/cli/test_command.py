@@ -198,8 +198,8 @@ def command(
         raise click.UsageError(f"{names} are for real runtimes: --against cri:…")
     if answers and not sut.startswith("nri-plugin:"):
         raise click.UsageError("--answers is for plugins: --against nri-plugin:…")
-    _refuse(nri, kill=kill_command, script=script, record=record, properties=properties or bool(only))
-    _refuse_races(threads, examples)
+    idle = threads > 1 and not examples
+    _refuse(nri, kill=kill_command, script=script, record=record, properties=properties or bool(only), idle=idle)
     machine, tolerated = _relayed(model, profile, parts) if nri else _tested(model, profile, parts)
     _refuse_damage(damage_command, machine, restarts=bool(restart_command or kill_command))
     commands = {"restart_command": restart_command, "kill_command": kill_command, "damage_command": damage_command}
@@ -316,17 +316,13 @@ def _property_tests(
     return tuple(results)
 
 
-def _refuse(nri: str, *, kill: str, script: str | None, record: str | None, properties: bool) -> None:
+def _refuse(nri: str, *, kill: str, script: str | None, record: str | None, properties: bool, idle: bool) -> None:
     """Refuse options that mean nothing together."""
     if nri and (script or properties or kill):
         raise click.UsageError("--nri is for whole calls: leave out --script, --kill-command, --properties, --property")
     if (record or script) and properties:
         raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
-
-
-def _refuse_races(threads: int, examples: int) -> None:
-    """Refuse several threads where no test is made with them."""
-    if threads > 1 and not examples:
+    if idle and not properties:  # which --threads is refused with anyway
         raise click.UsageError("--threads looks for races in tests in random order, of which -n 0 asks for none")
 
 
