@@ -141,14 +141,8 @@ def _folder(package: Path) -> str:
 
 @lean_inner
 def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
-    """A hash of the bytes from *start* to *end*, all of whose bits are of use."""
-    return spread(text, start, end, np.uint64(end - start))
-
-
-@lean_inner
-def spread(text: NDArray[np.uint8], start: Number, end: Number, mixed: np.uint64) -> np.uint64:
-    """A hash of *mixed* and of the bytes from *start* to *end*, eight at once while there are so many."""
-    at, last = np.uint64(start), np.uint64(end)
+    """A hash of the bytes from *start* to *end*, all of whose bits are of use; eight at once while there are so many."""
+    at, last, mixed = np.uint64(start), np.uint64(end), np.uint64(end - start)
     while at + EIGHT <= last:
         mixed = (mixed ^ eight(text, at)) * SPREAD
         mixed ^= mixed >> FOLD

@@ -42,8 +42,11 @@ FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
 LATEST: Final = (1 << 63) - 1
 """The latest time, and the longest one, that a column and compiled code know."""
 
+NEVER: Final = -LATEST - 1
+"""What a column has in place of a time that is missing."""
+
 Nanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST)]
-"""Nanoseconds since the epoch, in the range of every reader: the lowest number of 64 bits marks a missing time."""
+"""Nanoseconds since the epoch, in the range of every reader: the lowest number of 64 bits is :data:`NEVER`."""
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.

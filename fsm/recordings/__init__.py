@@ -369,14 +369,13 @@ def _batches(
 
 
 def _trace(trace: json_lines.Trace, pieces: Iterable[Piece]) -> Iterator[Batch]:
-    file = ""
+    """The observations in *pieces*, which are of one file."""
     for piece in pieces:
         if piece.gap:
-            yield _of(file, trace.gap())
-        file = piece.file
-        yield _of(file, trace.observations(piece.lines, piece.first, partial=piece.partial))
-        yield _of(file, trace.paused(piece.quiet))
-    yield _of(file, trace.rest())
+            yield trace.gap()
+        yield trace.observations(piece.lines, piece.first, partial=piece.partial)
+        yield trace.paused(piece.quiet)
+    yield trace.rest()
 
 
 def _of(file: str, found: Batch) -> Batch:

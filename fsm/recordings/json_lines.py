@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -17,10 +18,10 @@ from fsm.recordings.line_reader import LineSequence
 from fsm.recordings.notes import INCOMPLETE, Notes
 from fsm.recordings.time_order import Ordering
 from fsm.recordings.trace_lines import is_plain, own, reading
-from fsm.trace import Batch, Line, Observation, batch, nanoseconds
+from fsm.trace import Batch, Columns, Line, Observation, batch, nanoseconds
 
 if TYPE_CHECKING:
-    from fsm.recordings.shapes import LineShapes
+    from fsm.recordings.bulk_findings import DecodedColumns
 
 
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -75,11 +76,8 @@ def mistake(line: bytes) -> str:
     return ""
 
 
-LARGE: Final = 40 << 20
-"""Bytes of a trace that are decoded in the time in which the compiled code is loaded."""
-
-UNSUITED: Final = 4
-"""Pieces after one another of which so much has to be decoded line by line that it is better to decode all of it."""
+LARGE: Final = 80 << 20
+"""Bytes of a trace that compiled code judges, which has to be loaded: that pays from 50 MiB on where time limits run, else from 190."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,8 +96,7 @@ class Trace:
     settle: int | None = None
     size: int = 0
     _read: int = 0
-    _shapes: LineShapes | None = None
-    _unsuited: int = 0
+    _columns: DecodedColumns | None = None
     _late: Ordering[tuple[int | Line, Observation]] = field(default_factory=Ordering)
     _timed: bool = False
     _latest: int = 0
@@ -110,55 +107,48 @@ class Trace:
 
         The last line is *partial* if it has no line end.
         """
-        if isinstance(lines, LineSequence) and (whole := self._by_shapes(lines.data, first)) is not None:
-            return whole
-        found: Sequence[Observation]
         if first == 1 and lines and header(lines[0]) is not None:
             lines, first = lines[1:], 2
+        data = lines.data if isinstance(lines, LineSequence) else b"\n".join(lines)
+        found: Sequence[Observation] = ()
         numbers: Sequence[int | Line] = range(first, first + len(lines))
-        data = b"\n".join(lines)
-        try:
-            found = _DECODER.decode_lines(data)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):  # one by one they are decoded, or counted
-            found = ()
+        if data.count(b"}\n{") == len(lines) - 1:  # else a line may have two objects, and another none
+            with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
+                found = _DECODER.decode_lines(data)
         relative = self.title.relative
-        if len(found) != len(lines) or not all(is_plain(each, relative=relative) for each in found):
+        plain = len(found) == len(lines) and all(is_plain(each, relative=relative) for each in found)
+        if not plain:
             found, numbers = self._one_by_one(lines, first, partial=partial)
-        if self._timed or (b'"end"' in data and any(each.end is not None for each in found)):
+        if any(each.file for each in found):
+            places = zip(found, numbers, strict=True)
+            numbers = [Line(each.file, each.line) if each.file else number for each, number in places]
+        if self._timed or any(each.end is not None for each in found):
             return self._in_order(found, numbers)
-        return Batch(found, numbers)
-
-    def _by_shapes(self, data: bytes, first: int) -> Batch | None:
-        """The observations in the lines of *data*, found by compiled code; ``None`` where that is not possible, or does not pay."""
         self._read += len(data)
-        if max(self._read, self.size) < LARGE or self._timed or self._unsuited == UNSUITED:
-            return None
-        if self._shapes is None:
-            try:
-                from fsm.recordings.shapes import LineShapes  # noqa: PLC0415  (needs the extra "fast")
-            except ImportError:
-                self._unsuited = UNSUITED
-                return None
-            self._shapes = LineShapes(self._seen, numbers=self.title.relative)
-        found = self._shapes.found(data, first)
-        if found.batch is not None:
-            self._unsuited = self._unsuited + 1 if 4 * found.decoded > len(found.batch.lines) else 0
-            for number, line in found.dropped.items():
-                self._drop(line, number)
-        return found.batch
+        return Batch(found, numbers, self._as_columns(found, plain=plain))
 
-    def _one_by_one(
-        self, lines: Sequence[bytes], first: int, *, partial: bool
-    ) -> tuple[list[Observation], list[int | Line]]:
+    def _as_columns(self, found: Sequence[Observation], *, plain: bool) -> Columns | None:
+        """What was *found* as columns; ``None`` where the compiled code that judges them does not pay, or is not installed."""
+        if max(self._read, self.size) < LARGE or not found:
+            return None
+        if self._columns is None:
+            try:
+                from fsm.recordings.bulk_findings import DecodedColumns  # noqa: PLC0415  (needs the extra "fast")
+            except ImportError:
+                return None
+            self._columns = DecodedColumns()
+        return self._columns.of(found, plain=plain)
+
+    def _one_by_one(self, lines: Sequence[bytes], first: int, *, partial: bool) -> tuple[list[Observation], list[int]]:
         found: list[Observation] = []
-        numbers: list[int | Line] = []
+        numbers: list[int] = []
         for number, line in enumerate(lines, first):
             seen = self._seen(line)
             if seen is None:
                 self._drop(line, number, partial=partial and number == first + len(lines) - 1)
             else:
                 found.append(seen)
-                numbers.append(Line(seen.file, seen.line) if seen.file else number)
+                numbers.append(number)
         return found, numbers
 
     def _seen(self, line: bytes) -> Observation | None:

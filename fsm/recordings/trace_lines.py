@@ -39,9 +39,6 @@ _USUAL: Final = (
 """Times of the usual form, all of them valid; whether another text is a time takes longer to find out."""
 
 _TIME: Final = re.compile(_USUAL, re.ASCII)
-TIMES: Final = re.compile(rf"(?:{_USUAL}\n)*+".encode())
-"""Lines of such times."""
-
 
 LineMistake: TypeAlias = tuple[str, str]
 """What is wrong with a line, and what to do."""
@@ -54,9 +51,9 @@ def own(line: bytes) -> dict[str, object] | None:
 
 
 def is_plain(seen: Observation, *, relative: bool) -> bool:
-    """Whether *seen*, as it was decoded, has valid times and no place in another file."""
+    """Whether *seen*, as it was decoded, has valid times, and a file with its line or neither."""
     at, start, end = seen.at, seen.start, seen.end
-    if seen.file or seen.line or (isinstance(at, str) and _TIME.fullmatch(at) is None):
+    if bool(seen.file) != bool(seen.line) or (isinstance(at, str) and _TIME.fullmatch(at) is None):
         return False
     early = isinstance(at, int) and at < EARLIEST
     return relative or not (early or (start is not None and start < EARLIEST) or (end is not None and end < EARLIEST))

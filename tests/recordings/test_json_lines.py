@@ -1,4 +1,4 @@
-"""Traces read by the shapes of their lines say what they say when each line is decoded."""
+"""Traces, decoded many lines at once and judged as columns, say what they say when each line is decoded and judged alone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import random
 import sys
 from collections import Counter
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -16,19 +17,23 @@ from thorough import amount
 
 pytest.importorskip("numba", reason="the extra 'fast' is not installed")
 
+import numpy as np
+
 from fsm.errors import InputError
 from fsm.judgement import judge
-from fsm.recordings import json_lines, line_reader, open_recording, shapes
+from fsm.monitor import Monitor
+from fsm.recordings import bulk_findings, json_lines, line_reader, open_recording, tables
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineSequence
-from fsm.recordings.shapes import LineShapes
-from fsm.trace import key
+from fsm.recordings.restarts import Restarts
+from fsm.trace import Key, Observation, key, nanoseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from fsm.errors import Problem
-    from fsm.trace import Line, Observation
+    from fsm.trace import Columns, Line
 
 IDS = ("c1", "c2", "a" * 64, "a" * 63 + "b", "", "ü", 'a"b', "a\\", "\u2028", "12345678")
 TIMES = (
@@ -39,8 +44,18 @@ TIMES = (
         "2028-02-29T11:03:20Z",
         "2026-11-20 11:03",
         "2026-11-31T11:03:20Z",
+        "2026-11-20T11:03:20,5Z",
+        "2026-11-20T11:03:20.12345678901Z",
     ),
     *("2026-11-20T11:03:20.5+01:00", "2026-11-20T24:03:20Z", "2026-11-20T11:03:20.Z", "yesterday"),
+    *(
+        "1969-12-31T23:59:59.999999999Z",
+        "2026-11-20T11:03Z",
+        "1906-01-01T00:00:00Z",
+        "now",
+        "NaT",
+        "2299-01-01T00:00:00Z",
+    ),
 )
 WHOLE_LINES = (
     "",
@@ -53,6 +68,10 @@ WHOLE_LINES = (
     '{"entity": "c1"',
     '{"entity": "c1",}',
     '{"entity": "c1"} {}',
+    '{"entity": "c1"}{"entity": "c2"}',
+    '{"entity":',
+    '"c1"}',
+    '{"entity": "\\ud800"}',
     '{"entity": "c1", "entity": "c2", "event": "start"}',
     '{"entity": "c1", "at": 1, "at": 2}',
     '{"\\u0065ntity": "c1", "event": "start"}',
@@ -75,6 +94,7 @@ WHOLE_LINES = (
     '{"entity": "c1", "emits": ["x", "y"], "fields": {"started": 1, "reason": "x"}}',
     "panic: runtime error",
 )
+EVENTS = ("create", "start", "stop", "stop", "remove")
 BYTES = (b'{"entity": "\xff"}', b'{"entity": "c1", "detail": "\xff"}', b'{"entity": "c1\x00"}', b'{"entity": "c1"\x0c}')
 
 
@@ -108,21 +128,18 @@ class Found(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-def read(pieces: list[bytes], *, shapes: bool, lenient: bool = True, relative: bool = True) -> Found:
-    """What is in *pieces*, read by *shapes* or line by line."""
+def read(pieces: list[bytes], *, lenient: bool = True, relative: bool = True, large: bool = True) -> Found:
+    """What is in *pieces*, as columns, too, if they are *large*."""
     title = TraceHeader(trace=1, machine="door", clock="relative" if relative else "epoch")
-    trace = Trace(title=title, lenient=lenient, size=1 << 60 if shapes else -(1 << 60))
+    trace = Trace(title=title, lenient=lenient, size=1 << 60 if large else -(1 << 60))
     found: list[tuple[int | Line, Observation]] = []
     first = 1
     for piece in pieces:
         batch = trace.observations(LineSequence(piece), first)
-        assert batch.columns is None or shapes
+        assert batch.columns is None or large
         for index, seen in enumerate(batch.observations):
-            if batch.columns is not None and batch.columns.kind[index] >= 0:
-                kinds, kind, entity, text, starts, ends, _ = batch.columns
-                assert key(kinds[kind[index]]) == key(seen)
-                assert (kinds[kind[index]].of, seen.fields) == (seen.of, None)
-                assert seen.entity.encode() == bytes(text[starts[entity[index]] : ends[entity[index]]])
+            if batch.columns is not None:
+                _same(batch.columns, index, seen)
         found += zip(batch.lines, batch.observations, strict=True)
         first += len(LineSequence(piece))
     problems: tuple[Problem, ...] = ()
@@ -134,6 +151,17 @@ def read(pieces: list[bytes], *, shapes: bool, lenient: bool = True, relative: b
     return Found(found, trace.notes, trace.notes.foreign, problems)
 
 
+def _same(columns: Columns, index: int, seen: Observation) -> None:
+    """Check that *columns* say at *index* what was *seen*."""
+    kind, at, time = columns.kind[index], columns.at[index], nanoseconds(seen.at)
+    assert (kind < 0) == (bool(seen.fields) or (time is not None and time < 0))
+    if kind >= 0:
+        own = columns.entity[index]
+        assert columns.kinds[kind] == type(seen)(of=seen.of, **key(seen)._asdict())
+        assert seen.entity.encode() == bytes(columns.text[columns.starts[own] : columns.ends[own]])
+        assert (at < 0) if time is None else (at == time)
+
+
 def pieces_of(chance: random.Random) -> list[bytes]:
     """Pieces of a trace."""
     return [b"\n".join(random_line(chance) for _ in range(chance.randint(1, 120))) for _ in range(chance.randint(1, 4))]
@@ -142,50 +170,100 @@ def pieces_of(chance: random.Random) -> list[bytes]:
 @given(seed=st.integers(0, 1 << 32), lenient=st.booleans(), relative=st.booleans())
 @settings(max_examples=amount(80, night=4_000))
 def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> None:
-    """With the same lines, notes and errors, and columns that say the same."""
+    """Decoded many lines at once, or one by one: with the same lines, notes and errors, and columns that say the same."""
     pieces = pieces_of(random.Random(seed))
+    alone = [line for piece in pieces for line in piece.split(b"\n")]
 
-    plain, shaped = (read(pieces, shapes=each, lenient=lenient, relative=relative) for each in (False, True))
+    whole, apart = (read(each, lenient=lenient, relative=relative) for each in (pieces, alone))
 
-    assert plain == shaped
-    assert not plain.problems if lenient else not plain.foreign
+    assert whole == apart == read(pieces, lenient=lenient, relative=relative, large=False)
+    assert not whole.problems if lenient else not whole.foreign
 
 
 @pytest.mark.parametrize(
     ("name", "wrong"),
-    [("_shape", lambda line, _cuts: line[:12]), ("_is_cut", lambda *_: True)],
+    [
+        ("_times", lambda times, **_: np.full(len(times), 7)),
+        ("_joined", lambda ids, joined=bulk_findings._joined: joined([*ids][::-1])),  # noqa: SLF001
+        ("key", lambda _: Key()),
+    ],
 )
 def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would be wrong if shapes were found or trusted otherwise."""
-    monkeypatch.setattr(shapes, name, wrong)
-    monkeypatch.setattr(LineShapes, "_kind", lambda _self, seen: len(seen.event) and 0)
-    different = 0
-    for seed in range(10):
-        pieces = pieces_of(random.Random(seed))
-        try:
-            different += read(pieces, shapes=False) != read(pieces, shapes=True)
-        except (AssertionError, IndexError):
-            different += 1
+    """What would be wrong if columns were."""
+    monkeypatch.setattr(bulk_findings, name, wrong)
 
-    assert different
+    with pytest.raises((AssertionError, TypeError, ValueError)):
+        read([piece for seed in range(20) for piece in pieces_of(random.Random(seed))])
 
 
-def test_few_shapes_are_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are found out anew."""
-    monkeypatch.setattr(shapes, "SHAPES", 2)
+def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a trace has ever more of is forgotten."""
+    monkeypatch.setattr(bulk_findings, "_MANY", 2)
     pieces = pieces_of(random.Random(4))
+    trace = Trace(size=1 << 60)
 
-    assert read(pieces, shapes=False) == read(pieces, shapes=True)
+    found = [trace.observations([b'{"entity": "c1", "reply": "%d"}' % each], each).columns for each in range(9)]
+
+    assert read(pieces) == read(pieces, large=False)
+    assert all(each is not None and len(each.kinds) == 3 for each in found)
+
+
+@pytest.mark.parametrize("lines", [["{}", "{} {}", "", "{}"], ["{}", '{"entity":', '"c1"} {}'], ["{}{}", ""]])
+def test_each_line_is_one_object(lines: list[str]) -> None:
+    """Also where there are as many objects as lines."""
+    found = read(["\n".join(lines).encode()], lenient=False)
+
+    assert [each.line for each in found.problems] == [
+        number for number, line in enumerate(lines, 1) if line not in {"", "{}"}
+    ]
 
 
 def test_intervals_are_put_in_order() -> None:
-    """Calls with an interval are in the order in which they ended: then all lines are read as before."""
+    """Calls with an interval are in the order in which they ended: then there are no columns."""
     lines = [f'{{"entity": "c{n % 3}", "event": "start", "reply": "ok"}}' for n in range(50)]
     timed = [f'{{"entity": "c{n % 3}", "event": "stop", "start": {n}, "end": {n + 5}}}' for n in range(50)]
     pieces = ["\n".join(each).encode() for each in (lines, [*lines, *timed], lines)]
 
-    assert read(pieces, shapes=False) == read(pieces, shapes=True)
-    assert len(read(pieces, shapes=True)[0]) == 50 + 50 + 2 * 50 + 50
+    assert read(pieces) == read(pieces, large=False)
+    assert len(read(pieces)[0]) == 50 + 50 + 2 * 50 + 50
+    assert len(read([timed[0].replace("end", "\\u0065nd").encode()])[0]) == 2
+
+
+@pytest.mark.parametrize("time", ["none", "number", "text"])
+@pytest.mark.parametrize("table", [False, True])
+def test_time_limits_are_judged_by_compiled_code(
+    time: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, table: bool
+) -> None:
+    """Whether observations have times or not: few are judged one by one."""
+    trace, large = tmp_path / "trace.jsonl", tmp_path / ("trace.parquet" if table else "trace.jsonl")
+    lines = ['{"trace": 1, "machine": "container-status", "fresh": true}']
+    for number in range(3_000):
+        said: dict[str, object] = {"entity": f"c{number // 5}", "event": EVENTS[number % 5], "reply": "ok"}
+        if time != "none":
+            at = 1_795_172_600 + number
+            said["at"] = at * 10**9 if time == "number" else f"{datetime.fromtimestamp(at, UTC):%FT%TZ}"
+        lines.append(json.dumps(said))
+    trace.write_text("\n".join(lines))
+    slowly = judge(trace)
+    if table:
+        with large.open("wb") as file:
+            tables.write(open_recording(str(trace)), file, Restarts())
+    monkeypatch.setattr(json_lines, "LARGE", 0)
+    fed, feed = list[Observation](), Monitor._feed  # noqa: SLF001
+
+    def counted(monitor: Monitor, seen: Sequence[Observation], lines: Sequence[int | Line]) -> None:
+        fed.extend(seen)
+        feed(monitor, seen, lines)
+
+    monkeypatch.setattr(Monitor, "_feed", counted)
+
+    fast = judge(large)
+
+    assert (fast.judgements[0].verdict, fast.judgements[0].covered) == (
+        slowly.judgements[0].verdict,
+        slowly.judgements[0].covered,
+    )
+    assert len(fed) < 100
 
 
 @pytest.mark.parametrize("size", [50, 1 << 20])
@@ -199,7 +277,7 @@ def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch
     lines = ['{"trace": 1, "machine": "container-status", "fresh": true, "clock": "relative"}']
     for number in range(3_000):
         said: dict[str, object] = {
-            "at": number,
+            "at": number * 10 ** chance.choice([9, 10]),
             "entity": f"c{number // 50}-{number % 5}",
             "event": events[number // 5 % 6],
         }
@@ -230,7 +308,7 @@ def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: py
     )
     monkeypatch.setattr(json_lines, "LARGE", 0)
     fast = judge(trace)
-    for module in ("fsm.recordings.shapes", "fsm.monitor.automaton"):
+    for module in ("fsm.recordings.bulk_findings", "fsm.monitor.automaton"):
         monkeypatch.setitem(sys.modules, module, None)
     recording = open_recording(str(trace))
 
