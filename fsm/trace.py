@@ -113,8 +113,7 @@ class Columns(NamedTuple):
     what it is: it has fields, or is of a form that is rare.  ``kinds`` is one list for all batches of a recording, and
     grows at its end only.  Otherwise it is of the entity whose id, in UTF-8, is ``text[starts[e]:ends[e]]``, with
     ``e = entity[i]``; these are numbered anew in each batch, and best each once.  ``at[i]`` is its time in
-    nanoseconds since the epoch, or -1 if it has none; without ``at``, what is left in time is judged one by one.  Times
-    that are no such numbers only the observation itself says.
+    nanoseconds since the epoch, or less than 0 if it has none; earlier times only the observation itself says.
     """
 
     kinds: Sequence[Observation]
@@ -123,7 +122,7 @@ class Columns(NamedTuple):
     text: NDArray[np.uint8]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
-    at: NDArray[np.int64] | None = None
+    at: NDArray[np.int64]
 
 
 class Batch(NamedTuple):

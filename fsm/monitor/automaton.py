@@ -223,7 +223,7 @@ class BeliefAutomaton:
             _given(columns.ends, np.int64),
             _given(np.array([*self._translated, SLOWLY]), np.int32),
             np.full(len(columns.starts), NONE, np.int32),
-            _given(np.empty(0, np.int64) if columns.at is None else columns.at, np.int64),
+            _given(columns.at, np.int64),
             np.full(len(kinds), NONE, np.int32),
         )
 

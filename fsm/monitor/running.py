@@ -27,7 +27,7 @@ no room; bytes of ids that are needed."""
 class KindRows(NamedTuple):
     """The columns of a batch, by the numbers that kinds have here, and the slot of each id once it is known.
 
-    The last of the numbers is that of rows without a kind.  The times ``at`` are none at all where there is no column of them.
+    The last of the numbers is that of rows without a kind.
     A row at which a time limit has ``began`` to run has the slot of its entity there, the others -1.
     """
 
@@ -300,8 +300,6 @@ def in_time(
     """Whether all that was possible *before*, of the entity in *slot*, still is at the time of a *row*, as far as is known here."""
     if not (table.timed[before] or table.timed[to]):
         return True
-    if rows.at.shape[0] == 0:
-        return False
     since, now = slots[slot]["since"], rows.at[row]
     return slots[slot]["place"] != ALIVE or since < 0 or now < 0 or now - since <= table.limits[before]
 

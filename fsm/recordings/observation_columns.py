@@ -15,7 +15,7 @@ from fsm.errors import documented, refused
 from fsm.recordings import RecordingKind
 from fsm.recordings.line_reader import decode
 from fsm.recordings.trace_lines import EARLIEST, too_small
-from fsm.trace import Batch, Columns, Line, Made, Observation
+from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation
 
 ABOUT: Final = "recording"
 """The column that says, in each row, of which kind the recording is, or what the header of the trace is."""
@@ -59,7 +59,6 @@ _OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
 _RARE: Final = ("start", "end", "fields")
 """Columns without which an observation is of a kind."""
 
-_NEVER: Final = np.iinfo(np.int64).min
 _FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
 _HINT: Final = (
     f"{documented('reference/trace-format#tables')} has the columns; fsm convert makes a table of any recording"
@@ -139,16 +138,11 @@ class _Beside:
         return {name: each for name, each in self._read().items() if each.null_count < self._count}
 
     @cached_property
-    def _numbers(self) -> dict[str, NDArray[np.int64]]:
-        return {name: _integers(each) for name, each in self.columns.items() if name in {"at", "line"}}
+    def _lines(self) -> NDArray[np.int64] | None:
+        return _integers(self.columns["line"]) if "line" in self.columns else None
 
     def line(self, index: int) -> int:
-        lines = self._numbers.get("line")
-        return int(lines[index]) if lines is not None else self._first + index
-
-    def time(self, index: int) -> int | None:
-        times = self._numbers.get("at")
-        return None if times is None or times[index] == _NEVER else int(times[index])
+        return self._first + index if self._lines is None else int(self._lines[index])
 
     def word(self, name: str, index: int) -> str:
         column = self.columns.get(name)
@@ -169,7 +163,7 @@ class ObservationColumns:
         self._name, self._epoch = name, epoch
         self._count = 1
         self._said = set[str | None]()
-        self._row = _NEVER
+        self._row = NEVER
         self._words = {each: _Words() for each in (*WORDS, "emits")}
         self._pairs = {each: _Pairs() for each in self._words}
         self._kinds: list[Observation] = []
@@ -185,12 +179,14 @@ class ObservationColumns:
         columns = {name: each for name, each in every.items() if each.null_count < count}
         beside = _Beside(lambda: columns | self._columns(later()), self._count, count)
         if self._epoch:
-            self._check_times(dict(zip(rows.schema.names, rows.columns, strict=True)) | dict(later()))
+            self._check_times(dict(zip(rows.schema.names, rows.columns, strict=True)))
         self._count += count
         self._check(columns, count)
         kind, kinds = self._kind(columns, count), self._kinds
         for rare in filter(None, map(columns.get, _RARE)):
             kind[np.array(rare.is_valid())] = -1
+        at = _integers(columns["at"]) if "at" in columns else np.full(count, NEVER)
+        kind[(at < 0) & (at != NEVER)] = -1
         entity, text, starts, ends = _ids(columns.get("entity"), count)
 
         def observation(index: int) -> Observation:
@@ -201,7 +197,7 @@ class ObservationColumns:
             seen: Observation = msgspec.structs.replace(
                 kinds[kind[index]],
                 entity=bytes(text[starts[own] : ends[own]]).decode(errors="replace"),
-                at=beside.time(index),
+                at=None if at[index] == NEVER else int(at[index]),
                 detail=beside.word("detail", index),
             )
             return seen
@@ -210,7 +206,7 @@ class ObservationColumns:
             file = beside.word("file", index)
             return Line(file, beside.line(index)) if file else beside.line(index)
 
-        found = Columns(kinds, kind, entity, text, starts, ends)
+        found = Columns(kinds, kind, entity, text, starts, ends, at)
         # When a call began decides whether its id may be new, and compiled code knows no times.
         own = None if _WITH_CALLS & self._said else found
         return Batch(Made(count, observation), Made(count, line), own)
@@ -347,7 +343,7 @@ def _filled(indices: pa.Array, empty: int) -> NDArray[np.int32]:
 
 
 def _integers(column: pa.Array) -> NDArray[np.int64]:
-    return np.asarray(column.fill_null(_NEVER) if column.null_count else column, np.int64)
+    return np.asarray(column.fill_null(NEVER) if column.null_count else column, np.int64)
 
 
 def _ids(

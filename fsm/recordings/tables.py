@@ -43,7 +43,6 @@ HOW: Final = {
 """How a table is written: the ids of a group, of 64 digits, are written once each, so that codes are all that is read of a row."""
 
 LATER: Final = {
-    "at": lambda kind: pa.types.is_int64(kind) or pa.types.is_timestamp(kind),
     "detail": pa.types.is_string,
     "file": pa.types.is_string,
     "line": pa.types.is_int64,

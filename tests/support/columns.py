@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Columned:
-    """Makes columns of the batches of one recording, *timed* or not; by *chance* some observations are left to themselves."""
+    """Makes columns of the batches of one recording; by *chance* some observations are left to themselves."""
 
-    def __init__(self, chance: random.Random | None = None, *, timed: bool = True) -> None:
-        self._chance, self._timed = chance, timed
+    def __init__(self, chance: random.Random | None = None) -> None:
+        self._chance = chance
         self._kinds: list[Observation] = []
         self._numbers: dict[tuple[str, Key], int] = {}
 
@@ -35,7 +35,7 @@ class Columned:
             np.frombuffer(b"".join(texts), np.uint8),
             ends - np.array([len(each) for each in texts], np.int64),
             ends,
-            np.array([_time(seen) or 0 for seen in observations], np.int64) if self._timed else None,
+            np.array([_time(seen) or 0 for seen in observations], np.int64),
         )
         return Batch(Made(len(observations), observations.__getitem__), Made(len(lines), lines.__getitem__), columns)
 
