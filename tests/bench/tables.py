@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from judge import LIFE, SHOWN, best
+from judge import FIRST, LIFE, SHOWN, best
 from pyarrow import parquet
 
 from fsm.judgement import judge
@@ -49,7 +49,7 @@ def written(folder: Path, rows: int) -> dict[str, Path]:
                 "event": pa.array(LIFE).take(pa.array(step[order])),
                 "reply": pa.array(["ok"]).take(none),
                 "shows": pa.array(shown[1:]).take(pa.array(step[order])),
-                "at": numbers[order],
+                "at": FIRST + numbers[order] * 1_000_000,
             }
         )
         found[f"{name}, as pyarrow writes it"] = folder / f"{len(found)}.parquet"
