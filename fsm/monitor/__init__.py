@@ -148,6 +148,7 @@ class Monitor:
                 self._alive,
                 self._resting,
                 of=self.machine.entity,
+                file=self.file,
                 slow=lambda kind: kind.phase in {"gap", "assumed"} or self._is_unknown(kind),
                 leads=self._steps.leads,
                 limit=lambda belief: limit(belief, self._dynamics),

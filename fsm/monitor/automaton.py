@@ -62,7 +62,7 @@ class BeliefAutomaton:
     Of a belief ``limit`` is the seconds after which something of it is left, if time runs.  Observations of other entities
     than those ``of`` a machine are left out.  ``slow`` is whether a kind of observation is never for compiled code, ``leads``
     whether it may lead entities somewhere, ``apart`` whether an entity is the monitor's for now.  What gives one of the *ids*
-    is for compiled code where it is certainly fresh.  At most *most* entities at rest are remembered.
+    is for compiled code where it is certainly fresh.  Lines are those of the *file*.  At most *most* entities at rest are remembered.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class BeliefAutomaton:
         resting: OrderedDict[str, Belief],
         *,
         of: str,
+        file: str,
         slow: Callable[[Observation], bool],
         leads: Callable[[Key], bool],
         limit: Callable[[Belief], int | None],
@@ -80,7 +81,7 @@ class BeliefAutomaton:
     ) -> None:
         self._alive, self._resting, self._most = alive, resting, most
         self._of, self._slow, self._leads, self._ids, self._apart = {of, ""}, slow, leads, ids, apart
-        self._limit = limit
+        self._limit, self._file = limit, file
         self._waited, self._patience = 0, 0
         self._known: Sequence[Observation] | None = None
         self._lent: dict[str, Belief] = {}
@@ -122,7 +123,7 @@ class BeliefAutomaton:
             first = at
             at = int(run(rows, at, self._base, self._number(unseen), self._most, self._table, self._slots, self._store))
             began = (np.flatnonzero(rows.began[first:at] >= 0) + first).tolist()
-            self._lines.update((int(rows.began[row]), batch.lines[row]) for row in began)
+            self._lines.update((int(rows.began[row]), Line.of(batch.lines[row], self._file)) for row in began)
             if at == len(batch.lines):
                 break
             if self._store.counts[FULL]:
@@ -309,8 +310,7 @@ class BeliefAutomaton:
         """The slots of those that are alive, in the order in which their lives began."""
         used = self._used()
         alive = used[self._slots["place"][used] == ALIVE]
-        found: NDArray[np.int32] = alive[np.argsort(self._slots["born"][alive])]
-        return found
+        return np.asarray(alive[np.argsort(self._slots["born"][alive])], np.int32)
 
     def _used(self) -> NDArray[np.int32]:
         buckets = self._store.buckets

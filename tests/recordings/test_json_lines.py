@@ -27,6 +27,7 @@ from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineSequence
 from fsm.recordings.restarts import Restarts
 from fsm.trace import Key, Observation, key, nanoseconds
+from fsm.verdict import Illegal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -298,6 +299,32 @@ def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch
         found += [judge(each, lenient=True) for each in (trace, packed)]
 
     assert found[:2] == found[2:]
+
+
+def test_a_time_limit_runs_from_a_line_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is broken at a line of another file."""
+    trace = tmp_path / "trace.jsonl"
+    at = 1_795_172_600 * 10**9
+    lines: list[dict[str, object]] = [
+        {"event": event, "reply": "ok", "at": at} for event in ("create", "start", "stop")
+    ]
+    late: dict[str, object] = {"event": "status", "reply": "ok", "shows": "CONTAINER_RUNNING", "at": at + 10**12}
+    lines += [late | {"file": "app.log", "line": 7}]
+    found = []
+    for large in (0, 1 << 60):
+        monkeypatch.setattr(json_lines, "LARGE", large)
+        heads: list[dict[str, object]] = [{"trace": 1, "machine": "container-status", "fresh": True}]
+        trace.write_text(
+            "\n".join(map(json.dumps, heads + [each | {"entity": f"c{n}"} for n in range(9) for each in lines]))
+        )
+        found.append(judge(trace))
+
+    assert found[0] == found[1]
+    [judgement] = found[0].judgements
+    assert isinstance(judgement.verdict, Illegal)
+    places = [(one.limit.line.file, one.line) for one in judgement.verdict.findings[0].first if one.limit]
+    assert places == [(str(trace), 7)] * len(places)
+    assert places
 
 
 def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
