@@ -112,13 +112,14 @@ def _seen(machine: Machine) -> Iterator[Event]:
 class BeliefTable:
     """Beliefs about *other*, by number, and where each observation leads.
 
-    Unless its *whole* stream is seen, signals that *table* has no name for are not.
+    Unless its *whole* stream is seen, as that of outputs is, only calls and events that are signals in both are.
     """
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
         known = {each for event in _seen(table.machine) for each in (event.name, event.rpc) if each}
         shared = {event.name for event in _seen(other.machine) if known & {event.name, event.rpc}}
-        self._known = {each for event in _seen(other.machine) for each in (event.name, event.rpc)}
+        told = other.machine.events.values() if whole else _seen(other.machine)
+        self._known = {each for event in told for each in (event.name, event.rpc)}
         self.tried = False
         self.refused: tuple[int, ...] = ()
         self._moves = _moves(Behaviour.of(other), None if whole else frozenset(shared))
