@@ -1,25 +1,29 @@
-"""Check from the definition, without a search, that a run shown by an engine is a run and breaks the claim."""
+"""Whether a run that an engine shows is a run at all, and breaks the claim: from the definition, without a search."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from brute_force.claims import Run, Search, enabled, takes
 from brute_force.conditions import codes_named
 from brute_force.steps import Configuration, Instant, Runs, Step, SystemModel
-from fsm.machine.conditions import Sequence, WrittenCondition
-from fsm.machine.table import UNSPECIFIED
+from fsm.machine.conditions import Replies, Sequence, WrittenCondition, atoms
 from fsm.property import evidence
 from fsm.property.claims import Always, Claim, Idempotent, LeadsTo, Never, conditions_of
 
+UNSPECIFIED = "unspecified"
+"""The outcome that an engine shows of what the model is silent about."""
+
 MOST = 2_000
-"""Most runs of the model that one shown run may stand for, because it does not show the calls in progress."""
+"""Runs of the model that one shown run may be, since it does not show the calls in progress."""
 
 
 def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
-    """The reason why the *shown* run does not break *claim*, or is no run; empty if it does."""
-    codes = codes_named([each.means for each in conditions_of(claim)])
-    found = list(_alike(runs, (*shown.steps, *shown.cycle), codes))
+    """What is wrong with a run that is *shown* to break *claim*; empty if nothing is."""
+    conditions = [each.means for each in conditions_of(claim)]
+    asked = {atom.event for each in conditions for atom in atoms(each) if isinstance(atom, Replies)}
+    asked |= {claim.event} if isinstance(claim, Idempotent) else set()
+    found = list(_alike(runs, (*shown.steps, *shown.cycle), codes_named(conditions), asked))
     if not found:
         return "it is no run"
     search = Search(runs, unwritten=True)
@@ -28,8 +32,10 @@ def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
     return ""
 
 
-def _alike(runs: Runs, shown: tuple[evidence.RunStep, ...], codes: frozenset[str]) -> Iterator[Run]:
-    """The runs of the model that look like the *shown* one."""
+def _alike(
+    runs: Runs, shown: tuple[evidence.RunStep, ...], codes: frozenset[str], asked: Collection[str]
+) -> Iterator[Run]:
+    """The runs that may be the one that is *shown*, which has the replies of the events whose replies are *asked* for."""
     going: list[tuple[Configuration, Run]] = [(runs.model.initial, ())]
     for each in shown:
         if each.outcome == UNSPECIFIED:
@@ -39,7 +45,7 @@ def _alike(runs: Runs, shown: tuple[evidence.RunStep, ...], codes: frozenset[str
             (step.target, (*run, step))
             for here, run in going
             for step in runs.steps[here]
-            if _is_alike(runs, step, each, codes)
+            if _is_alike(runs, step, each, codes, asked)
         ][:MOST]
     return (run for _, run in going)
 
@@ -48,12 +54,19 @@ def _unspecified(shown: evidence.RunStep, here: Configuration) -> Step:
     return Step(event=shown.event, stage="acts", source=here, target=here, unspecified=True)
 
 
-def _is_alike(runs: Runs, step: Step, shown: evidence.RunStep, codes: frozenset[str]) -> bool:
+def _is_alike(runs: Runs, step: Step, shown: evidence.RunStep, codes: frozenset[str], asked: Collection[str]) -> bool:
     if (step.event, step.stage in {"ends", "continues"}) != (shown.event, shown.ends):
         return False
     if step.outcome != shown.outcome and not step.unwritten:
         return False
-    if step.reply != shown.reply and not (_unnamed(step.reply, codes) and _unnamed(shown.reply, codes)):
+    left_out = (
+        isinstance(runs.model, SystemModel) and step.event not in asked
+    )  # an error may be of a copy outside the cone
+    if (
+        step.reply != shown.reply
+        and not (_unnamed(step.reply, codes) and _unnamed(shown.reply, codes))
+        and not left_out
+    ):
         return False
     rest = iter(step.emits)  # what copies outside the cone of the claim emit is not shown
     if not all(output in rest for output in shown.emits):
@@ -66,7 +79,7 @@ def _unnamed(reply: str, codes: frozenset[str]) -> bool:
 
 
 def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
-    """Whether *here* matches what is *shown*: a state, or the states of the copies that have left their initial one."""
+    """Whether *here* is what is *shown*: a state, or the states of copies that are not in their first one."""
     if not isinstance(runs.model, SystemModel):
         return here[0][0] == shown
     states = {copy.name: here[copy.digit][0] for copy in runs.model.system.copies}

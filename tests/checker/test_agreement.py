@@ -1,0 +1,72 @@
+"""The engines and the brute force come to the same answers; and defects that are planted in the engines are found."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("numba", reason="the extra 'fast' is not installed")
+
+import brute_force_search
+import planted_defects
+from brute_force_search import ENGINES, KINDS, claims_agree, raised, system_case
+from thorough import TIMES
+
+if TYPE_CHECKING:
+    from brute_force_search import Kind
+
+SEED = os.environ.get("FSM_SEED") or ("every change" if TIMES == 1 else secrets.token_hex(4))
+"""Where cases come from: always the same for every change, others each night. It is in what a disagreement says."""
+
+TRIED = {"machine": 8_000, "system": 640, "refines": 8, "trace": 960, "history": 400}
+"""Random properties for every change, ten thousand in total; at night a hundred times as many."""
+
+PARTS = 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("kind", list(TRIED))
+def test_brute_force_comes_to_the_same(kind: str, part: int) -> None:
+    """Verdicts, lengths of shortest runs, which are runs, and sizes; of systems by every engine."""
+    count = TRIED[kind] * TIMES // PARTS
+    found = list(islice(brute_force_search.search(kind, count, f"{SEED}/{part}"), 5))
+
+    assert found == [], f"python tests/support/brute_force_search.py 1 {found[0].partition(',')[0]}"
+
+
+FINDING: dict[str, tuple[Kind, str, int]] = {
+    # What finds the defects, of which cases, and among how many of them.
+    "machine": (KINDS["machine"], "machine", 200),
+    "system": (claims_agree(system_case, {"plain": ENGINES["plain"]}), "system", 400),
+    "cones": (claims_agree(system_case, {"cones": ENGINES["cones"]}), "system", 150),
+    "folded": (claims_agree(system_case, {"folded": ENGINES["folded"]}), "system", 150),
+    "compiled": (claims_agree(system_case, {"compiled": ENGINES["compiled"]}), "system", 150),
+    "leading": (
+        claims_agree(partial(system_case, kinds=("leads-to",)), {"compiled": ENGINES["compiled"]}),
+        "system",
+        100,
+    ),
+    "trace": (KINDS["trace"], "trace", 100),
+    "history": (KINDS["history"], "history", 100),
+}
+DEFECTS = [(kind, defect) for kind, defects in planted_defects.PLANTED.items() for defect in defects]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "defect"), DEFECTS, ids=[f"{kind}-{defect}" for kind, defect in DEFECTS])
+def test_planted_defects_are_found(kind: str, defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a case on which the engine and the brute force agree without the defect."""
+    kind_of, name, most = FINDING[kind]
+    tries = raised(kind_of)
+    planted_defects.PLANTED[kind][defect](monkeypatch)
+    found = next((origin for n in range(most) if tries(origin := f"{name}/planted/{n}").disagreements), None)
+    monkeypatch.undo()
+
+    assert found is not None
+    assert tries(found).disagreements == ()

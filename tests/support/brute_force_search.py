@@ -1,0 +1,422 @@
+"""Random properties that the engines and the brute force decide: where do they disagree?
+
+``python tests/support/brute_force_search.py COUNT SEED`` tries COUNT random properties, and prints each disagreement
+with its own seed, by which it is made again: ``python tests/support/brute_force_search.py 1 machine/SEED/17``.
+Without SEED there is one by chance, which is printed.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import naive
+import naive_linearizability
+import pytest
+import random_claims
+import random_machines
+import random_systems
+from brute_force.claims import Answer, Decider
+from brute_force.conditions import codes_named
+from brute_force.replay import replayed
+from brute_force.steps import MachineModel, Runs, SystemModel
+from machines import machine_of
+from naive_refinement import Refining
+from random_histories import random_history
+from toy_systems import stated_of
+
+from fsm.checker import decide, instants, packing, stepping_of
+from fsm.checker.breadth_first import Limit
+from fsm.checker.cones import Cones
+from fsm.checker.refinement import check_refines
+from fsm.errors import InputError
+from fsm.linearizability import linearize
+from fsm.machine import Machine
+from fsm.machine.conditions import At, atoms
+from fsm.machine.table import tabulate
+from fsm.machine.traversal import LimitError
+from fsm.monitor import Monitor
+from fsm.mutation.cell_mutants import mutants
+from fsm.product import SystemTable
+from fsm.product.influence import Influence
+from fsm.product.system import System
+from fsm.property.claims import Claim, Counts, Follows, LeadsTo, Never, Property, Reachable, conditions_of
+from fsm.property.evidence import Checked, Conclusion, Proved, Refuted, Run, Vacuous
+from fsm.verdict import Holds, Illegal
+
+if TYPE_CHECKING:
+    from brute_force.steps import Model
+
+LARGEST: Final = 150
+"""Configurations of a random system: more take the brute force too long."""
+
+TOGETHER: Final = 20
+"""Random properties of one random machine or system, and histories and traces of one."""
+
+Subject: TypeAlias = Machine | System
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A random machine or system, how many calls of it may be in progress, and claims about it."""
+
+    origin: str
+    subject: Subject
+    overlap: int
+    stated: tuple[Property, ...]
+
+    @property
+    def model(self) -> Model:
+        if isinstance(self.subject, Machine):
+            return MachineModel(self.subject, self.overlap)
+        return SystemModel(self.subject, self.overlap)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """The number of properties that were tried, and where they came out differently."""
+
+    count: int
+    disagreements: tuple[str, ...] = ()
+
+
+Kind: TypeAlias = Callable[[str], Tried]
+"""Tries a few properties that a seed makes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A way in which the checker decides: with copies *folded*, or not, by compiled code, or not.
+
+    It searches the whole system, or the cone of each claim; the cone has fewer instants, so with *cones* it is asked only
+    claims for which :func:`all_instants_count` is false.
+    """
+
+    folded: bool = False
+    compiled: bool = False
+    cones: bool = False
+
+    @contextmanager
+    def asked(self, subject: Subject, overlap: int) -> Iterator[Asked]:
+        """The engine to ask about *subject*, of which up to *overlap* calls of one event may be in progress."""
+        with self._chosen():
+            stepping = stepping_of(subject, overlap=overlap)
+            if isinstance(stepping, Cones):
+                yield Asked(stepping, instants.StepCache(SystemTable(stepping.system, tables=stepping.tables)))
+            else:
+                yield Asked(stepping, stepping)
+
+    @contextmanager
+    def _chosen(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(packing, "FEW", 0 if self.folded else 10**9)
+            patch.setattr(packing, "SMALL", 0)
+            if not self.cones:
+                patch.setattr(Influence, "_cone", lambda self, *_: frozenset(range(len(self._system.copies))))
+            if not self.compiled:
+                patch.setattr(instants, "packed", lambda _: None)
+            yield
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An engine that is asked several questions about one machine or system."""
+
+    stepping: Cones | instants.StepCache
+    whole: instants.StepCache
+
+    def checked(self, stated: Property) -> Checked:
+        """The conclusion on what is *stated*."""
+        return decide(stated, self.stepping)
+
+    def size(self) -> Counts:
+        """What is counted in all of it."""
+        return self.whole.size(Limit(states=10**6))
+
+
+PLAIN: Final = Engine()
+ENGINES: Final[Mapping[str, Engine]] = {
+    "plain": PLAIN,
+    "folded": Engine(folded=True),
+    "compiled": Engine(compiled=True),
+    "folded and compiled": Engine(folded=True, compiled=True),
+    "cones": Engine(cones=True),
+}
+
+
+def all_instants_count(claim: Claim) -> bool:
+    """Whether an instant at which nothing happens in the cone may bear on *claim*."""
+    states = all(
+        isinstance(atom, At) and not atom.before for each in conditions_of(claim) for atom in atoms(each.means)
+    )
+    sequences = claim.sequences if isinstance(claim, Never | Reachable) else ()
+    return not isinstance(claim, LeadsTo) and not (states and all(len(each) == 1 for each in sequences))
+
+
+def lively_machine(chance: random.Random) -> Machine:
+    """A random machine; mostly that of three with the most configurations in which calls are in progress."""
+    found = [random_machines.random_machine(chance) for _ in range(3)]
+    return max(found, key=_liveliness) if chance.random() < 0.8 else found[0]
+
+
+def _liveliness(machine: Machine) -> int:
+    runs = Runs(MachineModel(machine))
+    return sum(1 + 2 * len(calls) for here in runs.steps for _, calls in here)
+
+
+def machine_case(origin: str) -> Case:
+    """The machine that *origin* makes, with claims about it."""
+    chance = random.Random(origin)
+    machine = lively_machine(chance)
+    texts = [machine_claim(chance, machine) for _ in range(TOGETHER)]
+    stated = tuple(random_claims.stated(machine, text) for text in texts)
+    return Case(origin=origin, subject=machine, overlap=chance.choice((1, 1, 2)), stated=stated)
+
+
+def machine_claim(chance: random.Random, machine: Machine) -> str:
+    """A random claim, some of several conditions or from each of several states."""
+    text = random_claims.random_claim(chance, machine)
+    if text.startswith("always") and chance.random() < 0.3:
+        other = random_claims.random_claim(chance, machine, ("always",))
+        first, second = (each.partition("\n")[0].removeprefix("always = ") for each in (text, other))
+        text = text.replace(first, f"[{first}, {second}]", 1)
+    if text.startswith("reachable") and chance.random() < 0.3:
+        states = [*machine.states, "*"]
+        text += f"\nfrom-each = {chance.sample(states, chance.randint(1, 2))}"
+    return text
+
+
+SYSTEM_CLAIMS: Final = ("idempotent", "always", "never", "never", "reachable", "leads-to")
+
+
+def system_case(origin: str, kinds: tuple[str, ...] = SYSTEM_CLAIMS) -> Case | None:
+    """The system that *origin* makes, with claims of these *kinds*; nothing if it has too many configurations."""
+    chance = random.Random(origin)
+    text, machines = random_systems.random_text(chance, chance.choice((2, 2, 3)), lively_machine)
+    if chance.random() < 0.6:
+        text = random_systems.with_more_words(chance, text, machines)
+    try:
+        system = random_systems.system_of(text, machines)
+    except InputError:  # it makes no sense
+        return None
+    case = Case(origin=origin, subject=system, overlap=chance.choice((1, 1, 2)), stated=())
+    try:
+        found = Runs(case.model, most=LARGEST).steps
+    except OverflowError:
+        return None
+    if len(found) < 3 and chance.random() < 0.8:
+        return None
+    stated = []
+    for _ in range(TOGETHER):
+        try:
+            stated.append(stated_of(system, system_claim(chance, system, kinds)))
+        except InputError:  # it makes no sense
+            continue
+    return replace(case, stated=tuple(stated))
+
+
+def system_claim(chance: random.Random, system: System, kinds: tuple[str, ...]) -> str:
+    """A random claim, about one copy or about all, some of what a step tells."""
+    text = random_systems.random_claim_text(system, chance, kinds)
+    if chance.random() < 0.2:
+        text = text.partition("\n")[2]  # without 'for'
+    if chance.random() < 0.2:
+        text = text.replace("emits x", "tells x").replace("emits y", "tells y")
+    return text
+
+
+def verdict_of(conclusion: Conclusion) -> str:
+    """The verdict in the words of the brute force."""
+    match conclusion:
+        case Proved():
+            return "holds"
+        case Refuted():
+            return "fails"
+        case Vacuous():
+            return "vacuous"
+        case _:
+            return "unknown"
+
+
+def disagreement(answer: Answer, checked: Checked, runs: Runs, stated: Property) -> str:
+    """How what was concluded differs from the *answer* of the brute force; empty if it does not."""
+    found = verdict_of(checked.verdict)
+    if found != answer.verdict:
+        return f"{found}, and by brute force {answer.verdict}"
+    match checked.verdict:
+        case Refuted(evidence=Run() as run):
+            if answer.length is not None and run.length != answer.length:
+                return f"fails in {run.length} steps, and by brute force in {answer.length}"
+            return replayed(runs, stated.claim, run)
+        case Proved(witnesses=witnesses) if answer.witnesses:
+            lengths = tuple(run.length for run in witnesses)
+            return (
+                "" if lengths == answer.witnesses else f"witnesses of {lengths}, by brute force of {answer.witnesses}"
+            )
+        case _:
+            return ""
+
+
+def disagreements(case: Case, engines: Mapping[str, Engine]) -> Iterator[str]:
+    """The claims of *case* on which one of *engines* and the brute force disagree, and the size, if they count differently."""
+    decider = Decider(case.model)
+    answers = list(_answers(decider, case))
+    for name, engine in engines.items():
+        with engine.asked(case.subject, case.overlap) as asked:
+            counts = asked.size()
+            if (counts.states, counts.transitions, counts.depth) != decider.size():
+                yield f"{case.origin}, {name}: counts {counts}, and by brute force {decider.size()}"
+            for number, stated, answer, runs in answers:
+                if engine.cones and all_instants_count(stated.claim):
+                    continue
+                if found := disagreement(answer, asked.checked(stated), runs, stated):
+                    where = f"{case.origin}, claim {number}, overlap {case.overlap}, {name}"
+                    yield f"{where}: {found}: {stated.claim}"
+
+
+def _answers(decider: Decider, case: Case) -> Iterator[tuple[int, Property, Answer, Runs]]:
+    for number, stated in enumerate(case.stated):
+        try:
+            answer = decider.decide(stated.claim)
+        except OverflowError:
+            continue
+        codes = codes_named([each.means for each in conditions_of(stated.claim)])
+        yield number, stated, answer, decider.runs(codes)
+
+
+def claims_agree(make: Callable[[str], Case | None], engines: Mapping[str, Engine]) -> Kind:
+    """The kind of the cases that *make* makes, each of which is decided by all *engines*."""
+
+    def tried(origin: str) -> Tried:
+        case = make(origin)
+        if case is None:
+            return Tried(count=0)
+        return Tried(count=len(case.stated), disagreements=tuple(disagreements(case, engines)))
+
+    return tried
+
+
+def raised(kind: Kind) -> Kind:
+    """The same *kind*; what an engine raises is a disagreement, too."""
+
+    def tried(origin: str) -> Tried:
+        try:
+            return kind(origin)
+        except Exception as error:  # noqa: BLE001  (whatever it is)
+            return Tried(count=1, disagreements=(f"{origin}, raised: {error!r}",))
+
+    return tried
+
+
+def follows_agree(origin: str) -> Tried:
+    """Whether the outputs of a random machine are events of another one."""
+    chance = random.Random(origin)
+    machine = random_machines.random_machine(chance, time=False)
+    text = random_machines.random_text(chance, time=False).replace('name = "random"', 'name = "other"')
+    for name, output in (("c0", "x"), ("c1", "y"), ("s1", "y"), ("h1", "y")):
+        text = text.replace(f"[event.{name}]", f"[event.{output}]")
+    other = machine_of(text)
+    if {"x", "y"}.isdisjoint(machine.outputs()):
+        return Tried(count=0)
+    claim = Follows(other=other)
+    stated = Property(name="it", says="", level="MUST", source="", claim=claim)
+    decider = Decider(MachineModel(machine))
+    with PLAIN.asked(machine, 1) as asked:
+        found = disagreement(decider.decide(claim), asked.checked(stated), decider.runs(), stated)
+    return Tried(count=1, disagreements=(f"{origin}: {found}",) if found else ())
+
+
+def refines_agree(origin: str) -> Tried:
+    """Whether a random machine refines one that differs in a cell, by :mod:`naive_refinement`."""
+    chance = random.Random(origin)
+    machine = random_machines.random_machine(chance)
+    changed = [each.machine for each in mutants(machine)] or [machine]
+    other, overlap = chance.choice([machine, *chance.choices(changed, k=5)]), chance.choice((0, 1, 1, 2))
+    try:
+        conclusion, _ = check_refines(tabulate(machine), tabulate(other), overlap, Limit(states=5_000))
+    except LimitError:
+        return Tried(count=0)
+    length, far = Refining(machine, other, overlap).shortest(most=150)
+    shown = conclusion.length if isinstance(conclusion, Refuted) else None
+    agree = length == shown or (length is None and shown is not None and far < shown)
+    return Tried(count=1, disagreements=() if agree else (f"{origin}: {shown} steps, by brute force {length}",))
+
+
+def traces_agree(origin: str) -> Tried:
+    """The first observation of a random trace that nothing explains, by :mod:`naive`."""
+    chance = random.Random(origin)
+    machine = random_machines.random_machine(chance)
+    found = []
+    for _ in range(TOGETHER):
+        trace = random_machines.random_trace(chance, machine, lost=chance.random() < 0.5)
+        seen, fresh = random_machines.random_seen(chance, machine), chance.random() < 0.7
+        monitor = Monitor(machine, fresh=fresh, seen=seen)
+        monitor.feed(trace, range(1, len(trace) + 1))
+        judgement = monitor.judgement()
+        if "too many possibilities" in judgement.notes:
+            continue
+        lines = (
+            [each.line for finding in judgement.verdict.findings for each in finding.first]
+            if isinstance(judgement.verdict, Illegal)
+            else []
+        )
+        first = min(lines) - 1 if lines else None
+        expected = naive.first_unexplained(machine, trace, fresh=fresh, seen=seen)
+        if first != expected:
+            found.append(f"{origin}: violation at {first}, by brute force at {expected}: {trace}")
+    return Tried(count=TOGETHER, disagreements=tuple(found))
+
+
+def histories_agree(origin: str) -> Tried:
+    """Whether a random history is linearizable, by :mod:`naive_linearizability`."""
+    chance = random.Random(origin)
+    machine = random_machines.random_machine(chance)
+    found = []
+    for _ in range(TOGETHER):
+        history = random_history(chance, machine)
+        legal = isinstance(linearize(machine, history), Holds)
+        if legal != naive_linearizability.linearizable(machine, history):
+            found.append(f"{origin}: linearizable is {legal}, and not by brute force: {history}")
+    return Tried(count=TOGETHER, disagreements=tuple(found))
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "machine": claims_agree(machine_case, {"plain": PLAIN}),
+    "system": claims_agree(system_case, ENGINES),
+    "follows": follows_agree,
+    "refines": refines_agree,
+    "trace": traces_agree,
+    "history": histories_agree,
+}
+SHARES: Final = {"machine": 70, "system": 15, "follows": 2, "refines": 1, "trace": 6, "history": 6}
+"""Percent of all properties that are of each kind."""
+
+
+def search(kind: str, count: int, seed: str) -> Iterator[str]:
+    """The disagreements on *count* random properties of this *kind*, or a few more."""
+    number = 0
+    while count > 0:
+        tried = raised(KINDS[kind])(f"{kind}/{seed}/{number}")
+        yield from tried.disagreements
+        count -= tried.count
+        number += 1
+
+
+def main(count: int, seed: str) -> int:
+    """Try *count* properties of all kinds, or what one *seed* of a disagreement makes, and print the disagreements."""
+    if seed.partition("/")[0] in KINDS:
+        found = list(KINDS[seed.partition("/")[0]](seed).disagreements)
+    else:
+        found = [each for kind, share in SHARES.items() for each in search(kind, max(1, count * share // 100), seed)]
+    for each in found:
+        print(each)  # noqa: T201  (a command)
+    print(f"{count} properties, seed {seed}: {len(found)} disagreements")  # noqa: T201  (the same)
+    return len(found)
+
+
+if __name__ == "__main__":
+    sys.exit(min(1, main(int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else str(random.randrange(1 << 32)))))

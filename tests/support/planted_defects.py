@@ -1,0 +1,388 @@
+"""Defects, each of which is planted in one engine: the brute force has to find it.
+
+A defect replaces one function of an engine by one that is wrong in the way that its name says.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from fsm.machine.in_progress import InProgress
+from msgspec import structs
+
+from fsm import product
+from fsm.checker import safety
+from fsm.checker.idempotence import IdempotenceAutomaton
+from fsm.checker.instants import StepCache, Successors
+from fsm.checker.liveness import LeadsToGraph
+from fsm.checker.packed import facts, leading, programs
+from fsm.checker.packed.expansion import REJECTED
+from fsm.checker.packed.leading import Waiting
+from fsm.checker.packed.packed_graph import PackedGraph
+from fsm.checker.safety import SequenceAutomaton
+from fsm.linearizability import moves
+from fsm.linearizability.frontier import Frontier
+from fsm.linearizability.moves import Moves
+from fsm.machine.calls import belief, unobserved
+from fsm.machine.calls.rules import Rules
+from fsm.machine.table import UNSPECIFIED
+from fsm.product import JointMove, symmetry
+from fsm.product.influence import Influence
+from fsm.product.symmetry import Orbits, Symmetry
+from fsm.property.evidence import Proved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+
+Plant: TypeAlias = "Callable[[pytest.MonkeyPatch], None]"
+Call: TypeAlias = "Callable[..., Any]"
+
+
+def wrapped(owner: object, name: str, wrong: Callable[[Call], Call]) -> Plant:
+    """The defect that the function *name* of *owner* is what *wrong* makes of it."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(owner, name, wrong(getattr(owner, name)))
+
+    return plant
+
+
+def returning(owner: object, name: str, value: object = None) -> Plant:
+    """The defect that the function *name* of *owner* always returns *value*."""
+    return wrapped(owner, name, lambda _: lambda *_, **__: value)
+
+
+# -- calls in progress -----------------------------------------------------------------
+
+
+def _ends_without_a_begin(right: Call) -> Call:
+    def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
+        begun = row in calls or not self.rows[row].ends
+        return right(self, state, calls if begun else tuple(sorted((*calls, row))), row)
+
+    return step
+
+
+def _begins_once_more(right: Call) -> Call:
+    return lambda self, *args: right(replace(self, overlap=self.overlap + 1), *args)
+
+
+def _keeps_the_calls(right: Call) -> Call:
+    """An event that interrupts interrupts nothing."""
+
+    def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
+        ways, blocked = right(self, state, calls, row)
+        if ways and self.rows[row].event.interrupts:
+            ways = tuple(structs.replace(way, to=self.number(self.bare(way.to), calls)) for way in ways)
+        return ways, blocked
+
+    return step
+
+
+def _never_over(right: Call) -> Call:
+    """A call that has ended is still in progress."""
+
+    def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
+        ways, blocked = right(self, state, calls, row)
+        if ways and self.rows[row].ends:
+            ways = tuple(structs.replace(way, to=self.number(self.bare(way.to), calls)) for way in ways)
+        return ways, blocked
+
+    return step
+
+
+def _unwritten_ends_are_ok(right: Call) -> Call:
+    def step(self: InProgress, *args: object) -> object:
+        ways, blocked = right(self, *args)
+        if ways:
+            ways = tuple(structs.replace(way, reply=("ok",)) if way.name == UNSPECIFIED else way for way in ways)
+        return ways, blocked
+
+    return step
+
+
+# -- replies and instants ----------------------------------------------------------------
+
+
+def _one_reply_less(right: Call) -> Call:
+    def replies(self: Successors, way: object) -> object:
+        found = right(self, way)
+        return found[:-1] if len(found) > 1 else found
+
+    return replies
+
+
+def _instants_of(change: Callable[[Any], Any]) -> Callable[[Call], Call]:
+    """The instants of each step are what *change* makes of the step."""
+
+    def wrong(right: Call) -> Call:
+        return lambda *args: structs.replace(step := right(*args), instants=change(step))
+
+    return wrong
+
+
+def _end_happens(step: Any) -> Any:  # noqa: ANN401  (an engine's own)
+    return tuple(structs.replace(each, event=step.taken.event) for each in step.instants)
+
+
+def _until_comes_first(self: SequenceAutomaton, held: int, at_: Any) -> int:  # noqa: ANN401  (an engine's own)
+    last = len(self.conditions) - 1
+    for at in at_:
+        if self.until is not None and held and self.until(at):
+            held = 0
+        if held == last and self.conditions[last](at):
+            return safety.DONE
+        if held < last and self.conditions[held](at):
+            held += 1
+    return held
+
+
+def _until_comes_last(self: SequenceAutomaton, held: int, at_: Any) -> int:  # noqa: ANN401  (an engine's own)
+    last = len(self.conditions) - 1
+    for at in at_:
+        if held == last and self.conditions[last](at):
+            return safety.DONE
+        if held < last and self.conditions[held](at):
+            held += 1
+        if self.until is not None and held and self.until(at):
+            held = 0
+    return held
+
+
+def _several_at_one_instant(self: SequenceAutomaton, held: int, at_: Any) -> int:  # noqa: ANN401  (an engine's own)
+    last = len(self.conditions) - 1
+    for at in at_:
+        if self.until is not None and held and held < last and self.until(at):
+            held = 0
+        while held <= last and self.conditions[held](at):
+            if held == last:
+                return safety.DONE
+            held += 1
+    return held
+
+
+def _without_once(right: Call) -> Call:
+    def init(self: IdempotenceAutomaton, *args: object) -> None:
+        right(self, *args)
+        self.once = None
+
+    return init
+
+
+def _weakly(right: Call) -> Call:
+    def init(self: LeadsToGraph, claim: Any, *args: object) -> None:  # noqa: ANN401  (an engine's own)
+        right(self, replace(claim, fair=tuple(replace(each, strongly=False) for each in claim.fair)), *args)
+
+    return init
+
+
+def _silence_passes(right: Call) -> Call:
+    def following(self: IdempotenceAutomaton, node: object) -> object:
+        return (edge for edge in right(self, node) if edge.taken.outcome != UNSPECIFIED)
+
+    return following
+
+
+CHECKER: Final[dict[str, Plant]] = {
+    "a call ends that has not begun": wrapped(InProgress, "_step", _ends_without_a_begin),
+    "a begin is not cut off": wrapped(InProgress, "_step", _begins_once_more),
+    "an interrupt is lost": wrapped(InProgress, "_step", _keeps_the_calls),
+    "a call that has ended is still in progress": wrapped(InProgress, "_step", _never_over),
+    "an end that is not written replies ok only": wrapped(InProgress, "_step", _unwritten_ends_are_ok),
+    "ends that are not written are left out": lambda patch: patch.setattr(StepCache, "left_out", (False, False)),
+    "a reply is dropped": wrapped(Successors, "replies", _one_reply_less),
+    "the first output alone is an instant": wrapped(
+        Successors, "step", _instants_of(lambda step: step.instants[:1])
+    ),
+    "the outputs come in the other order": wrapped(
+        Successors, "step", _instants_of(lambda step: step.instants[::-1])
+    ),
+    "an end is its event once more": wrapped(Successors, "step", _instants_of(_end_happens)),
+    "until is asked before the last condition": wrapped(SequenceAutomaton, "advance", lambda _: _until_comes_first),
+    "until is asked after the first condition": wrapped(SequenceAutomaton, "advance", lambda _: _until_comes_last),
+    "two conditions hold at one instant": wrapped(SequenceAutomaton, "advance", lambda _: _several_at_one_instant),
+    "a repeated call is asked while others are in progress": returning(InProgress, "idle", value=True),
+    "once is not asked": wrapped(IdempotenceAutomaton, "__init__", _without_once),
+    "a silent second call is passed": wrapped(IdempotenceAutomaton, "following", _silence_passes),
+    "strong fairness is weak": wrapped(LeadsToGraph, "__init__", _weakly),
+    "what is cut off is not possible": returning(InProgress, "blocked", value=()),
+    "a run does not stop": returning(LeadsToGraph, "stops"),
+    "a cycle is never fair": returning(LeadsToGraph, "circles"),
+    "nothing is vacuous": returning(safety, "_unless_vacuous", Proved()),
+    "the first run is taken for the shortest": lambda patch: patch.setattr(
+        safety, "min", lambda runs, **_: next(iter(runs), None), raising=False
+    ),
+}  # fmt: skip
+
+
+# -- systems -----------------------------------------------------------------------------
+
+
+def _ending(*, ends: bool) -> Callable[[Call], Call]:
+    """An error of a part ends the joint event always, or never."""
+
+    def wrong(right: Call) -> Call:
+        def init(self: JointMove, *args: object, **named: object) -> None:
+            right(self, *args, **named)
+            self._ends = ends
+
+        return init
+
+    return wrong
+
+
+def _errors_of_lists_dropped(right: Call) -> Call:
+    def each(self: JointMove, local: int, way: Any) -> object:  # noqa: ANN401  (an engine's own)
+        return right(self, local, structs.replace(way, reply=("ok",)) if "ok" in way.reply else way)
+
+    return each
+
+
+def _asked_at_the_beginning(word: str) -> Callable[[Call], Call]:
+    """The condition *word* of a step is asked before the first step of the way."""
+
+    def wrong(right: Call) -> Call:
+        def runs(moves_: Any, before: Any, **named: Any) -> object:  # noqa: ANN401  (an engine's own)
+            early = []
+            for each in moves_:
+                move = copy.copy(each)
+                test = getattr(move, word)
+                value = test is None or test(before)
+                setattr(move, word, (lambda _: True) if value else (lambda _: False))
+                early.append(move)
+            return right(tuple(early), before, **named)
+
+        return runs
+
+    return wrong
+
+
+def _no_influence(_: Call) -> Call:
+    return lambda _, digits, __, outputs: frozenset({*digits, *outputs})
+
+
+def _reset_keeps_calls(right: Call) -> Call:
+    def options(self: JointMove, local: int) -> object:
+        table = self._table
+        if self._row >= 0 or not isinstance(table, InProgress):
+            return right(self, local)
+        to = table.numbers[table.bare(self._reset.to), table.calls(local)]
+        known = to if to < len(table.states) else self._reset.to
+        return tuple(self._each(local, structs.replace(self._reset, to=known)))
+
+    return options
+
+
+SYSTEM: Final[dict[str, Plant]] = {
+    "an error does not end a joint call": wrapped(JointMove, "__init__", _ending(ends=False)),
+    "an error ends what goes on, and a joint signal": wrapped(JointMove, "__init__", _ending(ends=True)),
+    "the errors of a list are dropped": wrapped(JointMove, "_each", _errors_of_lists_dropped),
+    "when is asked too early": wrapped(product, "_runs", _asked_at_the_beginning("when")),
+    "heard is asked too early": wrapped(product, "_runs", _asked_at_the_beginning("heard")),
+    "a reset leaves calls in progress": wrapped(JointMove, "_options", _reset_keeps_calls),
+}  # fmt: skip
+
+CONES: Final[dict[str, Plant]] = {
+    "the cone has no influence": wrapped(Influence, "_cone", _no_influence),
+}  # fmt: skip
+
+FOLDED: Final[dict[str, Plant]] = {
+    "all neighbours can be exchanged": returning(symmetry, "keeps", value=True),
+    "no claim tells copies apart": wrapped(Symmetry, "orbits", lambda right: lambda self, _: right(self, [])),
+    "an orbit is one state": returning(Orbits, "size", value=1),
+    "steps that are exchanged may be in any order": returning(symmetry, "commute", value=True),
+}  # fmt: skip
+
+
+# -- compiled code: its programs are written wrongly ------------------------------------------
+
+
+def _some_for_every(right: Call) -> Call:
+    return lambda self, condition, *rest: right(self, replace(condition, every=not condition.every), *rest)
+
+
+def _one_option_less(right: Call) -> Call:
+    def options_of(self: programs.Writing, move: JointMove) -> object:
+        fewer = copy.copy(move)
+        fewer.options = lambda local: move.options(local)[:1]  # type: ignore[assignment]  # as a defect has it
+        return right(self, fewer)
+
+    return options_of
+
+
+def _condition_dropped(right: Call) -> Call:
+    return lambda self, _: right(self, None)
+
+
+COMPILED: Final[dict[str, Plant]] = {
+    "every is some": wrapped(programs.Tests, "atom", _some_for_every),
+    "a step has one option": wrapped(programs.Writing, "_options_of", _one_option_less),
+    "conditions of steps are dropped": wrapped(programs.Tests, "of", _condition_dropped),
+    "before is after": lambda patch: patch.setattr(facts, "is_at", lambda atom, *, before: False),  # noqa: ARG005  (as it is)
+    "what is busy is at rest": returning(programs.Tests, "busy", REJECTED),
+    "a copy is in one state only": returning(PackedGraph, "locals_of", frozenset()),
+}  # fmt: skip
+
+LEADING: Final[dict[str, Plant]] = {
+    "nothing stays due": returning(Waiting, "stays_due", value=False),
+    "everything fair is taken": returning(leading, "_takes", value=True),
+}  # fmt: skip
+
+
+# -- monitor and histories ---------------------------------------------------------------------
+
+
+def _fits_no_list(right: Call) -> Call:
+    def fits(self: Rules, stage: int, reply: str) -> bool:
+        if stage >= 0 and len(self.table.ways[stage].reply) > 1:
+            return reply == self.table.ways[stage].reply[0]
+        return bool(right(self, stage, reply))
+
+    return fits
+
+
+def _ends_nowhere_else(right: Call) -> Call:
+    """A call that has begun is over where no end is written."""
+
+    def found(self: Rules, state: int, row: int, *, begun: bool) -> object:
+        instants_ = right(self, state, row, begun=begun)
+        return () if begun and any(each.way is None for each in instants_) else instants_
+
+    return found
+
+
+RULES: Final[dict[str, Plant]] = {
+    "one reply of a list fits": wrapped(Rules, "fits", _fits_no_list),
+    "an end that is not written is none": wrapped(Rules, "_found", _ends_nowhere_else),
+}  # fmt: skip
+
+MONITOR: Final[dict[str, Plant]] = {
+    **RULES,
+    "nothing interrupts": returning(Rules, "interrupts", value=False),
+    "nothing happens unseen": returning(unobserved.Unobserved, "_unseen", ()),
+    "a call that was given up is over": wrapped(belief.Dynamics, "_lost", lambda _: lambda self, before, _: self.closed(before)),
+}  # fmt: skip
+
+HISTORY: Final[dict[str, Plant]] = {
+    **RULES,
+    "nothing acts late": returning(Moves, "_late", ()),
+    "outputs are not compared": wrapped(moves.Seen, "after", lambda _: lambda _, came, emits: came + len(emits)),
+    "an operation may return before it acts": returning(Frontier, "returned", value=True),
+    "all that is called acts at once": returning(Moves, "_gains_nothing", value=True),
+}  # fmt: skip
+
+PLANTED: Final[dict[str, dict[str, Plant]]] = {
+    "machine": CHECKER,
+    "system": SYSTEM,
+    "cones": CONES,
+    "folded": FOLDED,
+    "compiled": COMPILED,
+    "leading": LEADING,
+    "trace": MONITOR,
+    "history": HISTORY,
+}
+"""The defects by the kind of case that is to find them."""
