@@ -9,7 +9,6 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from fsm.machine.in_progress import InProgress
 from msgspec import structs
 
 from fsm import product
@@ -27,6 +26,7 @@ from fsm.linearizability.frontier import Frontier
 from fsm.linearizability.moves import Moves
 from fsm.machine.calls import belief, unobserved
 from fsm.machine.calls.rules import Rules
+from fsm.machine.in_progress import InProgress
 from fsm.machine.table import UNSPECIFIED
 from fsm.product import JointMove, symmetry
 from fsm.product.influence import Influence
