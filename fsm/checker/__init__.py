@@ -17,7 +17,7 @@ from fsm.checker.instants import StepCache, machine_table
 from fsm.checker.liveness import check_leads_to
 from fsm.checker.matches_drawing import check_matches
 from fsm.checker.refinement import OutputListener, check_follows, check_refines
-from fsm.checker.safety import check_always, check_never, check_reachable
+from fsm.checker.safety import check_always, check_never, check_reachable, needed
 from fsm.checker.silence import washed_out
 from fsm.machine import Machine
 from fsm.machine.calls.unobserved import TooManyError
@@ -28,7 +28,7 @@ from fsm.machine.versions import meant
 from fsm.product import SystemTable, tables_of
 from fsm.product.system import System
 from fsm.property import claims
-from fsm.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Run, Undecided, Unwritten
+from fsm.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Run, Undecided, Unwritten, Vacuous
 from fsm.verdict import Unknown
 
 M = TypeVar("M", bound=Machine | System)
@@ -234,8 +234,21 @@ def _conclude(
     conclusion, counts = _searched(claim, stepping, profile, limit)
     if _depends(claim, conclusion) and stepping.left_out[1]:
         beyond, _ = _searched(claim, stepping.beyond, profile, limit)
+        if isinstance(conclusion, Vacuous) and isinstance(beyond, Proved):
+            return _unwritten_test(claim, conclusion.unmet, stepping.beyond, limit), counts
         return (beyond if _depends(claim, beyond) else _unwritten_end(beyond) or beyond), counts
     return conclusion, counts
+
+
+def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: Limit) -> Unknown:
+    """That what puts *claim* to the test comes about only if a call ends where no ``ends`` is written."""
+    parts = needed(claim) if isinstance(claim, claims.Always | claims.Never) else claims.conditions_of(claim)
+    for part in parts:
+        if part.text == unmet:
+            tested, _ = check_reachable(claims.Reachable(sequences=((part,),)), beyond, limit)
+            if (found := _unwritten_end(tested)) is not None:
+                return found
+    return Unknown(why=f"whether {unmet} comes about depends on how a call ends where no `ends` is written")
 
 
 def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:

@@ -162,7 +162,7 @@ class StepCache:
             found = folded.size(limit)
         else:
             found = reachable_size(self.table, limit) if self.packed is None else self.packed.counts(limit)
-        return size_of_states(self.table, limit) if self._busy else found
+        return size_of_states(self.table, limit) if self._busy or self.left_out[1] else found
 
     def steps(self, asked: Iterable[Condition] = ()) -> Successors:
         """The steps as the conditions *asked* distinguish them."""

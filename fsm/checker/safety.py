@@ -28,8 +28,7 @@ DONE = -1
 
 def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether no run goes through a sequence; the shortest that does is the counterexample."""
-    needed = (part for sequence in claim.sequences for part in _parts(sequence))
-    return _check_none(claim.sequences, claim.until, stepping, limit, needed)
+    return _check_none(claim.sequences, claim.until, stepping, limit, needed(claim))
 
 
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
@@ -62,7 +61,14 @@ def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: Limit) ->
 
 def check_always(claim: Always, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Whether each condition holds at every instant, or at every one at which ``when`` holds."""
-    return _check_none(breaches(claim), None, stepping, limit, [claim.when] if claim.when else [])
+    return _check_none(breaches(claim), None, stepping, limit, needed(claim))
+
+
+def needed(claim: Always | Never) -> list[WrittenCondition]:
+    """The conditions without an instant of which *claim* is vacuous."""
+    if isinstance(claim, Always):
+        return [claim.when] if claim.when else []
+    return [part for sequence in claim.sequences for part in _parts(sequence)]
 
 
 def _check_none(

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+from brute_force.claims import Decider
+from brute_force.steps import SystemModel
 from machines import machine_of
 from random_claims import stated
 from random_systems import system_of
+from shipped import claims
 from toy_systems import stated_of
 
-from fsm.checker import decide, stepping_of
+from fsm import library
+from fsm.checker import decide, examine, stepping_of
+from fsm.checker.breadth_first import WITHIN
 from fsm.checker.instants import StepCache
 from fsm.machine.table import tabulate
+from fsm.product import SystemTable
 from fsm.property.evidence import Proved, Refuted, Unwritten
 from fsm.verdict import Unknown
+
+if TYPE_CHECKING:
+    from fsm.property.evidence import Checked
 
 HEAD = '[machine]\nname = "toy"\ntitle = "T"\nabout = "T"\nsource = "none"\ninitial = "a"\n[states]\n' + "".join(
     f'{state} = {{ about = "A state." }}\n' for state in "abcd"
@@ -39,6 +50,9 @@ def pushed(text: str, source: str, target: str) -> str:
         (pushed(OPEN, "b", "c"), 'never = "c and z replies ok"', Unwritten, 0),
         (pushed(OPEN, "b", "c"), 'never = "z replies ok"', Refuted, 2),
         (pushed(OPEN, "b", "c"), 'reachable = "c and z replies E7"', Unwritten, 0),
+        (pushed(OPEN, "b", "c"), 'always = "not y"\nwhen = "c and z replies ok"', Unwritten, 0),
+        (pushed(OPEN, "b", "c"), 'never = "c and z replies ok then a"', Unwritten, 0),
+        (pushed(OPEN, "b", "c"), 'from = "c and z replies ok"\nleads-to = "c"', Unwritten, 0),
     ],
 )
 def test_a_call_ends_where_it_has_begun(
@@ -86,6 +100,15 @@ steps = ["p.z", "p.z.ends"]
 """
 
 
+ALL_AT_ONCE = """\
+[event.all]
+kind = "call"
+of = "p"
+about = "A"
+steps = ["p.z/begins-b", "p.z", "p.z.ends"]
+"""
+
+
 def test_an_end_that_is_not_written_is_found_within_a_joint_event() -> None:
     """Its state is passed in the middle, and the copy rests in it only after such an end."""
     system = system_of(WITHIN_ONE_EVENT, {"p": machine_of(ENDS_IN_C)})
@@ -93,3 +116,25 @@ def test_an_end_that_is_not_written_is_found_within_a_joint_event() -> None:
 
     assert isinstance(verdict, Unwritten), verdict
     assert (verdict.event, verdict.state) == ("z", "c")
+
+
+def test_sizes_count_what_such_an_end_leads_to() -> None:
+    """No call is in progress after a step without one, and yet there are more states."""
+    system = system_of(WITHIN_ONE_EVENT.partition("[event")[0] + ALL_AT_ONCE, {"p": machine_of(ENDS_IN_C)})
+    counts = StepCache(SystemTable(system)).size(WITHIN)
+
+    assert (counts.states, counts.transitions, counts.depth) == Decider(SystemModel(system)).size() == (2, 0, 1)
+
+
+@pytest.mark.parametrize("name", [*library.specified(), *library.systems()])
+def test_a_second_call_in_progress_changes_no_shipped_verdict(name: str) -> None:
+    """Nor the length of a shortest run."""
+    one, two = (examine(claims(name), overlap=overlap) for overlap in (1, 2))
+
+    assert [(type(each.verdict), shown(each)) for each in two.checked] == [
+        (type(each.verdict), shown(each)) for each in one.checked
+    ]
+
+
+def shown(checked: Checked) -> int:
+    return checked.verdict.length if isinstance(checked.verdict, Refuted) else 0

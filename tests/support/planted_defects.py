@@ -28,8 +28,9 @@ from fsm.machine.calls import belief, unobserved
 from fsm.machine.calls.rules import Rules
 from fsm.machine.in_progress import InProgress
 from fsm.machine.table import UNSPECIFIED
-from fsm.product import JointMove, symmetry
+from fsm.product import symmetry
 from fsm.product.influence import Influence
+from fsm.product.joint_moves import JointMove
 from fsm.product.symmetry import Orbits, Symmetry
 from fsm.property.evidence import Proved
 

@@ -54,7 +54,7 @@ class Decider:
         return self._runs[codes]
 
     def decide(self, claim: Claim) -> Answer:
-        """The answer to *claim*; unknown, not vacuous, if only an end that is not written breaks it."""
+        """The answer to *claim*; unknown, not vacuous, if only an end that is not written breaks it, or puts it to the test."""
         runs = self.runs(codes_named([each.means for each in conditions_of(claim)]))
         cut = bool(self.runs().cut)
         written, every = Search(runs, unwritten=False), Search(runs, unwritten=True)
@@ -65,6 +65,8 @@ class Decider:
             finite = not isinstance(claim, LeadsTo)
             return Answer(verdict="fails", length=len(run) if finite else None, run=run, cut=cut)
         if broken(every, claim) is not None:
+            return Answer(verdict="unknown", cut=cut)
+        if not vacuous(every, claim) and vacuous(written, claim):
             return Answer(verdict="unknown", cut=cut)
         return Answer(verdict="vacuous" if vacuous(every, claim) else "holds", cut=cut)
 
