@@ -50,7 +50,7 @@ FINDING: dict[str, tuple[Kind, str, int]] = {
     "leading": (
         claims_agree(partial(system_case, kinds=("leads-to",)), {"compiled": ENGINES["compiled"]}),
         "system",
-        100,
+        400,
     ),
     "trace": (KINDS["trace"], "trace", 100),
     "history": (KINDS["history"], "history", 100),

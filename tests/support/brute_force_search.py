@@ -196,7 +196,8 @@ SYSTEM_CLAIMS: Final = ("idempotent", "always", "never", "never", "reachable", "
 def system_case(origin: str, kinds: tuple[str, ...] = SYSTEM_CLAIMS) -> Case | None:
     """The system that *origin* makes, with claims of these *kinds*; nothing if it has too many configurations."""
     chance = random.Random(origin)
-    text, machines = random_systems.random_text(chance, chance.choice((2, 2, 3)), lively_machine)
+    copies, apart = chance.choice((2, 2, 3)), chance.choice((0, 0.7))
+    text, machines = random_systems.random_text(chance, copies, lively_machine, apart=apart)
     if chance.random() < 0.6:
         text = random_systems.with_more_words(chance, text, machines)
     try:

@@ -38,9 +38,13 @@ def random_system(chance: random.Random, copies: int = 2) -> System:
 
 
 def random_text(
-    chance: random.Random, copies: int = 2, made: Callable[[random.Random], Machine] = random_machine
+    chance: random.Random,
+    copies: int = 2,
+    made: Callable[[random.Random], Machine] = random_machine,
+    *,
+    apart: float = 0,
 ) -> tuple[str, dict[str, Machine]]:
-    """The text of such a system, and the machines of its parts, each *made* by chance."""
+    """The text of such a system, and the machines of its parts, each *made* by chance; some events keep *apart*, with one part."""
     machines = {f"p{number}": made(chance) for number in range(chance.randint(2, 3))}
     parts = list(machines)
     below = len(parts) > 1 and chance.random() < 0.5
@@ -54,7 +58,10 @@ def random_text(
         if number == 1 and chance.random() < 0.5:
             lines.append(f'heard = "some p0 is {_state(chance, machines["p0"])}"')
     for number in range(chance.randint(2, 4)):
-        lines += _event(chance, f"j{number}", machines, chance.choice(parts) if chance.random() < 0.7 else "")
+        of = chance.choice(parts) if chance.random() < 0.7 else ""
+        alone = of or chance.choice(parts)
+        among = {alone: machines[alone]} if apart and chance.random() < apart else machines
+        lines += _event(chance, f"j{number}", among, of)
     return "\n".join(lines), machines
 
 
@@ -159,6 +166,8 @@ def random_claim_text(system: System, chance: random.Random, kinds: tuple[str, .
 
     def sequence() -> str:
         parts = [condition() for _ in range(chance.choice((1, 2, 2, 3)))]
+        if chance.random() < 0.2:
+            parts[-1] = parts[0]
         if chance.random() < 0.4:
             parts[-1] = f"({parts[-1]} {chance.choice(('and', 'or'))} {condition()})"
         return " then ".join(parts)
