@@ -6,6 +6,7 @@ nothing, and the conclusion is unknown.
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar, assert_never
 
 from fsm import library
@@ -19,6 +20,7 @@ from fsm.checker.matches_drawing import check_matches
 from fsm.checker.refinement import OutputListener, check_follows, check_refines
 from fsm.checker.safety import check_always, check_never, check_reachable, needed
 from fsm.checker.silence import washed_out
+from fsm.checker.whole import of_whole
 from fsm.machine import Machine
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.in_progress import in_progress
@@ -94,6 +96,13 @@ def decide(
             machine = StepCache(machine)
         stepping = machine.stepping(stated.claim) if isinstance(machine, Cones) else machine
         conclusion, searched = _known(stated.claim, stepping, profile, within)
+        if isinstance(machine, Cones) and stepping is not machine.whole:
+            inside = partial(_known, stepping=stepping, profile=profile, limit=within)
+            of_all = of_whole(stated.claim, conclusion, machine, lambda claim: inside(claim)[0], within)
+            if of_all is None:
+                stepping = machine.whole
+                of_all, searched = _known(stated.claim, stepping, profile, within)
+            conclusion = of_all
         if _depends(stated.claim, conclusion) and stepping.left_out[0]:
             overlap = stepping.overlap
     except LimitError as error:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from fsm.checker import decide
 from fsm.checker.breadth_first import LIMIT, Ending, Limit, StoppedError, on
 from fsm.checker.cones import Cones
-from fsm.checker.instants import SequenceNode, StepCache, system_table
-from fsm.checker.safety import DONE, SequenceAutomaton, breaches
+from fsm.checker.instants import StepCache, system_table
+from fsm.checker.safety import DONE, SequenceAutomaton, in_order, retaken
+from fsm.checker.whole import relaxed
 from fsm.machine.conditions import Sequence, WrittenCondition
 from fsm.machine.traversal import LimitError
 from fsm.product.crowd import Crowd, NoCrowdError
@@ -55,7 +56,7 @@ class _Deciding:
         except NoCrowdError as error:
             return _unknown(found, f"{holds}; {error.why}")
         stepping = self._simulating(of_more.claim, claim, self.crowd, self.more)
-        more = self._decide(replace(of_more, claim=claim), stepping).verdict
+        more = self._of_more(of_more, claim, stepping)
         if isinstance(found.verdict, Vacuous) and not isinstance(more, Vacuous):
             what = f"nothing puts it to the test of two '{self.part}', where {found.verdict.unmet} is never the case"
             return _unknown(found, what)
@@ -64,6 +65,15 @@ class _Deciding:
         if isinstance(more, Refuted):
             return _unknown(found, f"{holds}; what simulates more may break it, and need not do what they do")
         return replace(found, verdict=more)
+
+    def _of_more(self, of: Property, claim: Always | Never, stepping: StepCache) -> Conclusion:
+        """On *claim*, which says *of* many what *stepping* simulates, steps of other copies included."""
+        verdict = self._decide(replace(of, claim=claim), stepping).verdict
+        loose = relaxed(*in_order(claim), system_table(stepping.table))
+        if loose is None or not isinstance(verdict, Proved | Vacuous):
+            return verdict
+        besides = self._decide(replace(of, claim=loose), stepping).verdict
+        return verdict if isinstance(besides, Proved | Vacuous) else besides
 
     def of_many(self, found: Checked, of_two: Property, of: Property, many: Cones) -> Checked:
         """The conclusion on *of*, a claim about *many* copies, where this was *found* of any number."""
@@ -158,7 +168,7 @@ def _as_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | No
         witnesses = tuple(run for run in runs if run is not None)
         return Proved(witnesses=witnesses) if len(witnesses) == len(runs) else None
     if isinstance(claim, Always | Never) and isinstance(small, Refuted) and small.run is not None:
-        sequences, until = (breaches(claim), None) if isinstance(claim, Always) else (claim.sequences, claim.until)
+        sequences, until = in_order(claim)
         for sequence in sequences:
             if (run := _run_of(small.run, sequence, until, cones.stepping(claim))) is not None:
                 return Refuted(evidence=run)
@@ -168,21 +178,13 @@ def _as_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | No
 def _run_of(run: Run, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> Run | None:
     """A run through *sequence* by the events of *run*, which is of fewer copies."""
     automaton, table = SequenceAutomaton(sequence, until, stepping), stepping.table
-    start = automaton.advance(0, [automaton.steps.beginning])
-    initial = table.states[table.initial]
-    if start == DONE:
-        return Run(initial=initial)
-    going: dict[SequenceNode, tuple[RunStep, ...]] = {(table.initial, start): ()}
-    for step in run.steps:
-        further: dict[SequenceNode, tuple[RunStep, ...]] = {}
-        for node, taken in going.items():
-            for edge in automaton.following(node):
-                if (edge.taken.event, edge.taken.outcome, edge.taken.reply) == (step.event, step.outcome, step.reply):
-                    if edge.found:
-                        return Run(initial=initial, steps=(*taken, edge.taken))
-                    further.setdefault(edge.to, (*taken, edge.taken))
-        going = further
-    return None
+    if automaton.start[1] == DONE:
+        return Run(initial=table.states[table.initial])
+
+    def alike(step: RunStep, taken: RunStep, _: int) -> bool:
+        return (taken.event, taken.outcome, taken.reply) == (step.event, step.outcome, step.reply)
+
+    return retaken(run, automaton.start, automaton.following, alike) if run.steps else None
 
 
 def _unknown(found: Checked, why: str) -> Checked:
@@ -190,7 +192,7 @@ def _unknown(found: Checked, why: str) -> Checked:
     return found if told else replace(found, verdict=Unknown(why=why))
 
 
-def _claim(claim: Always | Never, crowd: Crowd) -> Claim:
+def _claim(claim: Always | Never, crowd: Crowd) -> Always | Never:
     """*claim* of what simulates any number of copies; raises :class:`NoCrowdError`."""
 
     def of(written: WrittenCondition) -> WrittenCondition:

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property
 from typing import Final
 
 from fsm.checker.alike import Alike
 from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.refinement import OutputListener
+from fsm.checker.safety import needed
 from fsm.machine import Machine
 from fsm.machine.conditions import (
     All,
@@ -28,12 +29,12 @@ from fsm.machine.table import Table, tabulate
 from fsm.product import SystemTable, read
 from fsm.product.influence import Influence
 from fsm.product.system import System
-from fsm.property.claims import Always, Claim, Counts, Follows, Idempotent, LeadsTo, Never, Reachable, conditions_of
+from fsm.property.claims import Always, Claim, Counts, Follows, Idempotent, LeadsTo, Never, conditions_of
 
 NOTHING: Final = Emits(output="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Cones:
     """The cones of *system* on which claims were decided, each with its steps, which are made once.
 
@@ -59,6 +60,12 @@ class Cones:
             self._known[found, untouched] = StepCache(table, concluded=concluded)
         return self._known[found, untouched]
 
+    @cached_property
+    def whole(self) -> StepCache:
+        """The steps of all copies, by all events."""
+        table = SystemTable(self.system, mentioned=self.system.events, tables=self._influence.tables)
+        return StepCache(table, concluded=self.alike.of(table) if self.alike else None)
+
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
         """The largest of the cones of *claims*, the first of several; all copies if there are no claims."""
         every = frozenset(range(len(self.system.copies)))
@@ -67,7 +74,7 @@ class Cones:
     def _cone(self, claim: Claim, besides: Collection[int] = ()) -> tuple[frozenset[int], frozenset[str]]:
         """The copies that affect *claim* or those *besides*, and the events that it mentions though they touch none of them."""
         conditions = [each.means for each in conditions_of(claim)]
-        mentioned = {each for condition in conditions for each in _events(condition)}
+        mentioned = {each for condition in conditions for each in events(condition)}
         digits = {*besides, *(digit for condition in conditions for digit in read(condition))}
         outputs = {digit for condition in conditions for digit in self._emitters(condition)} | self._silent(claim)
         if isinstance(claim, Idempotent):
@@ -79,11 +86,7 @@ class Cones:
             digits.update(range(len(self.system.copies)))
         if isinstance(claim, Follows):
             outputs |= set(self._observed(claim))
-        cone = partial(self._influence.cone, frozenset(digits), frozenset(mentioned))
-        found = cone(frozenset(outputs))
-        while _counts_instants(claim) and (heard := self._heard_elsewhere(found)):
-            outputs |= heard
-            found = cone(frozenset(outputs))
+        found = self._influence.cone(digits, mentioned, outputs)
         # Events that touch nothing in the cone are in its table only if the claim mentions them.
         return found, frozenset(name for name in mentioned if not self._copies(name) & found)
 
@@ -114,16 +117,10 @@ class Cones:
         """The copies that may emit where *claim* asks whether nothing is emitted."""
         found: set[int] = set()
         for condition in _at_once(claim):
-            mentioned = _events(condition)
+            mentioned = events(condition)
             asking = {event for event in ("", *mentioned) if NOTHING in _left(condition, event)}
             found = found.union(*map(self._copies, self.system.events if "" in asking else asking))
         return {each for each in found if self.system.parts[self.system.copies[each].part].machine.outputs()}
-
-    def _heard_elsewhere(self, cone: frozenset[int]) -> set[int]:
-        """The copies in *cone* with outputs that are heard by what copies outside it are like."""
-        system = self.system
-        parts = ((digit, system.parts[system.copies[digit].part]) for digit in cone)
-        return {digit for digit, part in parts if part.machine.outputs() and not read(part.heard) <= cone}
 
     def _observed(self, claim: Follows) -> Iterator[int]:
         """Of the copies in *claim*, those with outputs or signals that the other machine has."""
@@ -137,25 +134,22 @@ class Cones:
 
 def families(system: System, claim: Claim) -> frozenset[str]:
     """The families of joint events of *system* that *claim* mentions."""
-    names = {each for condition in conditions_of(claim) for each in _events(condition.means)}
+    names = {each for condition in conditions_of(claim) for each in events(condition.means)}
     return frozenset(system.events[name].family for name in names)
 
 
-def _events(condition: Condition) -> set[str]:
+def events(condition: Condition) -> set[str]:
+    """The joint events that *condition* mentions."""
     return {part.event for part in atoms(condition) if isinstance(part, Happens | Replies)}
 
 
 def _at_once(claim: Claim) -> list[Condition]:
-    """Conditions, each on one instant, that say together whether *claim* holds."""
+    """Conditions, each on one instant, that say together whether *claim* holds, and whether it is vacuous."""
     if isinstance(claim, Always):
         held = All(of=tuple(each.means for each in claim.conditions))
-        return [Some(of=(Not(of=claim.when.means), held)) if claim.when else held]
-    return [each.means for each in conditions_of(claim)]
-
-
-def _counts_instants(claim: Claim) -> bool:
-    """Whether it matters to *claim* that a step which emits several outputs is several instants."""
-    return isinstance(claim, Never | Reachable) and any(len(each) > 1 for each in claim.sequences)
+        return [Some(of=(Not(of=claim.when.means), held)), claim.when.means] if claim.when else [held]
+    parts = [each.means for each in needed(claim)] if isinstance(claim, Never) else []
+    return [*parts, *(each.means for each in conditions_of(claim))]
 
 
 def _left(condition: Condition, event: str) -> list[Atom]:
@@ -170,8 +164,8 @@ def _outputs(condition: Condition) -> set[str]:
         match part:
             case Emits(output=output) | StepEmits(output=output):
                 found.add(output)
-            case EmitsOnly(outputs=outputs):
-                found |= set(outputs)
+            case EmitsOnly(outputs=outputs, among=among):
+                found |= among or set(outputs)
     return found - {""}
 
 

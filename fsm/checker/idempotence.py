@@ -43,7 +43,7 @@ def _searched(
     """A run on which the second call has an effect, the size of the search, and whether there was a first call."""
     packed, once, table = stepping.packed, [claim.once.means] if claim.once else [], stepping.table
     if packed is None or not (engine := import_module("fsm.checker.packed.sequences")).supported(packed, once):
-        found: SearchResult[CallPair] = search(CallPair(table.initial), automaton.following, limit=limit)
+        found: SearchResult[CallPair] = search(automaton.start, automaton.following, limit=limit)
         return found.path, found.counts, any(node.calls for node in found.nodes)
     quick: PackedSearch = engine.calling_twice(packed, automaton.steps, claim.event, once[0] if once else None)
     nodes = quick.run(limit)
@@ -64,6 +64,7 @@ class IdempotenceAutomaton:
         self.row = table.row[claim.event]
         self._rows = {self.row, table.end.get(self.row, self.row)}
         self.once = holds(once.means, table) if once else None
+        self.start = CallPair(table.initial)
 
     def following(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
         """Every step from *node*, a second call where the specification is silent included."""
@@ -73,6 +74,10 @@ class IdempotenceAutomaton:
             yield SearchEdge(taken=taken, to=node, found=True)
         for step in self.steps.after(node.state):
             yield from self.taken(node, step, idle=table.idle(step.way.to))
+
+    def first(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
+        """Every step from *node*; it is ``found`` if it is a first call."""
+        return (edge._replace(found=edge.to.calls > 0) for edge in self.following(node))
 
     def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
         """The edges of *step* from *node*, after which the machine is *idle*; none if it would come between the two calls."""

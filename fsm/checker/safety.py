@@ -7,10 +7,10 @@ condition at the first instant at which it holds loses no run.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fsm.checker.breadth_first import UNLIMITED, Limit, SearchEdge, SearchResult, along, search
 from fsm.checker.first_instant import first_instants
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 DONE = -1
 """In place of that number: all of them have held."""
+
+N = TypeVar("N", bound=tuple[int, ...])
 
 
 def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
@@ -85,6 +87,13 @@ def _check_none(
     return (_unless_vacuous(stepping, limit, needed) if best is None else Refuted(evidence=best)), total
 
 
+def in_order(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...], WrittenCondition | None]:
+    """The sequences that *claim* is about, and what resets them."""
+    if isinstance(claim, Always):
+        return breaches(claim), None
+    return claim.sequences, claim.until if isinstance(claim, Never) else None
+
+
 def breaches(claim: Always) -> tuple[Sequence, ...]:
     """A sequence for each condition of *claim*, none of which may occur if it is to hold."""
     found: list[Sequence] = []
@@ -103,14 +112,18 @@ def _run_through(
     conditions = [each.means for each in (*sequence, *([until] if until else []))]
     if (folded := stepping.folded(conditions)) is not None:
         run, counts = _run_through(sequence, until, folded, limit)
-        return None if run is None else _unfolded(run, SequenceAutomaton(sequence, until, stepping), folded), counts
+        automaton = SequenceAutomaton(sequence, until, stepping)
+        again = run and retaken(run, automaton.start, automaton.following, same_states(stepping, folded))
+        if again is None and run is not None:
+            raise AssertionError(run)  # what the copies are exchanged by turns steps into steps
+        return again, counts
     table = stepping.table
     initial = table.states[table.initial]
     if len(sequence) == 1 and (instants := first_instants(stepping, sequence[0].means)) is not None:
         path, counts = instants.first(sequence[0].means, limit)
         return None if path is None else Run(initial=initial, steps=path), counts
     automaton = SequenceAutomaton(sequence, until, stepping)
-    start = automaton.advance(0, [automaton.steps.beginning])
+    start = automaton.start[1]
     if start == DONE:
         return Run(initial=initial), Counts(states=1, transitions=0, depth=0)
     quick = packed_search(sequence, until, start, stepping, automaton.steps)
@@ -125,33 +138,42 @@ def _run_through(
     return None if found.path is None else Run(initial=initial, steps=found.path), found.counts
 
 
-def _unfolded(run: Run, automaton: SequenceAutomaton, folded: StepCache) -> Run:
-    """A run through the sequence of *automaton*, each state of which is one that *run* has a representative of."""
-    representatives, table = system_table(folded.table), system_table(automaton.steps.table)
-    numbers = defaultdict[str, set[int]](set)
-    for number, name in enumerate(representatives.states):
-        numbers[name].add(number)
-    through = [numbers[step.target] for step in run.steps]
-    start = automaton.advance(0, [automaton.steps.beginning])
-    going: list[tuple[SequenceNode, tuple[RunStep, ...]]] = [((table.initial, start), ())]
-    seen: set[tuple[SequenceNode, int]] = set()
-    if not through:
+def retaken(
+    run: Run,
+    start: N,
+    following: Callable[[N], Iterable[SearchEdge[N]]],
+    alike: Callable[[RunStep, RunStep, int], bool],
+    most: int = UNLIMITED,
+) -> Run | None:
+    """A run from *start* to an edge that is ``found``, by steps that are *alike* to those of *run*; *most* nodes are tried."""
+    going: list[tuple[N, tuple[RunStep, ...]]] = [(start, ())]
+    seen: set[tuple[N, int]] = set()
+    if not run.steps:
         return run
-    while going:
+    while going and len(seen) < most:
         node, taken = going.pop()
         if (node, len(taken)) in seen:
             continue
         seen.add((node, len(taken)))
         further = []
-        for edge in automaton.following(node):
-            if representatives.number(table.locals(edge.to[0])) in through[len(taken)]:
+        for edge in following(node):
+            if alike(run.steps[len(taken)], edge.taken, edge.to[0]):
                 steps = (*taken, edge.taken)
                 if edge.found:
                     return Run(initial=run.initial, steps=steps)
                 further.append((edge.to, steps))
-        if len(taken) + 1 < len(through):
+        if len(taken) + 1 < len(run.steps):
             going += reversed(further)
-    raise AssertionError(run)  # what the copies are exchanged by turns steps into steps
+    return None
+
+
+def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunStep, int], bool]:
+    """Whether a step of *stepping* leads to what *of* takes for the state to which a step of its own leads."""
+    seen_as, table = system_table(of.table), system_table(stepping.table)
+    numbers = defaultdict[str, set[int]](set)
+    for number, name in enumerate(seen_as.states):
+        numbers[name].add(number)
+    return lambda step, _, to: seen_as.seen(table.locals(to)) in numbers[step.target]
 
 
 def packed_search(
@@ -179,6 +201,10 @@ class SequenceAutomaton:
         self.conditions = tests.conditions
         self.until = tests.until
         self._shared = tests.edges if stepping.like else None  # the edges of the machine that this one is like
+
+    @property
+    def start(self) -> SequenceNode:
+        return self.steps.table.initial, self.advance(0, [self.steps.beginning])
 
     def following(self, node: SequenceNode) -> Iterable[SearchEdge[SequenceNode]]:
         """Every step from *node*; it is ``found`` if all conditions have held."""

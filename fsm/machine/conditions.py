@@ -142,23 +142,34 @@ def left_at(condition: Condition, event: str) -> Condition | bool:
     >>> left_at(Some(of=(Not(of=Happens(event="stop")), Emits(output=""))), "start")
     True
     """
+
+    def left(atom: Atom) -> Condition | bool:
+        match atom:
+            case Happens(event=of):
+                return of == event
+            case Replies(event=of) if of != event:
+                return False
+            case _:
+                return atom
+
+    return with_atoms(condition, left)
+
+
+def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]) -> Condition | bool:
+    """*condition* with another one in place of each atom, or with what is true or false, which may decide it."""
     match condition:
-        case Happens(event=of):
-            return of == event
-        case Replies(event=of) if of != event:
-            return False
         case Not(of=inner):
-            left = left_at(inner, event)
+            left = with_atoms(inner, of_atom)
             return not left if isinstance(left, bool) else Not(of=left)
         case All(of=parts) | Some(of=parts):
             decided = isinstance(condition, Some)  # by one part that is so
-            found = [left_at(part, event) for part in parts]
+            found = [with_atoms(part, of_atom) for part in parts]
             if decided in found:
                 return decided
             rest = tuple(left for left in found if not isinstance(left, bool))
             return type(condition)(of=rest) if rest else not decided
         case _:
-            return condition
+            return of_atom(condition)
 
 
 def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool]]) -> Callable[[T], bool]:

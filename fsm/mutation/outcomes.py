@@ -24,7 +24,7 @@ from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.system_mutants import JointMutant
 from fsm.product import SystemTable, tables_of
-from fsm.product.influence import cone
+from fsm.product.influence import Influence
 from fsm.product.system import System
 from fsm.property.claims import Follows, MatchesDiagram, Property, Refines, Specification
 from fsm.property.evidence import Checked, Proved, Undecided
@@ -193,7 +193,7 @@ class _Changed:
     def __init__(self, scope: _Scope, system: System) -> None:
         self.scope = scope
         self.system = system
-        self.cone = cone(system, scope.largest, tables=scope.tables)
+        self.cone = Influence(system, scope.tables).cone(scope.largest)
 
     def killers(self, asked: Iterable[str], *, whole: bool) -> tuple[str, ...]:
         """Those of the properties *asked* that it breaks, in the order of the file; unless *whole*, the first asked."""

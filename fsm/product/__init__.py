@@ -238,6 +238,12 @@ class SystemTable:
             )
         return number
 
+    def seen(self, locals_: Locals) -> int:
+        """The number of the state that is taken for *locals_*, in which copies outside the cone may be anywhere."""
+        beginning = self._locals[self.initial]
+        inside = (locals_[digit] if digit in self.cone else local for digit, local in enumerate(beginning))
+        return self.number(tuple(inside))
+
     def _event(self, joint: JointEvent) -> JointRow:
         paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)
         return JointRow(joint=joint, when=self._test(joint.when), paths=paths, digits=self._digits(joint, paths))

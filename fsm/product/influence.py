@@ -4,25 +4,13 @@ It is those copies, and all that may affect them (Clarke, Grumberg and Peled, *M
 others can be left out without loss: they can neither enable nor prevent what happens in the cone.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from fsm.machine.table import Table
 from fsm.product import read, tables_of
 from fsm.product.joint_moves import offered
 from fsm.product.system import JointEvent, JointWay, System
-
-
-def cone(
-    system: System,
-    digits: Iterable[int],
-    *,
-    mentioned: Collection[str] = (),
-    outputs: Collection[int] = (),
-    tables: Mapping[str, Table] | None = None,
-) -> frozenset[int]:
-    """The copies that affect those in *digits*, how the events *mentioned* go, or whether *outputs* of copies are delivered."""
-    return Influence(system, tables).cone(frozenset(digits), frozenset(mentioned), frozenset(outputs))
 
 
 class Influence:
@@ -32,11 +20,14 @@ class Influence:
         self._system = system
         self.tables = tables or tables_of(system)
         self._read = cache(read)
-        self.cone = cache(self._cone)
+        self._cones = cache(self._cone)
         self._may_stop = cache(self._stops)
 
+    def cone(self, digits: Iterable[int], mentioned: Iterable[str] = (), outputs: Iterable[int] = ()) -> frozenset[int]:
+        """The copies that affect those in *digits*, how the events *mentioned* go, or whether *outputs* of copies are delivered."""
+        return self._cones(frozenset(digits), frozenset(mentioned), frozenset(outputs))
+
     def _cone(self, digits: frozenset[int], mentioned: frozenset[str], outputs: frozenset[int]) -> frozenset[int]:
-        """As :func:`cone` has it."""
         system = self._system
         found = {*digits, *outputs}
         for digit in outputs:

@@ -37,7 +37,7 @@ from fsm.library import claims, load_system, systems
 from fsm.machine.graph import steps
 from fsm.machine.traversal import BreadthFirst, LimitError
 from fsm.product import SystemTable
-from fsm.product.influence import cone
+from fsm.product.influence import Influence
 from fsm.property.evidence import Proved, Refuted
 
 if TYPE_CHECKING:
@@ -360,7 +360,9 @@ def taken(graph: PackedGraph) -> list[object]:
 def test_a_planted_mistake_shows(array: str, column: int, value: int) -> None:
     """Other numbers in a program are other steps: here or there in the system of a node."""
     system = load_system("node")
-    inside = cone(system, {copy.digit for copy in system.copies if copy.name in {"pod.1", "nri-container.1.1"}})
+    inside = Influence(system).cone(
+        {copy.digit for copy in system.copies if copy.name in {"pod.1", "nri-container.1.1"}}
+    )
     table = SystemTable(system, cone=inside)
     expected = taken(PackedGraph(table))
 

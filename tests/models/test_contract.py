@@ -17,7 +17,7 @@ import pytest
 from fsm.library import load, load_system
 from fsm.machine.table import tabulate
 from fsm.product import SystemTable
-from fsm.product.influence import cone
+from fsm.product.influence import Influence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,7 @@ def broken(profile: str | None, *, part: str) -> set[str]:
         ("container.1.1", "nri-container.1.1", ".1.1") if part == "container" else ("pod.1", "nri-pod.1", ".1")
     )
     digits = {number[each] for each in (entity, memory, "plugin", "pod.1")}
-    table = SystemTable(system, cone=cone(system, digits, outputs={number[memory]}))
+    table = SystemTable(system, cone=Influence(system).cone(digits, outputs={number[memory]}))
     contract = Contract(f"plugin-{part}")
     beginning = (table.initial, contract.nothing)
     seen, queue, found = {beginning}, deque([beginning]), set[str]()

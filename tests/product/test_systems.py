@@ -30,7 +30,7 @@ from fsm.machine.graph import explore
 from fsm.machine.in_progress import InProgress
 from fsm.product import SystemTable
 from fsm.product.flatten import flatten
-from fsm.product.influence import cone
+from fsm.product.influence import Influence
 from fsm.property.claims import Always, LeadsTo
 from fsm.property.evidence import Proved, Refuted, Run, Unexplained, Vacuous
 
@@ -96,7 +96,7 @@ def test_a_cone_leaves_out_nothing_that_matters(chance: random.Random) -> None:
     whole = small(system)
     wanted = {copy.digit for copy in system.copies if chance.random() < 0.4}
 
-    table = SystemTable(system, cone=cone(system, wanted)).beyond()
+    table = SystemTable(system, cone=Influence(system).cone(wanted)).beyond()
     graph = explore(table)
 
     assert {tuple(located(table, state)[digit] for digit in wanted) for state in graph.depth} == {

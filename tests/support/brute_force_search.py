@@ -36,7 +36,6 @@ from fsm.checker.refinement import check_refines
 from fsm.errors import InputError
 from fsm.linearizability import linearize
 from fsm.machine import Machine
-from fsm.machine.conditions import At, atoms
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError
 from fsm.monitor import Monitor
@@ -44,7 +43,7 @@ from fsm.mutation.cell_mutants import mutants
 from fsm.product import SystemTable
 from fsm.product.influence import Influence
 from fsm.product.system import System
-from fsm.property.claims import Claim, Counts, Follows, LeadsTo, Never, Property, Reachable, conditions_of
+from fsm.property.claims import Counts, Follows, Property, conditions_of
 from fsm.property.evidence import Checked, Conclusion, Proved, Refuted, Run, Vacuous
 from fsm.verdict import Holds, Illegal
 
@@ -92,8 +91,7 @@ Kind: TypeAlias = Callable[[str], Tried]
 class Engine:
     """A way in which the checker decides: with copies *folded*, or not, by compiled code, or not.
 
-    It searches the whole system, or the cone of each claim; the cone has fewer instants, so with *cones* it is asked only
-    claims for which :func:`all_instants_count` is false.
+    It searches the whole system, or with *cones* the cone of each claim first.
     """
 
     folded: bool = False
@@ -146,15 +144,6 @@ ENGINES: Final[Mapping[str, Engine]] = {
     "folded and compiled": Engine(folded=True, compiled=True),
     "cones": Engine(cones=True),
 }
-
-
-def all_instants_count(claim: Claim) -> bool:
-    """Whether an instant at which nothing happens in the cone may bear on *claim*."""
-    states = all(
-        isinstance(atom, At) and not atom.before for each in conditions_of(claim) for atom in atoms(each.means)
-    )
-    sequences = claim.sequences if isinstance(claim, Never | Reachable) else ()
-    return not isinstance(claim, LeadsTo) and not (states and all(len(each) == 1 for each in sequences))
 
 
 def lively_machine(chance: random.Random) -> Machine:
@@ -272,8 +261,6 @@ def disagreements(case: Case, engines: Mapping[str, Engine]) -> Iterator[str]:
             if (counts.states, counts.transitions, counts.depth) != decider.size():
                 yield f"{case.origin}, {name}: counts {counts}, and by brute force {decider.size()}"
             for number, stated, answer, runs in answers:
-                if engine.cones and all_instants_count(stated.claim):
-                    continue
                 if found := disagreement(answer, asked.checked(stated), runs, stated):
                     where = f"{case.origin}, claim {number}, overlap {case.overlap}, {name}"
                     yield f"{where}: {found}: {stated.claim}"

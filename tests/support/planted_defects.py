@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import structs
 
-from fsm import product
-from fsm.checker import safety
+from fsm import checker, product
+from fsm.checker import safety, whole
+from fsm.checker.cones import Cones
 from fsm.checker.idempotence import IdempotenceAutomaton
 from fsm.checker.instants import StepCache, Successors
 from fsm.checker.liveness import LeadsToGraph
@@ -266,6 +267,14 @@ def _no_influence(_: Call) -> Call:
     return lambda _, digits, __, outputs: frozenset({*digits, *outputs})
 
 
+def _no_step_elsewhere(right: Call) -> Call:
+    return lambda condition, of_atom: False if of_atom is whole._at_step else right(condition, of_atom)  # noqa: SLF001  (an engine's own)
+
+
+def _a_step_each(right: Call) -> Call:
+    return lambda self, sequence: (each for each in right(self, sequence) if len(each) == len(sequence))
+
+
 def _reset_keeps_calls(right: Call) -> Call:
     def options(self: JointMove, local: int) -> object:
         table = self._table
@@ -289,6 +298,12 @@ SYSTEM: Final[dict[str, Plant]] = {
 
 CONES: Final[dict[str, Plant]] = {
     "the cone has no influence": wrapped(Influence, "_cone", _no_influence),
+    "what is true of the cone is true of the whole": wrapped(checker, "of_whole", lambda _: lambda _, found, *__: found),
+    "no claim is relaxed": returning(whole, "relaxed"),
+    "no run is taken again": wrapped(whole, "_again", lambda _: lambda run, *_: run),
+    "nothing steps elsewhere": wrapped(whole, "with_atoms", _no_step_elsewhere),
+    "conditions hold in a step each": wrapped(whole._Elsewhere, "relaxed", _a_step_each),  # noqa: SLF001  (an engine's own)
+    "silence is not looked for": returning(Cones, "_silent", frozenset()),
 }  # fmt: skip
 
 FOLDED: Final[dict[str, Plant]] = {

@@ -1,29 +1,25 @@
-"""Whether a run that an engine shows is a run at all, and breaks the claim: from the definition, without a search."""
+"""Check from the definition, without a search, that a run shown by an engine is a run and breaks the claim."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from brute_force.claims import Run, Search, enabled, takes
 from brute_force.conditions import codes_named
 from brute_force.steps import Configuration, Instant, Runs, Step, SystemModel
-from fsm.machine.conditions import Replies, Sequence, WrittenCondition, atoms
+from fsm.machine.conditions import Sequence, WrittenCondition
+from fsm.machine.table import UNSPECIFIED
 from fsm.property import evidence
 from fsm.property.claims import Always, Claim, Idempotent, LeadsTo, Never, conditions_of
 
-UNSPECIFIED = "unspecified"
-"""The outcome that an engine shows of what the model is silent about."""
-
 MOST = 2_000
-"""Runs of the model that one shown run may be, since it does not show the calls in progress."""
+"""Most runs of the model that one shown run may stand for, because it does not show the calls in progress."""
 
 
 def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
-    """What is wrong with a run that is *shown* to break *claim*; empty if nothing is."""
-    conditions = [each.means for each in conditions_of(claim)]
-    asked = {atom.event for each in conditions for atom in atoms(each) if isinstance(atom, Replies)}
-    asked |= {claim.event} if isinstance(claim, Idempotent) else set()
-    found = list(_alike(runs, (*shown.steps, *shown.cycle), codes_named(conditions), asked))
+    """The reason why the *shown* run does not break *claim*, or is no run; empty if it does."""
+    codes = codes_named([each.means for each in conditions_of(claim)])
+    found = list(_alike(runs, (*shown.steps, *shown.cycle), codes))
     if not found:
         return "it is no run"
     search = Search(runs, unwritten=True)
@@ -32,10 +28,8 @@ def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
     return ""
 
 
-def _alike(
-    runs: Runs, shown: tuple[evidence.RunStep, ...], codes: frozenset[str], asked: Collection[str]
-) -> Iterator[Run]:
-    """The runs that may be the one that is *shown*, which has the replies of the events whose replies are *asked* for."""
+def _alike(runs: Runs, shown: tuple[evidence.RunStep, ...], codes: frozenset[str]) -> Iterator[Run]:
+    """The runs of the model that look like the *shown* one."""
     going: list[tuple[Configuration, Run]] = [(runs.model.initial, ())]
     for each in shown:
         if each.outcome == UNSPECIFIED:
@@ -45,7 +39,7 @@ def _alike(
             (step.target, (*run, step))
             for here, run in going
             for step in runs.steps[here]
-            if _is_alike(runs, step, each, codes, asked)
+            if _is_alike(runs, step, each, codes)
         ][:MOST]
     return (run for _, run in going)
 
@@ -54,19 +48,12 @@ def _unspecified(shown: evidence.RunStep, here: Configuration) -> Step:
     return Step(event=shown.event, stage="acts", source=here, target=here, unspecified=True)
 
 
-def _is_alike(runs: Runs, step: Step, shown: evidence.RunStep, codes: frozenset[str], asked: Collection[str]) -> bool:
+def _is_alike(runs: Runs, step: Step, shown: evidence.RunStep, codes: frozenset[str]) -> bool:
     if (step.event, step.stage in {"ends", "continues"}) != (shown.event, shown.ends):
         return False
     if step.outcome != shown.outcome and not step.unwritten:
         return False
-    left_out = (
-        isinstance(runs.model, SystemModel) and step.event not in asked
-    )  # an error may be of a copy outside the cone
-    if (
-        step.reply != shown.reply
-        and not (_unnamed(step.reply, codes) and _unnamed(shown.reply, codes))
-        and not left_out
-    ):
+    if step.reply != shown.reply and not (_unnamed(step.reply, codes) and _unnamed(shown.reply, codes)):
         return False
     rest = iter(step.emits)  # what copies outside the cone of the claim emit is not shown
     if not all(output in rest for output in shown.emits):
@@ -79,7 +66,7 @@ def _unnamed(reply: str, codes: frozenset[str]) -> bool:
 
 
 def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
-    """Whether *here* is what is *shown*: a state, or the states of copies that are not in their first one."""
+    """Whether *here* matches what is *shown*: a state, or the states of the copies that have left their initial one."""
     if not isinstance(runs.model, SystemModel):
         return here[0][0] == shown
     states = {copy.name: here[copy.digit][0] for copy in runs.model.system.copies}
