@@ -16,7 +16,6 @@ from fsm.recordings import matching
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fsm.fleet.summary import Summary
 
 _FORMS: Final = ("text", "summary")
 
@@ -60,16 +59,13 @@ def on_cluster(given: Mapping[str, Any], master: str) -> int:
         ).summary()
     finally:
         session.stop()
-    _put(found, given)
+    output, least = given["output"], given["fail_on"]
+    if given["form"] == "summary":
+        put(written(found).encode(), output)
+    elif output is None:
+        click.echo(text(found, layout(), least=least), nl=False)
+    else:
+        put(text(found, layout(coloured=False), least=least).encode("utf-8", "replace"), output)
     for each in problems:
         click.echo(each, err=True)
-    return WRONG_INPUT if problems else found.answer(given["fail_on"]).value
-
-
-def _put(found: Summary, given: Mapping[str, Any]) -> None:
-    if given["form"] == "summary":
-        put(written(found).encode(), given["output"])
-    elif given["output"] is None:
-        click.echo(text(found, layout(), least=given["fail_on"]), nl=False)
-    else:
-        put(text(found, layout(coloured=False), least=given["fail_on"]).encode("utf-8", "replace"), given["output"])
+    return WRONG_INPUT if problems else found.answer(least).value

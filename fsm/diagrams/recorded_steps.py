@@ -192,7 +192,9 @@ class _Choice:
         for order, (line, seen) in enumerate(steps):
             entity = self.known.whose(seen)
             step = ChartStep(lines=(line,), seen=seen, entity=entity, order=order, inside=self._has(line))
-            self._pair(step)
+            self._calls.add(step, self._on(step))
+            if step.mate is not None and step.sure and entity is not None and seen.event in MAKES:
+                step.mate.entity = entity  # its reply is sure to have made it
             if not step.inside:
                 continue
             if self.one is None:
@@ -226,12 +228,6 @@ class _Choice:
         if line.file == self.known.file or self.first is self.last is None:
             self._inside = (self.first or 0) <= line.number and (self.last is None or line.number <= self.last)
         return self._inside
-
-    def _pair(self, step: ChartStep) -> None:
-        """Find the request of a reply; one that is sure to have made an entity becomes a step of this."""
-        self._calls.add(step, self._on(step))
-        if step.mate is not None and step.sure and step.entity is not None and step.seen.event in MAKES:
-            step.mate.entity = step.entity
 
     def _on(self, step: ChartStep) -> list[RecordedEntity | None]:
         """What the call was on, where it may be told apart by that; a pod that is made has no id when it is asked for."""

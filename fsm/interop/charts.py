@@ -92,7 +92,8 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
     events = dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written)
     for event in events:
         for state, arrow, descriptors in arrows:
-            if any(_takes(each, event) for each in descriptors):
+            # A descriptor matches all events, or those that begin with its words.
+            if any(each == ANY or f"{event}.".startswith(f"{_plain(each)}.") for each in descriptors):
                 into = states.get(arrow.to)
                 emits = (*state.leaves, *arrow.emits, *into.enters) if into else arrow.emits
                 yield replace(arrow, event=event, to="" if arrow.to == state.name else arrow.to, emits=emits)
@@ -101,8 +102,3 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
 def _plain(descriptor: str) -> str:
     """The event that *descriptor* names: ``error.*`` and ``error.`` are ``error``."""
     return descriptor.removesuffix("*").removesuffix(".") or descriptor
-
-
-def _takes(descriptor: str, event: str) -> bool:
-    """Whether *descriptor* matches *event*: it matches all events, or those that begin with its words."""
-    return descriptor == ANY or f"{event}.".startswith(f"{_plain(descriptor)}.")

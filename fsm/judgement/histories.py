@@ -41,7 +41,12 @@ def judge_history(
     Raises :class:`InputError` for events and sights that no machine has.
     """
     understood = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
-    _check(history, understood, file)
+    problems: dict[str, Problem] = {}
+    for each in history.operations:
+        for problem in _problems(each, [names for names in understood if names.mine(each.seen)], file):
+            problems.setdefault(problem.what, problem)
+    if problems:
+        raise InputError(problems.values())
     return tuple(_Judging(names, history, file, hidden).judgement() for names in understood)
 
 
@@ -77,16 +82,6 @@ class _Names:
         if not event or self.machine.events[event].kind != "call":
             reply = ""
         return replace(seen, event=event, reply=reply, shows=shows) if event or shows else None
-
-
-def _check(history: RecordedHistory, understood: Sequence[_Names], file: str) -> None:
-    """Raise :class:`InputError` for what none of the machines has, each name once."""
-    problems: dict[str, Problem] = {}
-    for each in history.operations:
-        for problem in _problems(each, [names for names in understood if names.mine(each.seen)], file):
-            problems.setdefault(problem.what, problem)
-    if problems:
-        raise InputError(problems.values())
 
 
 def _problems(each: Recorded, understood: Sequence[_Names], file: str) -> Iterator[Problem]:

@@ -141,7 +141,11 @@ class PluginSUT:
         if event == CONNECTS:
             self._apart().shown = set(self._host.inventory.pods)
         elif event == POD_LISTED:
-            self._list_pod(after)
+            there, its = self._apart(), self._its_pod()
+            there.pods[its.id] = its
+            there.shown.add(its.id)
+            if after.get(POD) in {"kept-stopped", "stopped"}:
+                there.stopped.add(its.id)
         elif event.partition(".")[0] == CONTAINER_LISTED:
             self._list_container(event.replace(CONTAINER_LISTED, "container"), before, after)
         elif self._out:
@@ -159,14 +163,6 @@ class PluginSUT:
             self._untold = there.copy()
             there.shown = {*there.pods, *there.containers}
         return there
-
-    def _list_pod(self, after: Mapping[str, str]) -> None:
-        there = self._apart()
-        its = self._its_pod()
-        there.pods[its.id] = its
-        there.shown.add(its.id)
-        if after.get(POD) in {"kept-stopped", "stopped"}:
-            there.stopped.add(its.id)
 
     def _list_container(self, slot: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         there = self._apart()

@@ -115,7 +115,8 @@ class RuntimeSession:
         self._scratch = ScratchFolder()
         self._keeper = CallKeeper(self.folder, Path(path(address)))
         self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._tested)
-        self.events = EventWatch(address, timeout=self.timeout, shared=self._shares_events)
+        shared = self.runtime == "containerd" and self.version.removeprefix("v").startswith("1.")
+        self.events = EventWatch(address, timeout=self.timeout, shared=shared)  # then each goes to one client only
         atexit.register(self.close)  # where nobody closes it any more
 
     def _called(self, answer: CallAnswer) -> None:
@@ -126,11 +127,6 @@ class RuntimeSession:
     def _tested(self, answer: CallAnswer) -> None:
         self.events.take(answer)
         self._called(answer)
-
-    @property
-    def _shares_events(self) -> bool:
-        """Whether each event goes to one client only."""
-        return self.runtime == "containerd" and self.version.removeprefix("v").startswith("1.")
 
     def record(self, seen: Callable[[CallAnswer], object] | None) -> None:
         """Call *seen* with each answer from now on."""

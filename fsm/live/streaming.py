@@ -199,7 +199,8 @@ async def _result(offered: OfferedCommand, channels: Channels) -> bytes:
     given = channels.given if offered.input else None
     terminal = Tasks()
     if offered.terminal:
-        typed, write = given, _returning(channels.write)
+        # A terminal has one output, and ends lines in its own way.
+        typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
         if typed:
             given = asyncio.StreamReader()
             terminal.start(_typed(typed, given, channels.write))
@@ -217,11 +218,6 @@ async def _result(offered: OfferedCommand, channels: Channels) -> bytes:
 
 def _status(message: str, reason: str, **more: object) -> bytes:
     return json.dumps({"metadata": {}, "status": "Failure", "message": message, "reason": reason, **more}).encode()
-
-
-def _returning(write: Write) -> Write:
-    """Ends lines as a terminal does, and has one output."""
-    return lambda data, _error: write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003  (as Write has it)
 
 
 async def _typed(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:

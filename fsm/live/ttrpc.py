@@ -203,7 +203,13 @@ class Client:
             raise ClosedError(f"{method} was not answered: the connection is closed") from error
         finally:
             self._waiting.pop(stream, None)
-        return _decoded(found, method, answer)
+        try:
+            response = Response.FromString(found)
+            if not response.status.code:
+                return answer.FromString(response.payload)
+        except DecodeError as error:
+            raise ProtocolError(f"{method} was answered with what is no {answer.DESCRIPTOR.name}") from error
+        raise RpcError(response.status.code, response.status.message[:TEXT])
 
     def close(self) -> None:
         """Let every call in progress, and every later one, end with :class:`ClosedError`."""
@@ -211,13 +217,3 @@ class Client:
         for each in self._waiting.values():
             if not each.done():
                 each.set_exception(ClosedError("it was not answered: the connection is closed"))
-
-
-def _decoded(data: bytes, method: str, answer: type[Answer]) -> Answer:
-    try:
-        response = Response.FromString(data)
-        if not response.status.code:
-            return answer.FromString(response.payload)
-    except DecodeError as error:
-        raise ProtocolError(f"{method} was answered with what is no {answer.DESCRIPTOR.name}") from error
-    raise RpcError(response.status.code, response.status.message[:TEXT])

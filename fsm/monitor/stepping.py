@@ -79,7 +79,16 @@ class Stepping:
         except TooManyError:
             step = BeliefStep(to=self._everything, note="too many possibilities")
         if step is None:
-            return self._violated(before, what, life)
+            scene = Scene(
+                dynamics=self._dynamics,
+                before=self._begun(before, what)[0],
+                since=before.since,
+                seen=what,
+                led=key(life.led) if life.led else None,
+                again=life.last is not None and bool(what.event) and life.last.event == what.event,
+                others=self._shared.others,
+            )
+            return self._broken(before, what, self._shared.explain(scene))
         self._beliefs.remember(before, what, step)
         return step
 
@@ -130,19 +139,6 @@ class Stepping:
         """Whether the entity has certainly just left the initial state."""
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
-
-    def _violated(self, before: Belief, seen: Key, life: Life) -> BeliefStep:
-        scene = Scene(
-            dynamics=self._dynamics,
-            before=self._begun(before, seen)[0],
-            since=before.since,
-            seen=seen,
-            led=key(life.led) if life.led else None,
-            again=life.last is not None and bool(seen.event) and life.last.event == seen.event,
-            others=self._shared.others,
-        )
-        explained = self._shared.explain(scene)
-        return self._broken(before, seen, explained)
 
     def _broken(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
         left, starts = numbered(explained.after)

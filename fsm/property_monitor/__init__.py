@@ -171,9 +171,14 @@ class Watch:
         self.left = self.left or found.moves is None
         self.tried = self.tried or found.asked
         if self._fair:
-            self._wait(found.fair)
+            # What was taken waits for the others.
+            self._waited = self._waited + 1 if self._asked_for in found.fair else 0
+            self._turns = [each for each in self._turns if each not in found.fair] + sorted(found.fair)
+            self._asked_for = self._turn()
         if isinstance(self.of.claim, Reachable):
-            self._meet()
+            rows = [place.progress for place in self._places if isinstance(place.progress, tuple)]
+            if len(rows) == len(self._places):
+                self._due = [index for index in self._due if any(row[index] != DONE for row in rows)]
         elif self._broken():
             self._violated = self._evidence()
         return self._violated
@@ -273,11 +278,6 @@ class Watch:
                     )
                     yield Configuration(product.number(to), pending), (place, moved)
 
-    def _meet(self) -> None:
-        rows = [place.progress for place in self._places if isinstance(place.progress, tuple)]
-        if len(rows) == len(self._places):
-            self._due = [index for index in self._due if any(row[index] != DONE for row in rows)]
-
     @property
     def unmet(self) -> tuple[str, ...]:
         """What should be reachable, and no test so far has certainly gone through; nothing for other claims."""
@@ -319,12 +319,6 @@ class Watch:
             return False
         ways = machine.step(self._product.places[here.state].state, machine.end[row] if fair.ends else row) or ()
         return any(fair.outcome in {"", way.name} for way in ways) or (fair.ends and not (ways or fair.outcome))
-
-    def _wait(self, taken: frozenset[int]) -> None:
-        """Count the steps in which what had its turn was taken; who was taken waits for the others."""
-        self._waited = self._waited + 1 if self._asked_for in taken else 0
-        self._turns = [each for each in self._turns if each not in taken] + sorted(taken)
-        self._asked_for = self._turn()
 
     def _evidence(self, *, stopped: bool = False) -> Violated:
         """What breaks the property: the test once more, with the places through which a run goes."""

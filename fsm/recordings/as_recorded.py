@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from fsm.recordings import Recording, RecordingKind, open_recording
+from fsm.recordings import RecordingKind, open_recording
 from fsm.recordings.combined import RecordedPoint, called, check_kinds, received
 from fsm.recordings.nri_events import CONNECTS, NriEvent, NriEventReader
 from fsm.recordings.restarts import Restarts
@@ -48,7 +48,13 @@ def as_recorded(name: str, calls: str = "") -> AsRecorded:
         check_kinds(name, calls)
     recording = open_recording(name, restarts=Restarts(assume="none"), as_called=True)
     if recording.kind is not RecordingKind.EVENTS:
-        return AsRecorded(files=(name,), kind=recording.kind, machines=recording.machines, steps=_steps(recording))
+        steps = (
+            RecordedStep(Line.of(line, recording.name), seen)
+            for part in recording.batches
+            for seen, line in zip(part.observations, part.lines, strict=True)
+            if seen.entity or not seen.output  # a relay that failed is of no entity
+        )
+        return AsRecorded(files=(name,), kind=recording.kind, machines=recording.machines, steps=steps)
     events = NriEventReader()
     points = received(name, events)
     if calls:
@@ -60,13 +66,6 @@ def as_recorded(name: str, calls: str = "") -> AsRecorded:
         steps=_points(points, events),
         pods=events.pods,
     )
-
-
-def _steps(recording: Recording) -> Iterator[RecordedStep]:
-    for part in recording.batches:
-        for seen, line in zip(part.observations, part.lines, strict=True):
-            if seen.entity or not seen.output:  # a relay that failed is of no entity
-                yield RecordedStep(Line.of(line, recording.name), seen)
 
 
 def _points(points: Iterator[RecordedPoint], events: NriEventReader) -> Iterator[RecordedStep]:

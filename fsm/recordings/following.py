@@ -94,7 +94,9 @@ class Followed:
                 continue
             if replaced:  # and nothing more was written to the old one since
                 notes["rotations"] += 1
-                yield from self._reopened()
+                self._close()
+                for _ in self._awaited():
+                    yield b""
                 return
             replaced = self._is_replaced()
             yield b""
@@ -121,12 +123,6 @@ class Followed:
             self.missing()
             return False
         return (now.st_ino, now.st_dev) != (mine.st_ino, mine.st_dev)
-
-    def _reopened(self) -> Iterator[bytes]:
-        """Take the file that has the name now in place of the one that was read."""
-        self._close()
-        for _ in self._awaited():
-            yield b""
 
     def _awaited(self) -> Iterator[Piece]:
         """Nothing until there is a file of the name, which is opened."""

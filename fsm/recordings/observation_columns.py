@@ -192,7 +192,9 @@ class ObservationColumns:
         def observation(index: int) -> Observation:
             if kind[index] < 0:
                 whole = beside.columns
-                return self._alone({name: whole[name][index] for name in _OWN if name in whole}, beside.line(index))
+                alone = {name: whole[name][index] for name in _OWN if name in whole}
+                given: dict[str, object] = {name: value.as_py() for name, value in alone.items() if value.is_valid}
+                return self._converted(given, beside.line(index))
             own = entity[index]
             seen: Observation = msgspec.structs.replace(
                 kinds[kind[index]],
@@ -286,10 +288,6 @@ class ObservationColumns:
         emitted = found.pop("emits", None)
         emits = None if emitted is None else tuple(filter(None, emitted[1:].split(_BETWEEN)))
         return self._converted({name: word or "" for name, word in found.items()} | {"emits": emits})
-
-    def _alone(self, values: dict[str, pa.Scalar], line: int) -> Observation:
-        found = {name: value.as_py() for name, value in values.items() if value.is_valid}
-        return self._converted(found, line)
 
     def _converted(self, values: dict[str, object], line: int = 0) -> Observation:
         try:

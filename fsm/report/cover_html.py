@@ -61,7 +61,13 @@ def _document(cover: CoverReport) -> Iterator[str]:
         "<body>",
         "<h1>Coverage of the specification</h1>",
     )
-    yield from _recordings(cover)
+    yield '<div class="wide"><table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>'
+    for number, judged, verdict in cover.listed():
+        side = "" if not cover.against else " first set" if int(number) <= len(cover.recordings) else " second set"
+        kind = f"{judged.kind.value}{f' of containerd {judged.version}' if judged.version else ''}"
+        name = _shown(words.file(judged.name))
+        yield f'<tr><td class="number">{number}{side}<td>{name}<td>{_shown(kind)}<td>{verdict}</tr>'
+    yield "</tbody></table></div>"
     for machine in cover.machines:
         yield from _machine(machine, cover.numbers())
     if any(row.lines for machine in cover.machines for row in machine.rows):
@@ -71,16 +77,6 @@ def _document(cover: CoverReport) -> Iterator[str]:
 
 def _shown_lines(lines: list[str] | tuple[str, ...]) -> str:
     return "\n".join(map(_shown, lines))
-
-
-def _recordings(cover: CoverReport) -> Iterator[str]:
-    yield '<div class="wide"><table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>'
-    for number, judged, verdict in cover.listed():
-        side = "" if not cover.against else " first set" if int(number) <= len(cover.recordings) else " second set"
-        kind = f"{judged.kind.value}{f' of containerd {judged.version}' if judged.version else ''}"
-        name = _shown(words.file(judged.name))
-        yield f'<tr><td class="number">{number}{side}<td>{name}<td>{_shown(kind)}<td>{verdict}</tr>'
-    yield "</tbody></table></div>"
 
 
 def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
@@ -95,8 +91,14 @@ def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[st
     yield "</p>"
     yield from _table(machine, numbers)
     for standing, about in ((Standing.CALLS, BY_CALLS), (Standing.OPEN, OPEN)):
-        yield from _proposed(machine, standing, f"Not covered, {about}")
-    yield from _beyond(machine)
+        if rows := machine.standing(standing):
+            yield f"<h3>Not covered, {about}: {len(rows)}</h3>"
+        yield from map(_how, rows)
+    for why, those in machine.beyond().items():
+        yield f"<h3>Not covered, {_shown(why)}: {len(those)}</h3>"
+        yield from (_how(row) for row in those if row.path.steps)
+        if pathless := [_shown(row.name) for row in those if not row.path.steps]:
+            yield f"<p>{', '.join(pathless)}</p>"
     yield from _counts(machine, numbers)
 
 
@@ -126,25 +128,10 @@ def _numbered(counts: Mapping[str, int], numbers: Mapping[str, str]) -> Iterator
     return ((numbers[name], count) for name, count in counts.items())
 
 
-def _proposed(machine: CoveredMachine, standing: Standing, title: str) -> Iterator[str]:
-    rows = machine.standing(standing)
-    if rows:
-        yield f"<h3>{title}: {len(rows)}</h3>"
-    yield from map(_how, rows)
-
-
 def _how(row: CoverRow) -> str:
     steps = _shown(path_of(row))
     shell = f"<pre>{_shown_lines(row.lines)}</pre>" if row.lines else ""
     return f"<details><summary>{_shown(row.name)}</summary><p>{steps}</p>{shell}</details>"
-
-
-def _beyond(machine: CoveredMachine) -> Iterator[str]:
-    for why, rows in machine.beyond().items():
-        yield f"<h3>Not covered, {_shown(why)}: {len(rows)}</h3>"
-        yield from (_how(row) for row in rows if row.path.steps)
-        if those := [_shown(row.name) for row in rows if not row.path.steps]:
-            yield f"<p>{', '.join(those)}</p>"
 
 
 def _counts(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:

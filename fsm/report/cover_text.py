@@ -108,7 +108,12 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
         if beyond := machine.beyond():
             yield from ("", "Not covered, and beyond calls alone:", "")
             yield from (f"- {_escaped(why)}: {len(those)}{_escaped(_list(those))}" for why, those in beyond.items())
-        yield from _proposed(machine)
+        for standing, about in ((Standing.CALLS, BY_CALLS), (Standing.OPEN, OPEN)):
+            if rows := machine.standing(standing):
+                yield from ("", f"Not covered, {about}:", "", "```sh")
+                for row in rows:
+                    yield from (f"# {row.name}", *(row.lines or (f"# {path_of(row)}",)))
+                yield "```"
     if any(row.lines for machine in cover.machines for row in machine.standing(Standing.CALLS, Standing.OPEN)):
         yield from ("", "Before these lines, once:", "", "```sh", *PREAMBLE.splitlines(), "```")
 
@@ -124,15 +129,6 @@ def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]
         rest = sum(row.standing is Standing.BEYOND for row in rows)
         cells = ([event], met, calls, open_, [f"{rest}"] if rest else [])
         yield f"| {' | '.join(_escaped('; '.join(those)) for those in cells)} |"
-
-
-def _proposed(machine: CoveredMachine) -> Iterator[str]:
-    for standing, about in ((Standing.CALLS, BY_CALLS), (Standing.OPEN, OPEN)):
-        if rows := machine.standing(standing):
-            yield from ("", f"Not covered, {about}:", "", "```sh")
-            for row in rows:
-                yield from (f"# {row.name}", *(row.lines or (f"# {path_of(row)}",)))
-            yield "```"
 
 
 def _escaped(value: str) -> str:

@@ -188,7 +188,10 @@ class _Page:
         for state, labels in loops.items():
             self._loop(state, labels)
         self._trunks(self._around(straight, around))
-        self._levels()
+        for row, column, label in self.turns:
+            self._put(row, self.width - 1, f"+- {label} -" if label else "<")
+            self._across(row, self.width, column - 1)
+            self._put(row, column, "+")
 
     def _put(self, row: int, column: int, text: str) -> None:
         for offset, char in enumerate(text):
@@ -275,13 +278,6 @@ class _Page:
                     self._put(1 + number, column + 2, label)
                 self.turns += [(row, column, "") for row in rows]
                 column += 2 + max(map(len, trunk.labels)) + _STEP
-
-    def _levels(self) -> None:
-        """Draw the horizontal parts of the arrows on the right: out of a box with a label, or into one."""
-        for row, column, label in self.turns:
-            self._put(row, self.width - 1, f"+- {label} -" if label else "<")
-            self._across(row, self.width, column - 1)
-            self._put(row, column, "+")
 
 
 def _span(labels: tuple[str, ...]) -> int:

@@ -94,19 +94,15 @@ class _Graph:
             place = self._place(self.token.at)
             what = f"column {place.column}: {error}"
             problem = Problem(path=self.path, line=place.line, code=error.code, what=what, hint=error.hint)
-            self._skip()
+            for token in itertools.chain([self.token], self.tokens):
+                self.depth += {"{": 1, "}": -1}.get(token.kind, 0)
+                if token.kind == "}" and self.depth <= 0:
+                    self.end = token.at + 1
+                    break
             last = self._place(self.end - 1).line
             return Drawing(path=self.path, line=line, last=last, states={}, arrows=(), problems=(problem,))
         self.end = self.token.at + 1
         return self._drawing(line)
-
-    def _skip(self) -> None:
-        """Find the end of a graph that cannot be read."""
-        for token in itertools.chain([self.token], self.tokens):
-            self.depth += {"{": 1, "}": -1}.get(token.kind, 0)
-            if token.kind == "}" and self.depth <= 0:
-                self.end = token.at + 1
-                break
 
     def _tokens(self) -> Iterator[_Token]:
         at, text = self.start, self.text

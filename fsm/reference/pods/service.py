@@ -213,7 +213,12 @@ class Pods:
                 await self._clear(id_)
                 continue
             if found.state == MAKING:
-                await self._undo_run(found)
+                self.controller.recover(found.id)
+                pod = Pod(found, self._position())
+                self._reserve(pod)
+                if left := await unmake(self._stages(pod)):
+                    with suppress(CallError):
+                        await self._fail_run(pod, MakeError("the run was not complete", left))
             elif found.state in driver(MACHINE).machine.states:
                 await self._recover(found)
             else:
@@ -224,15 +229,6 @@ class Pods:
         self.controller.recover(id_)
         stages = self._stages(self._get(id_))
         await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
-
-    async def _undo_run(self, found: Metadata) -> None:
-        """Let the run of the pod that is *found* fail, since it was not complete."""
-        self.controller.recover(found.id)
-        pod = Pod(found, self._position())
-        self._reserve(pod)
-        if left := await unmake(self._stages(pod)):
-            with suppress(CallError):
-                await self._fail_run(pod, MakeError("the run was not complete", left))
 
     async def _recover(self, found: Metadata) -> None:
         record = self.controller.recover(found.id)

@@ -70,7 +70,12 @@ class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
             case "runtime-type":
                 found.runtime = replace(found.runtime, type=RUNC if outcome == "runc" else OTHER)
             case "request":
-                self._configure(outcome)
+                runtime = replace(found.runtime, path=PATH if outcome.startswith("by-path") else "", options=None)
+                if outcome == "bad-options":
+                    runtime = replace(runtime, options={"SystemdCgroup": "perhaps", "ConfigPath": 1})
+                elif outcome.endswith("-with-options"):
+                    runtime = replace(runtime, options={"Root": "/run/c"})
+                found.runtime = runtime
             case "plugin-info":
                 self._fails = outcome == "failed"
             case "decode":
@@ -111,15 +116,6 @@ class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
         if len(shown) > 1:
             raise BrokenError(f"the entries of one runtime differ: {', '.join(sorted(shown))}")
         return shown.pop() if shown else "panicked" if self.introspection.state == "panicked" else "unlisted"
-
-    def _configure(self, outcome: str) -> None:
-        path = PATH if outcome.startswith("by-path") else ""
-        runtime = replace(self.introspection.runtime, path=path, options=None)
-        if outcome == "bad-options":
-            runtime = replace(runtime, options={"SystemdCgroup": "perhaps", "ConfigPath": 1})
-        elif outcome.endswith("-with-options"):
-            runtime = replace(runtime, options={"Root": "/run/c"})
-        self.introspection.runtime = runtime
 
     def _features(self) -> Features:
         if self.introspection.features is None:

@@ -84,12 +84,8 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Json:
             for each in judgement.tolerated
         ],
         "assumed": [visible(words.assumed(each)) for each in judgement.assumed],
-        "coverage": {row: _counts(judgement, row) for row, _ in cells},
+        "coverage": {row: {state: count for (name, state), count in cells.items() if name == row} for row, _ in cells},
     }
-
-
-def _counts(judgement: Judgement, row: str) -> Json:
-    return {state: count for (name, state), count in judgement.covered.cells.items() if name == row}
 
 
 def _chart(judged: Judged, finding: Finding) -> str:

@@ -7,7 +7,6 @@ what is left for its script is to put those together, as :mod:`fsm.product` does
 import json
 
 from fsm.machine.conditions import All, At, Condition, Not, Some
-from fsm.machine.table import Table
 from fsm.product import JointPath, SystemTable
 from fsm.product.joint_moves import JointMove
 from fsm.product.system import System
@@ -123,10 +122,9 @@ def _condition(condition: Condition | None, table: SystemTable) -> Json:
         case Some(of=parts):
             return ["some", *(_condition(each, table) for each in parts)]
         case At(part=part, copies=copies, states=states, every=every):
-            return ["at", [*copies], _numbers(table.table_of(part), states), every or len(copies) == 1]
+            numbers: list[Json] = [
+                number for number, state in enumerate(table.table_of(part).states) if state in states
+            ]
+            return ["at", [*copies], numbers, every or len(copies) == 1]
         case _:
             raise TypeError(f"{condition} is not about the states of parts")
-
-
-def _numbers(table: Table, states: frozenset[str]) -> Json:
-    return [number for number, state in enumerate(table.states) if state in states]
