@@ -79,7 +79,6 @@ class _Following:
     before: list[ExitCode] = field(default_factory=list)
 
     def start(self, *, fresh: bool) -> None:
-        """Judge what follows."""
         self.judging = judging = self.begin(fresh=fresh)
         self.printed.entities.update({each.machine.name: each.machine.entity for each in judging.monitors})
         if judging.detected:

@@ -34,7 +34,6 @@ def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
 
 
 def _again(walk: Callable[[], Execution], failure: Failure, steps: Iterable[Stimulus]) -> Failure | None:
-    """A failure of the kind of *failure* in a test of *steps*."""
     try:
         walk().replay(steps)
     except FailedError as failed:

@@ -112,7 +112,6 @@ class _Rows:
         self._calls: dict[int, int] = {}
 
     def rows(self) -> Iterator[tuple[ChartRow, tuple[ChartStep, ...]]]:
-        """Each row with the steps that it is of."""
         steps = self._steps.steps
         number = 0
         while number < len(steps):

@@ -63,11 +63,9 @@ class _Names:
         self._replies = {"ok", *ways, *machine.indefinite}
 
     def mine(self, seen: Observation) -> bool:
-        """Whether *seen* is about the kind of entity that the machine is of."""
         return seen.of in {self.machine.entity, ""}
 
     def has(self, seen: Observation) -> bool:
-        """Whether the machine has what *seen* is of."""
         return not seen.event or seen.event in self._events or seen.event in LOOKS
 
     def understood(self, seen: Observation) -> Observation | None:

@@ -120,8 +120,6 @@ def _known(table: Table, history: History, unseen: Collection[str]) -> None:
 
 
 class _Entity:
-    """The operations of one entity, decided."""
-
     def __init__(
         self, entity: str, part: History, rules: Rules, unseen: tuple[int, ...], *, fresh: bool, limit: int
     ) -> None:
@@ -147,7 +145,6 @@ class _Entity:
             frontier.begin_anywhere(())
 
     def answer(self) -> Linearizability:
-        """Whether they are linearizable."""
         frontier = self._frontier(self._outputs)
         self._begin(frontier)
         called: dict[int, tuple[int, list[Situation]]] = {}

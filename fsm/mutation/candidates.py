@@ -70,7 +70,6 @@ class _Reading:
         return WORDS | (events & set(self.machine.states))
 
     def sayable(self, event: str) -> bool:
-        """Whether a condition can name *event*."""
         return event not in WORDS
 
     def happens(self, event: str) -> str:
@@ -101,7 +100,6 @@ class _Reading:
         return Candidate(name=name, kind=kind, says=says, level=level, source=source, claim=claim, event=event)
 
     def clauses(self, events: Iterable[Event], states: Collection[str]) -> list[Clause]:
-        """Those on which the cells of *events* at *states* rest."""
         return [event.cells[state].clause for event in events for state in states]
 
     def never_again(self) -> Iterator[Candidate]:

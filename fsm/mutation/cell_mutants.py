@@ -51,8 +51,6 @@ def mutants(machine: model.Machine) -> Iterator[Mutant]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Making:
-    """Makes the mutants of one cell."""
-
     machine: model.Machine
     event: model.Event
     state: str

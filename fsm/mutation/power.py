@@ -178,7 +178,6 @@ class _StrictReading:
         return of_events(lines) if self.kind is RecordingKind.EVENTS else of_log(lines)
 
     def edits(self) -> Iterator[RecordingEdit]:
-        """Every edit."""
         if self.kind is RecordingKind.CALLS:
             return edits_of_calls(self.lines)
         if self.kind is RecordingKind.EVENTS:

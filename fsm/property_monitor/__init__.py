@@ -87,8 +87,6 @@ class _Led(NamedTuple):
 
 
 class _Leading(NamedTuple):
-    """A step of a product, and what it leads to."""
-
     to: _Led
     way: Way
 

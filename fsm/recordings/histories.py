@@ -203,8 +203,6 @@ class _Begun:
 
 @dataclass(slots=True)
 class _Pairing:
-    """Puts the ends of operations together."""
-
     name: str
     problems: list[Problem] = field(default_factory=list)
     _title: Title = field(default_factory=lambda: Title(history=1))

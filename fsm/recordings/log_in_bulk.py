@@ -116,7 +116,6 @@ class Bulk:
         return batch_of(self._said, scanned, first, file, seen)
 
     def _scanned(self, cut: Scanned) -> ScannedLines:
-        """What the lines that were *cut* do."""
         if cut.anew != self._anew:
             self._clear(cut.anew)
         self._learn(cut)
@@ -258,7 +257,6 @@ class Bulk:
         return True
 
     def _said_so(self, scanned: ScannedLines, row: int, entity: int, seen: Found) -> None:
-        """Take what the line *row* says of the *entity*."""
         log, joiner, template = self.log, self.log.joiner, int(scanned.cut.templates[row])
         found, says, identity = self._forms[template], self._sayings_of[template], seen.ids[entity]
         home = seen.ids[scanned.cut.ids[row, found.pod]] if found.pod >= 0 else ""

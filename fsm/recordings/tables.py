@@ -307,7 +307,6 @@ def _reader(file: pa.NativeFile, name: str) -> _Opened:
 
 
 def _checked(schema: pa.Schema) -> pa.Schema:
-    """*schema*, if an observation can have its columns."""
     names = [each for each in schema.names if each in SCHEMA.names]
     if twice := [each for each, count in Counter(names).items() if count > 1]:
         raise pa.ArrowInvalid(f"it has two columns '{twice[0]}'")
@@ -365,6 +364,5 @@ class _Later:
             return found
 
     def columns(self, start: int, count: int) -> dict[str, pa.Array]:
-        """Those of *count* rows from *start*."""
         rows = self._table.slice(start, count).combine_chunks()
         return {each: pa.concat_arrays(rows[each].chunks) for each in self._names}

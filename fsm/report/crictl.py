@@ -139,7 +139,6 @@ def _begin(machine: Machine, steps: Sequence[Stimulus]) -> Iterator[str]:
 
 
 def _made(machine: Machine, steps: Sequence[Stimulus]) -> set[str]:
-    """What *steps* ask for to be made."""
     return {_of(rpc) for each in steps if (rpc := machine.events[each.event].rpc) in MAKES}
 
 

@@ -99,7 +99,6 @@ class Wires:
         return reaches(char, to) and (char in STRAIGHT or char in HEADS)
 
     def _next(self, cell: GridCell, to: Direction) -> Stroke | None:
-        """The stroke to which a line continues from *cell* in that direction."""
         there = beyond(cell, to)
         char, back = self.char(there), OPPOSITE[to]
         if not reaches(self.char(cell), to):

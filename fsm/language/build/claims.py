@@ -243,7 +243,6 @@ def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, tuple[st
 
 
 def _from(state: str, sequence: Sequence) -> Sequence:
-    """*sequence*, its first instant in a step from *state*."""
     first, *rest = sequence
     before = In(states=frozenset({state}), before=True)
     return (WrittenCondition(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)

@@ -90,7 +90,6 @@ class MachineGrammar(Grammar):
         raise ConditionError(f"unknown name '{word}'", nearest(word, known, of="states and events"))
 
     def _states(self, word: str) -> frozenset[str]:
-        """The state, or the states of the set, that *word* names."""
         named = self.define.get(word)
         if named is not None and not isinstance(named, str):
             return frozenset(named)
