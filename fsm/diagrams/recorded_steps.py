@@ -203,20 +203,16 @@ class _Choice:
                 self._skipped += 1
                 self._meanwhile.append(step) if len(self._meanwhile) <= STEPS else None
             elif entity in self._those or (self._pod is not None and entity == self._pod and seen.event in _REACHES):
-                self._between()
+                if self.kept:  # what has happened to all since the last step that was kept
+                    self.count += self._skipped
+                    self.kept += self._meanwhile
+                self._skipped = 0
+                self._meanwhile = []
                 self._keep(step)
                 begun = step.mate
                 new = begun is not None and begun.inside and begun.entity == entity and seen.event in MAKES
                 if begun is not None and new and begun not in self.kept:
                     self._keep(begun)  # when it was asked for, it was nobody's
-
-    def _between(self) -> None:
-        """Keep what has happened to all since the last step that was kept."""
-        if self.kept:
-            self.count += self._skipped
-            self.kept += self._meanwhile
-        self._skipped = 0
-        self._meanwhile = []
 
     def _keep(self, step: ChartStep) -> None:
         self.count += 1

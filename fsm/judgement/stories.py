@@ -3,7 +3,7 @@
 First those that break something, in the order in which it was found, then those that come first.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -21,7 +21,9 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: in
     """*judged* with the stories of *most* of its entities; *again* judges it, and tells those that it is asked for."""
     if judged.stories or judged.kind in {RecordingKind.HISTORY, RecordingKind.NOTHING}:
         return judged
-    broken = [*dict.fromkeys(_broken(judged))][:most]
+    illegal = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)]
+    found = [each.observation.entity for one in illegal for finding in one.findings for each in finding.first]
+    broken = [*dict.fromkeys(filter(None, found))][:most]
     chosen = {*broken}
 
     def telling(entity: str) -> bool:
@@ -32,10 +34,3 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: in
     stories = again(telling).stories
     rank = {entity: number for number, entity in enumerate(broken)}
     return replace(judged, stories=tuple(sorted(stories, key=lambda story: rank.get(story.entity, len(rank)))))
-
-
-def _broken(judged: Judged) -> Iterator[str]:
-    for judgement in judged.judgements:
-        if isinstance(judgement.verdict, Illegal):
-            for finding in judgement.verdict.findings:
-                yield from (each.observation.entity for each in finding.first if each.observation.entity)

@@ -24,7 +24,7 @@ from fsm.linearizability.moves import Moves, Outputs, Possible, Seen, Situation,
 from fsm.linearizability.window import Window, smallest
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import Rules
-from fsm.machine.table import Table, tabulate
+from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError
 from fsm.verdict import Cause, Fails, Holds, Stretch, Unknown
 
@@ -97,8 +97,15 @@ def linearize(
     """
     require_machine(machine)
     rules = Rules(tabulate(machine.under(profile)))
-    _known(rules.table, history, unseen)
-    rows = (row for row in rules.table.rows if not row.ends)
+    table = rules.table
+    for event in [*unseen, *(each.event for each in history.operations if each.event)]:
+        if event not in table.row:
+            raise ValueError(f"{table.machine.name} has no event {event!r}; it has {', '.join(table.row)}")
+    for each in history.operations:
+        if each.shows and each.shows not in table.shows:
+            known = ", ".join(dict.fromkeys(table.shows))
+            raise ValueError(f"{table.machine.name} never shows {each.shows!r}; its states show {known}")
+    rows = (row for row in table.rows if not row.ends)
     silent = tuple(row.index for row in rows if row.event.kind == "hidden" or row.event.name in unseen)
     steps: tuple[Step, ...] = ()
     for entity, part in history.parts():
@@ -107,16 +114,6 @@ def linearize(
             return answer
         steps += answer.steps
     return Linearizable(steps=steps)
-
-
-def _known(table: Table, history: History, unseen: Collection[str]) -> None:
-    for event in [*unseen, *(each.event for each in history.operations if each.event)]:
-        if event not in table.row:
-            raise ValueError(f"{table.machine.name} has no event {event!r}; it has {', '.join(table.row)}")
-    for each in history.operations:
-        if each.shows and each.shows not in table.shows:
-            known = ", ".join(dict.fromkeys(table.shows))
-            raise ValueError(f"{table.machine.name} never shows {each.shows!r}; its states show {known}")
 
 
 class _Entity:

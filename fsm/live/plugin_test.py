@@ -147,7 +147,13 @@ class PluginSUT:
             if after.get(POD) in {"kept-stopped", "stopped"}:
                 there.stopped.add(its.id)
         elif event.partition(".")[0] == CONTAINER_LISTED:
-            self._list_container(event.replace(CONTAINER_LISTED, "container"), before, after)
+            slot, listed = event.replace(CONTAINER_LISTED, "container"), nri.Container()
+            there = self._apart()
+            listed.CopyFrom(self._its_container(slot, anew=slot not in before))
+            listed.state = STATES.get(after.get(slot, ""), nri.CONTAINER_UNKNOWN)
+            self._containers[slot] = listed
+            there.add(listed)
+            there.shown.add(listed.id)
         elif self._out:
             if self._untold is not None:
                 self._untold = None
@@ -163,15 +169,6 @@ class PluginSUT:
             self._untold = there.copy()
             there.shown = {*there.pods, *there.containers}
         return there
-
-    def _list_container(self, slot: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        there = self._apart()
-        its = nri.Container()
-        its.CopyFrom(self._its_container(slot, anew=slot not in before))
-        its.state = STATES.get(after.get(slot, ""), nri.CONTAINER_UNKNOWN)
-        self._containers[slot] = its
-        there.add(its)
-        there.shown.add(its.id)
 
     def _its_pod(self) -> nri.PodSandbox:
         """The pod, which is another one after it was removed."""

@@ -146,7 +146,9 @@ class CriCallReader:
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
         if self.settle is not None and start < self._points.final:
-            yield from self._late(call, number)
+            self.notes["calls told too late"] += 1  # it overlaps calls that have been judged without it
+            for each, kind in self._joiner.concerned(*_on(call)) if call.op else ():
+                yield number, Observation(entity=each, of=kind, phase="gap")
         self._points.add(start, _Point(start, call, number, asks=True))
         self._points.add(end, _Point(end, call, number, asks=False))
         if self.settle is None:
@@ -165,14 +167,6 @@ class CriCallReader:
         self._points.add(at, _Point(at, call, number, asks=False))
         if self.settle is None:
             yield from self._settled(self._points.settled())
-
-    def _late(self, call: CriCallLine, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
-        """*call* overlaps calls that have been judged without it."""
-        self.notes["calls told too late"] += 1
-        if call.op:
-            entity, of = _on(call)
-            for each, kind in self._joiner.concerned(entity, of):
-                yield number, Observation(entity=each, of=kind, phase="gap")
 
     def paused(self, quiet: int) -> Iterator[tuple[int | Line, Observation]]:
         """What is in order after no line has come for *quiet* nanoseconds, if lines are awaited."""

@@ -362,18 +362,15 @@ class Joiner:
         if ok:
             self.stopped.add(pod)
         if seen.event == "RemovePodSandbox" and ok:
-            self._pod_is_gone(pod, reached)
+            for each in reached.certain:
+                self.forget(each)
+            for each in self.containers.pop(pod, {}):
+                # Created while its pod was being removed, it may be left without one.
+                self.forget(each)
+                self._remember(each, CONTAINER)
+                self.removed[CONTAINER].pop(each, None)
+            self.forget_pod(pod)
         return found
-
-    def _pod_is_gone(self, pod: str, reached: Reached) -> None:
-        for each in reached.certain:
-            self.forget(each)
-        for each in self.containers.pop(pod, {}):
-            # Created while its pod was being removed, it may be left without one.
-            self.forget(each)
-            self._remember(each, CONTAINER)
-            self.removed[CONTAINER].pop(each, None)
-        self.forget_pod(pod)
 
     def forget_pod(self, pod: str) -> None:
         self.containers.pop(pod, None)

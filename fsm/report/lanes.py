@@ -13,7 +13,7 @@ from fsm.report.words import either
 from fsm.verdict import Cause, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from fsm.conformance.race_runs import Race
     from fsm.linearizability import Linearizability
@@ -115,7 +115,16 @@ def raced(race: Race) -> Iterator[str]:
     if race.witness is None:
         yield from lanes(race.history)
     else:
-        yield from _with_plugin(race.history, race.witness.told)
+        operations = race.history.operations
+        begins = min((each.called for each in operations if each.thread), default=0)
+        first = [str(each) for each in operations if each.called < begins]
+        if first:
+            yield f"first     {visible('; '.join(first))}"
+        shown = [each for each in operations if each.called >= begins]
+        lane = max((each.thread for each in operations), default=0) + 1
+        shown += (replace(each, thread=lane) for each in race.witness.told if each.called >= begins)
+        names = {each.thread: _lane(each) for each in shown} | {lane: "plugin"}
+        yield from lanes(History(operations=tuple(shown)), names)
     outputs = race.history.outputs.get("")
     if outputs is not None:
         yield f"outputs   {visible(', '.join(outputs)) or 'none'}"
@@ -126,19 +135,6 @@ def raced(race: Race) -> Iterator[str]:
         yield f"broken: {visible(race.broken)}"
     else:
         yield from explained(race.verdict)
-
-
-def _with_plugin(history: History, told: Sequence[Operation]) -> Iterator[str]:
-    """*history* from where threads begin, and the instants at which a plugin was *told* of it."""
-    begins = min((each.called for each in history.operations if each.thread), default=0)
-    first = [str(each) for each in history.operations if each.called < begins]
-    if first:
-        yield f"first     {visible('; '.join(first))}"
-    shown = [each for each in history.operations if each.called >= begins]
-    lane = max((each.thread for each in history.operations), default=0) + 1
-    shown += (replace(each, thread=lane) for each in told if each.called >= begins)
-    names = {each.thread: _lane(each) for each in shown} | {lane: "plugin"}
-    yield from lanes(History(operations=tuple(shown)), names)
 
 
 def _columns(history: History) -> dict[int, int]:

@@ -96,7 +96,12 @@ class _Drawing:
         self.top = _HIGH * max((len(shown.head(name)) + 1 for name in shown.participants), default=2) // 2
         self.top += 24 if shown.caption else 0
         self._place()
-        self._stack()
+        # The level of a bar is how many others are in progress there when it begins.
+        ends: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        for name, first, last in shown.bars():
+            level = next(each for each in range(len(ends[name]) + 1) if ends[name].get(each, -1) <= first)
+            ends[name][level] = last
+            self.levels.append((name, first, last, level))
 
     def _place(self) -> None:
         names = self.shown.participants
@@ -121,14 +126,6 @@ class _Drawing:
         across += [width(f"{MARKS[row.kind]} {row.text}") * _BOLD + 28 for row in self.shown.rows if row.kind in MARKS]
         least = max([min(each, 720) for each in (*across, width(self.shown.caption) + 12)], default=0) + gutter
         self.wide = round(max(least, x + last_half))
-
-    def _stack(self) -> None:
-        """Gives each bar a level: how many others are in progress there when it begins."""
-        ends: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        for name, first, last in self.shown.bars():
-            level = next(each for each in range(len(ends[name]) + 1) if ends[name].get(each, -1) <= first)
-            ends[name][level] = last
-            self.levels.append((name, first, last, level))
 
     def drawn(self) -> ET.Element:
         shown, rows = self.shown, self.shown.rows

@@ -51,7 +51,12 @@ class Nets:
 
     def find(self) -> list[Net]:
         """The nets, from the top; phrases that are part of one are removed from ``phrases``."""
-        self._point()
+        for node in self.wires.links:
+            to = HEADS.get(self.wires.sheet.at(node.cell))
+            touched = any(touch.head for touch in self.wires.touches.get(node, ()))
+            if to and not touched and (word := self._word(node.cell, to)):
+                self.words[node] = word
+        self._take(self.words.values())
         self._mend()
         found = []
         named = {cell: word for word in self.words.values() for cell in word.cells()}
@@ -60,14 +65,6 @@ class Nets:
             ends = tuple(self._ends(nodes, named))
             found.append(Net(nodes=nodes, ends=ends, broken=len(self.wires.problems) > before))
         return found
-
-    def _point(self) -> None:
-        for node in self.wires.links:
-            to = HEADS.get(self.wires.sheet.at(node.cell))
-            touched = any(touch.head for touch in self.wires.touches.get(node, ()))
-            if to and not touched and (word := self._word(node.cell, to)):
-                self.words[node] = word
-        self._take(self.words.values())
 
     def _word(self, cell: GridCell, to: Direction) -> Phrase | None:
         for far in range(1, 2 if to in "NS" else NEAR + 2):

@@ -46,7 +46,9 @@ class Wires:
         self.links: dict[Stroke, dict[Direction, Stroke]] = {}
         self.touches: dict[Stroke, list[Touch]] = {}
         self.problems: list[tuple[GridCell, Problem]] = []
-        self.chars = dict(self._strokes())
+        found = ((row, each) for row in within for each in STROKE.finditer(sheet.drawn[row]))
+        chars = {(row, each.start()): each.group() for row, each in found}
+        self.chars = {cell: char for cell, char in chars.items() if cell not in self.owners and self._turns(cell, char)}
         self.crossed = cache(self._crossed)
         self._trace()
 
@@ -67,13 +69,6 @@ class Wires:
     def strokes_at(self, cell: GridCell, axes: str = "hv") -> Iterator[Stroke]:
         """The strokes at *cell*: one, or where lines cross those along *axes*."""
         return (node for node in (Stroke(cell), *(Stroke(cell, axis) for axis in axes)) if node in self.links)
-
-    def _strokes(self) -> Iterator[tuple[GridCell, str]]:
-        for row in self.within:
-            for found in STROKE.finditer(self.sheet.drawn[row]):
-                cell, char = (row, found.start()), found.group()
-                if cell not in self.owners and self._turns(cell, char):
-                    yield cell, char
 
     def char(self, cell: GridCell) -> str:
         """The character at *cell* if it could be part of a line, else a blank."""

@@ -143,7 +143,7 @@ def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
     events: dict[str, str] = {}
     for event in machine.events.values():
         events |= {event.name: event.name, event.rpc or event.name: event.name}
-    for owner, called, line, alias in (*_event_aliases(problems, machine), *_outcome_aliases(machine)):
+    for owner, called, line, alias in _aliases(problems, machine):
         if events.setdefault(alias, owner) != owner:
             what = f"alias '{alias}' of {called} is a name of event '{events[alias]}'"
             problems.say_at(line, "FSM121", what, "one name is one event")
@@ -156,16 +156,12 @@ def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
                 problems.say("FSM121", what, hint, "states", state.name, "aliases", index)
 
 
-def _event_aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[str, str, int, str]]:
-    """Of every event its name, what it is called, the line of each of its aliases, and the alias."""
+def _aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[str, str, int, str]]:
+    """Of every event, and then of every outcome, the event, what it is called, the line of each alias, and the alias."""
     for event in machine.events.values():
         for index, alias in enumerate(event.aliases):
             line = problems.model.lines.find("event", event.name, "aliases", index)
             yield event.name, f"event '{event.name}'", line, alias
-
-
-def _outcome_aliases(machine: Machine) -> Iterator[tuple[str, str, int, str]]:
-    """The same of every outcome."""
     for event in machine.events.values():
         for cell in (*event.cells.values(), *event.ends.values()):
             for way in ways((cell,)):

@@ -161,16 +161,13 @@ class Groups:
         if not written:
             what = f"event '{self.name}' has no outcome in '{at[-1]}'"
             self.problems.say("FSM112", what, "name at least one, or use another kind of cell", *at)
-        self._check_names(written, at)
-        return tuple(self._outcome(each, (*at, index)) for index, each in enumerate(written))
-
-    def _check_names(self, written: Sequence[WrittenOutcome], at: Keys) -> None:
         times = Counter(each.name for each in written)
         for index, each in enumerate(written):
             if len(written) > 1 and (each.name is None or times[each.name] > 1):
                 what = "no name" if each.name is None else f"the name of another, '{each.name}'"
                 what = f"alternative outcome of '{self.name}' in '{at[-1]}' has {what}"
                 self.problems.say("FSM112", what, 'alternatives need distinct names: name = "…"', *at, index)
+        return tuple(self._outcome(each, (*at, index)) for index, each in enumerate(written))
 
     def _outcome(self, each: WrittenOutcome, at: Keys) -> Outcome:
         target = self._target(each, at)

@@ -95,17 +95,14 @@ class Overriding:
         # A call that begins can end, profiled as well.
         profiled = replace(self.machine, profiles={self.name: made}).under(self.name)
         check_ends(self.problems, profiled)
-        self._check_names(profiled)
-        return made
-
-    def _check_names(self, profiled: Machine) -> None:
-        """Outcomes of one cell have distinct names, those of deviations too."""
+        # Outcomes of one cell have distinct names, those of deviations too.
         for event in (each for name, each in profiled.events.items() if each is not self.machine.events[name]):
             for state, cell in (*event.cells.items(), *event.ends.items()):
                 times = Counter(way.name for way in cell.outcomes) if isinstance(cell, Moves) else Counter[str]()
                 for name in (name for name, number in times.items() if number > 1):
                     what = f"'{event.name}' in '{state}' has two outcomes of the name '{name}' under '{self.name}'"
                     self.problems.say_at(cell.line, "FSM112", what, "give that of the profile another name")
+        return made
 
     def _override(self, key: str, written: WrittenOverride) -> Override:
         at = ("profile", self.name, "cell", key)
