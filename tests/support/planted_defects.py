@@ -383,10 +383,18 @@ MONITOR: Final[dict[str, Plant]] = {
     "a call that was given up is over": wrapped(belief.Dynamics, "_lost", lambda _: lambda self, before, _: self.closed(before)),
 }  # fmt: skip
 
+
+def _counted(right: Call) -> Call:
+    """As many outputs as were seen, whatever they are."""
+    return lambda self, came, emits: (
+        right(self, came, self._seen[came : came + len(emits)]) if len(emits) <= len(self._seen) - came else None
+    )
+
+
 HISTORY: Final[dict[str, Plant]] = {
     **RULES,
     "nothing acts late": returning(Moves, "_late", ()),
-    "outputs are not compared": wrapped(moves.Seen, "after", lambda _: lambda _, came, emits: came + len(emits)),
+    "outputs are counted and not compared": wrapped(moves.Seen, "after", _counted),
     "an operation may return before it acts": returning(Frontier, "returned", value=True),
     "all that is called acts at once": returning(Moves, "_gains_nothing", value=True),
 }  # fmt: skip
