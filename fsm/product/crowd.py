@@ -211,9 +211,12 @@ class Crowd:
                     further.append(each)
                 elif move.at != self._one.digit:
                     further.append(replace(each, steps=(*each.steps, self._shared(move.step, each.local))))
-                else:
-                    for moved in self._moved(move, each):
-                        further += self._counted(each, moved, last=last) if counted else [moved]
+                elif moved := list(self._moved(move, each)):
+                    for one in moved:
+                        further += self._counted(each, one, last=last) if counted else [one]
+                elif counted and each.steps:  # an error of another copy may end the event before this step is asked for
+                    never = self._step(self._bits[local], DRAIN)
+                    further.append(replace(each, steps=(*each.steps, never, never), error=("error",)))
             going = further
         yield from going
 
