@@ -187,11 +187,8 @@ class Crowd:
     def _one_does(self, joint: JointEvent, path: JointPath) -> Iterator[JointWay]:
         """The ways of an event of one of the crowd: for each state that it may be in, and each that it may come to."""
         for local in range(len(self._names)):
-            conditions = [joint.when, path.way.when]
-            before = [
-                self._some(self._bits[local]),
-                *(self._of(each, local) for each in conditions if each is not None),
-            ]
+            conditions = (each for each in (joint.when, path.way.when) if each is not None)
+            before = [self._some(self._bits[local]), *(self._of(each, local) for each in conditions)]
             for course in self._courses(path.moves, local, counted=True):
                 yield JointWay(
                     name=path.way.name,
@@ -215,8 +212,8 @@ class Crowd:
                     for one in moved:
                         further += self._counted(each, one, last=last) if counted else [one]
                 elif counted and each.steps:  # an error of another copy may end the event before this step is asked for
-                    never = self._step(self._bits[local], DRAIN)
-                    further.append(replace(each, steps=(*each.steps, never, never), error=("error",)))
+                    never = replace(self._step(self._bits[local], DRAIN), outcomes=frozenset({"impossible"}))
+                    further.append(replace(each, steps=(*each.steps, never), error=("error",)))
             going = further
         yield from going
 
