@@ -4,9 +4,8 @@ Every claim is decided by exhaustive search of what the machine can reach.  A se
 nothing, and the conclusion is unknown.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import partial
 from typing import TypeVar, assert_never
 
 from fsm import library
@@ -30,7 +29,7 @@ from fsm.machine.versions import meant
 from fsm.product import SystemTable, tables_of
 from fsm.product.system import System
 from fsm.property import claims
-from fsm.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Run, Undecided, Unwritten, Vacuous
+from fsm.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Undecided, Unwritten, Vacuous
 from fsm.verdict import Unknown
 
 M = TypeVar("M", bound=Machine | System)
@@ -96,9 +95,16 @@ def decide(
             machine = StepCache(machine)
         stepping = machine.stepping(stated.claim) if isinstance(machine, Cones) else machine
         conclusion, searched = _known(stated.claim, stepping, profile, within)
-        if isinstance(machine, Cones) and stepping is not machine.whole:
-            inside = partial(_known, stepping=stepping, profile=profile, limit=within)
-            of_all = of_whole(stated.claim, conclusion, machine, lambda claim: inside(claim)[0], within)
+        if isinstance(machine, Cones):
+            inside = stepping
+            of_all = of_whole(
+                stated.claim,
+                conclusion,
+                inside,
+                machine,
+                lambda claim: _known(claim, inside, profile, within)[0],
+                within,
+            )
             if of_all is None:
                 stepping = machine.whole
                 of_all, searched = _known(stated.claim, stepping, profile, within)
@@ -239,7 +245,7 @@ def _known(
 def _conclude(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
-    """What a search finds without ends of calls that are not written, and then whether those make a difference."""
+    """Search without unwritten ends of calls, then with them if they may change the conclusion."""
     conclusion, counts = _searched(claim, stepping, profile, limit)
     if _depends(claim, conclusion) and stepping.left_out[1]:
         beyond, _ = _searched(claim, stepping.beyond, profile, limit)
@@ -250,7 +256,7 @@ def _conclude(
 
 
 def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: Limit) -> Unknown:
-    """That what puts *claim* to the test comes about only if a call ends where no ``ends`` is written."""
+    """The verdict on a *claim* whose condition *unmet* is met only through an unwritten end of a call."""
     parts = needed(claim) if isinstance(claim, claims.Always | claims.Never) else claims.conditions_of(claim)
     for part in parts:
         if part.text == unmet:
@@ -261,7 +267,7 @@ def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: L
 
 
 def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:
-    """Whether *conclusion* may be another one where more runs are possible."""
+    """Whether further runs may change *conclusion*."""
     if isinstance(claim, claims.Refines | claims.MatchesDiagram | claims.Requires):
         return False
     if isinstance(claim, claims.Reachable):
@@ -270,22 +276,17 @@ def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:
 
 
 def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
-    """That a run shows *conclusion* only if a call ends where no ``ends`` is written, which has no number."""
-    found: Iterable[Run | None] = ()
-    if isinstance(conclusion, Proved | Refuted):
-        found = conclusion.witnesses if isinstance(conclusion, Proved) else [conclusion.run]
-    for run in found:
-        if run is None:
-            continue
-        for step in (*run.steps, *run.cycle):
-            for done in step.done or (step,):
-                if done.ends and done.outcome == UNSPECIFIED:
-                    copy = done.copy if isinstance(done, Done) else ""
-                    of = f" of {copy}" if copy else ""
-                    why = (
-                        f"it depends on how '{done.event}'{of} ends in '{done.source}', for which no `ends` is written"
-                    )
-                    return Unwritten(why=why, event=done.event, state=done.source, run=run, copy=copy)
+    """The first end in the runs of *conclusion* for which no ``ends`` is written; ``None`` if they have none."""
+    runs = conclusion.witnesses if isinstance(conclusion, Proved) else ()
+    if isinstance(conclusion, Refuted) and conclusion.run is not None:
+        runs = (conclusion.run,)
+    for run in runs:
+        for done in (done for step in (*run.steps, *run.cycle) for done in step.done or (step,)):
+            if done.ends and done.outcome == UNSPECIFIED:
+                copy = done.copy if isinstance(done, Done) else ""
+                of = f" of {copy}" if copy else ""
+                why = f"it depends on how '{done.event}'{of} ends in '{done.source}', for which no `ends` is written"
+                return Unwritten(why=why, event=done.event, state=done.source, run=run, copy=copy)
     return None
 
 

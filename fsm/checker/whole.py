@@ -1,4 +1,4 @@
-"""Whether what was concluded of the cone of a claim is so of the whole system.
+"""The step from a claim's cone to the whole system: does the conclusion carry over?
 
 A run of the whole, without what copies outside the cone do, is a run of the cone, and no longer; only the instants at which
 those copies take a step or emit something are gone.  So the claim is relaxed: a condition that holds at such an instant
@@ -30,13 +30,21 @@ TRIED: Final = 100_000
 
 
 def of_whole(
-    claim: Claim, found: Conclusion, cones: Cones, known: Callable[[Claim], Conclusion], limit: Limit
+    claim: Claim,
+    found: Conclusion,
+    stepping: StepCache,
+    cones: Cones,
+    known: Callable[[Claim], Conclusion],
+    limit: Limit,
 ) -> Conclusion | None:
-    """What was *found* on the cone, with runs of the whole, if it is so of the whole; *known* concludes on the cone."""
-    stepping, whole = cones.stepping(claim), cones.whole
+    """The conclusion on the whole system, if that *found* on the cone of *claim* carries over; ``None`` if it may not.
+
+    *stepping* has the steps of the cone, and *known* concludes on it.  Runs are given as the whole takes them.
+    """
     table = system_table(stepping.table)
     if len(table.cone) == len(cones.system.copies) and len(table.joint) == len(cones.system.events):
         return found
+    whole = cones.whole
     if isinstance(found, Unwritten):
         stepping, whole = stepping.beyond, whole.beyond
     match claim:

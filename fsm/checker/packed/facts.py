@@ -13,17 +13,16 @@ from fsm.checker.instants import Instant, Successors, holds
 from fsm.checker.packed.expansion import REJECTED, Words
 from fsm.checker.packed.packed_graph import PackedGraph
 from fsm.checker.packed.programs import Tests, array, first_test
-from fsm.checker.packed.walk import Facts, mark
+from fsm.checker.packed.walk import BUSY_BIT, Facts, mark
 from fsm.machine.conditions import At, Atom, Condition, Emits, Happens, In, Replies, SilentOn, StateChanges, atoms
 from fsm.machine.table import Way
 from fsm.product import read
 
-MOST: Final = 29
+MOST: Final = BUSY_BIT
 """Most atoms about states, and most others; the former have the lowest bits, and :data:`BUSY_BIT` comes after these."""
 MOVED: Final = 2 * (MOST + 1)
 """The bit of a change of state; those above it are for what else is asked of the calls of an event."""
 CALLS, GRANTED, EMITTING = MOVED + 1, MOVED + 2, MOVED + 3
-BUSY_BIT: Final = MOST
 
 
 def supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:

@@ -34,8 +34,10 @@ NEVER: Final = -3
 
 ONE: Final = np.uint64(1)
 
-BUSY: Final = np.uint64(1 << 29)
-"""The bit of a state in which calls are in progress, where that is asked; those below it are for atoms."""
+BUSY_BIT: Final = 29
+"""The bit of states with calls in progress, where a claim depends on it; the bits below it are for atoms."""
+
+BUSY: Final = np.uint64(1 << BUSY_BIT)
 
 
 class Facts(NamedTuple):
@@ -109,7 +111,7 @@ def held_by_all(facts: Facts, state: Number, to: Number) -> np.uint64:
 
 @lean_inner
 def _differ(bare: Words, state: Number, to: Number) -> bool:
-    """Whether two states differ in more than calls in progress, of which a number of words is told; if there are any."""
+    """Whether two states differ in more than their calls in progress; *bare* begins with the number of words per state."""
     if not bare.shape[0]:
         return True
     width = np.int64(bare[0])
