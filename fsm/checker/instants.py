@@ -108,13 +108,13 @@ class StepCache:
 
     @property
     def overlap(self) -> int:
-        """How many calls of one event may be in progress at a time; 0 if none takes time."""
+        """The limit on calls of one event in progress; 0 if no call takes time."""
         timed = self.table.timed.values() if isinstance(self.table, SystemTable) else [self.table]
         return max((each.overlap for each in timed if isinstance(each, InProgress)), default=0)
 
     @cached_property
     def left_out(self) -> tuple[bool, bool]:
-        """Whether a begin was cut off where the search came to, and whether an end that is not written was left out."""
+        """Whether the search cut off a begin, and whether it left out an unwritten end."""
         if isinstance(table := self.table, InProgress):
             blocked = [way for state in self.reached for row in table.rows for way in table.blocked(state, row.index)]
             return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)

@@ -105,7 +105,7 @@ class LeadsToGraph:
         return due
 
     def possible(self, fair: Fair, state: int) -> bool:
-        """Whether what is *fair* can be taken; ends that are left out of the search are possible, too."""
+        """Whether the step *fair* is enabled, counting steps that the search leaves out."""
         if any(self.takes(fair, step) for step in self.steps.after(state)):
             return True
         row = self.table.row[fair.event]

@@ -67,7 +67,7 @@ def check_always(claim: Always, stepping: StepCache, limit: Limit) -> tuple[Conc
 
 
 def needed(claim: Always | Never) -> list[WrittenCondition]:
-    """The conditions without an instant of which *claim* is vacuous."""
+    """The conditions that each must hold at some instant, or *claim* is vacuous."""
     if isinstance(claim, Always):
         return [claim.when] if claim.when else []
     return [part for sequence in claim.sequences for part in _parts(sequence)]

@@ -177,7 +177,7 @@ class SystemTable:
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """Of copies by digit, the states in which a begin is cut off, and in which an end that is not written is left out."""
+        """For each copy, by its digit: in which states a begin is cut off, and in which an unwritten end is left out."""
         found: dict[int, dict[int, tuple[bool, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
             if move.at in self.timed:
