@@ -68,6 +68,12 @@ def watched(folder: Path, act: Callable[[StatusStorage], None], *options: str) -
     return Ended(ended != 0, names, load(folder).get() if "status" in names else None)
 
 
+def _switches(process: int) -> int:
+    """How often *process* has slept."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+
+
 def traced(act: Callable[[], None], *options: str) -> int:
     """Run *act* in a child, under ``strace`` with *options*; its exit code."""
     waiting, go = os.pipe()
@@ -80,10 +86,12 @@ def traced(act: Callable[[], None], *options: str) -> int:
             ended = 0
         finally:
             os._exit(ended)  # never return into the code of the parent
+    begun = _switches(child)
     with subprocess.Popen([str(STRACE), "-qqq", *options, "-p", str(child)]) as tracer:
         try:
-            status = Path(f"/proc/{child}/status")
-            while "TracerPid:\t0" in status.read_text(encoding="utf-8") and tracer.poll() is None:
+            # A child that has a tracer is not followed yet.  It has slept three times once it is: in its read, if it came
+            # there only now, when it was stopped, and at the begin of a system call.
+            while _switches(child) < begun + 3 and tracer.poll() is None:
                 time.sleep(0.0005)
         finally:
             os.write(go, b".")
