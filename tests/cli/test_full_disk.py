@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 from pathlib import Path
 
@@ -17,7 +16,7 @@ def limited(folder: Path, *arguments: str, room: int = ROOM, unbuffered: str = "
     """The exit code of the command, its messages, and the bytes of its output, which is a file."""
     with (folder / "stdout").open("wb") as out:
         ran = subprocess.run(
-            [FSM, *arguments],
+            ["prlimit", f"--fsize={room}:{room}", FSM, *arguments],  # noqa: S607
             cwd=folder,
             # Python does not notice that a module it has compiled was written in part, and later processes cannot load it.
             env=PLAIN | {"PYTHONUNBUFFERED": unbuffered, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -25,7 +24,6 @@ def limited(folder: Path, *arguments: str, room: int = ROOM, unbuffered: str = "
             stderr=subprocess.PIPE,
             check=False,
             timeout=60,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
         )
     found = ran.returncode, ran.stderr.decode(), (folder / "stdout").stat().st_size
     (folder / "stdout").unlink()
