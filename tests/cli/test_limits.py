@@ -36,21 +36,15 @@ class Ended(NamedTuple):
 
 def bounded(*arguments: str, stdin: Iterable[bytes] = (), cwd: Path | None = None) -> Ended:
     """The command, killed where it takes more than :data:`MEMORY` or :data:`COMPUTING`."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (COMPUTING, COMPUTING))
-
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [FSM, *arguments],
+        ["prlimit", f"--as={MEMORY}", f"--cpu={COMPUTING}", FSM, *arguments],  # noqa: S607
         stdin=pipe,
         stdout=pipe,
         stderr=pipe,
         cwd=cwd,
         env=PLAIN,
-        preexec_fn=limit,  # noqa: PLW1509  (no threads here)
     ) as process:
         assert process.stdin is not None
         for piece in stdin:
