@@ -55,6 +55,7 @@ class Interruption:
         self._excess: list[str] | None = None
         self._end: Callable[[], object] | None = None
         self._asked: tuple[int, float] | None = None
+        self._left_to_loop = False
         self._code: int | None = None
         self._supervisor: int | None = None
 
@@ -161,10 +162,21 @@ class Interruption:
     def sets(self) -> Iterator[Event]:
         """Gives an event of the running loop that a signal sets, as :meth:`ends` has it."""
         from asyncio import Event, get_running_loop  # noqa: PLC0415  (other commands need no loop)
+        from socket import socketpair  # noqa: PLC0415
 
         over, loop = Event(), get_running_loop()
-        with self.ends(lambda: loop.call_soon_threadsafe(over.set)):
-            yield over
+        woken, waking = socketpair()
+        with woken, waking, self.ends(lambda: loop.call_soon_threadsafe(over.set)):
+            woken.setblocking(False)  # noqa: FBT003
+            waking.setblocking(False)  # noqa: FBT003
+            # A signal just before the loop waits would be handled only when something else wakes it.
+            loop.add_reader(woken, woken.recv, 64)
+            before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
+            try:
+                yield over
+            finally:
+                signal.set_wakeup_fd(before)
+                loop.remove_reader(woken)
 
     def without_end(self) -> None:
         """Let what runs compute for as long as it does."""
@@ -183,7 +195,7 @@ class Interruption:
             self._asked = number, now
             self._interrupt()
 
-    def _interrupt(self) -> NoReturn:
+    def _interrupt(self) -> None:
         if not self.came:
             self.came = True
             discard(sys.stdout)
@@ -193,6 +205,17 @@ class Interruption:
             warnings.simplefilter("ignore")
             if "logging" in sys.modules:
                 sys.modules["logging"].disable()
+        # An exception raised between two steps of a loop loses the next one, and who waits for it waits for ever.
+        running = getattr(sys.modules.get("asyncio.events"), "get_running_loop", None)
+        if running is not None and not self._left_to_loop:
+            with suppress(RuntimeError):  # none runs
+                running().call_soon_threadsafe(self._raise)
+                self._left_to_loop = True  # and another signal ends a step that goes on for ever
+                return
+        self._raise()
+
+    def _raise(self) -> NoReturn:
+        self._left_to_loop = False
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
     def _look(self, number: int, frame: FrameType | None) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from fsm.interruption import OUT_OF_MEMORY, OUT_OF_TIME
 
 ENOUGH = 1 << 40
+SUPPORT = Path(__file__).resolve().parent / "support"
 
 
 @pytest.mark.slow
@@ -133,6 +135,35 @@ def test_the_same_signal_interrupts_later() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert (130, "interrupted\n") == (ran.returncode, ran.stderr)
+
+
+def test_an_event_loop_loses_no_step_to_an_interrupt() -> None:
+    """It would wait for ever for what was about to run; whatever line of asyncio the signal comes at, it ends."""
+    script = [sys.executable, str(SUPPORT / "interrupted_loop.py"), "2400"]
+
+    ran = subprocess.run(script, capture_output=True, text=True, check=False, timeout=300)
+
+    assert (0, "", "") == (ran.returncode, ran.stdout, ran.stderr)
+
+
+def test_a_signal_wakes_an_event_loop() -> None:
+    """As one must that comes just before the loop waits, or in another thread."""
+    code = (
+        "import asyncio, signal, threading\n"
+        "from fsm.interruption import INTERRUPTION\n"
+        "INTERRUPTION.expect()\n"
+        "async def command():\n"
+        "    with INTERRUPTION.sets() as over:\n"
+        "        signalled = lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM)\n"
+        "        threading.Timer(0.1, signalled).start()\n"
+        "        await over.wait()\n"
+        "        print('ended')\n"
+        "asyncio.run(command())\n"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+
+    assert (0, "ended\n", "") == (ran.returncode, ran.stdout, ran.stderr)
 
 
 def supervised(body: str) -> subprocess.CompletedProcess[str]:
