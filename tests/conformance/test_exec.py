@@ -147,13 +147,14 @@ TALLY: Final = (sys.executable, "-S", str(SUTS / "tally.py"))
 
 
 def test_a_lost_update_is_found_in_a_process() -> None:
-    """Two additions are in progress at once there, and one of them is lost; with a lock, none is."""
+    """An addition writes back what it has read, over what was added or reset meanwhile; with a lock, none does."""
     wrong = conform(counter(), lambda: child([*TALLY, "unlocked"]), examples=5, threads=2)
     right = conform(counter(), lambda: child([*TALLY]), examples=5, threads=2)
 
     assert not wrong.failures
     assert wrong.race is not None
-    assert all("add" in thread for thread in wrong.race.programme.threads)  # as short as the schedules let it be
+    assert len(wrong.race.programme.threads) > 1
+    assert any("add" in thread for thread in wrong.race.programme.threads)
     assert (right.race, right.failures) == (None, ())
 
 
