@@ -235,6 +235,21 @@ def test_a_header_opens_no_file_elsewhere(name: str, tmp_path: Path) -> None:
     assert {Holds()} == {each.verdict for each in judge(trace, models=[str(tmp_path / "mine.toml")]).judgements}
 
 
+def test_a_field_that_the_model_does_not_have_leaves_the_verdict_open(tmp_path: Path) -> None:
+    """No clause is held to it; it may be the misspelt name of one that some clause is about."""
+    trace = tmp_path / "trace.jsonl"
+    head = (
+        '{"trace": 1, "machine": "cri-container", "fresh": true}\n{"entity": "c1", "event": "create", "reply": "ok"}\n'
+    )
+    for field, verdict in (
+        ("exit-code", Holds()),
+        ("exit-kode", Unknown(why="line 3: cri-container has no field 'exit-kode'; did you mean 'exit-code'?")),
+    ):
+        shown = {"entity": "c1", "shows": "CONTAINER_CREATED", "fields": {field: 0}}
+        trace.write_text(head + json.dumps(shown), encoding="utf-8")
+        assert verdict == judge(str(trace)).judgements[0].verdict
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -255,10 +255,7 @@ class Monitor:
         elif self._is_unknown(seen):
             self._beside += bool(seen.entity)
             self._notes["unknown event"] += 1
-            if self._own and not self._unread:
-                close = difflib.get_close_matches(seen.event, self.machine.events, n=1)
-                hint = f"; did you mean '{close[0]}'?" if close else ""
-                self._unread = f"line {place.number}: {self.machine.name} has no event '{seen.event}'{hint}"
+            self._not_known("event", seen.event, self.machine.events, place)
         elif self._own and not seen.entity and self._dynamics.calls(self._dynamics.row(seen.event)):
             what = f"'{seen.event}' is a call, and names no {self.machine.entity}"
             self._unread = self._unread or f"line {place.number}: {what}"
@@ -269,6 +266,13 @@ class Monitor:
             self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place, states)
         else:
             self._take_of_all(seen, place)
+        for name in sorted((seen.fields or {}).keys() - self.machine.fields):
+            self._not_known("field", name, self.machine.fields, place)
+
+    def _not_known(self, what: str, name: str, known: Iterable[str], place: Line) -> None:
+        if self._own and not self._unread:
+            hint = "".join(f"; did you mean '{each}'?" for each in difflib.get_close_matches(name, known, n=1))
+            self._unread = f"line {place.number}: {self.machine.name} has no {what} '{name}'{hint}"
 
     def _gap(self, entity: str) -> None:
         """Nothing is known any more of *entity*, or of any entity, also of those not seen yet."""
@@ -279,10 +283,9 @@ class Monitor:
             self._everything.rests = True
             self._resting.update(dict.fromkeys((*self._resting, *self._alive), self._everything))
             self._alive.clear()
-            self._shorten()
             self._forget()
-        elif entity in self._alive or entity in self._resting or self._unseen is not self._everything:
-            self.entities += entity not in self._alive and entity not in self._resting
+        elif (known := entity in self._alive or entity in self._resting) or self._unseen is not self._everything:
+            self.entities += not known
             self._alive.pop(entity, None)
             self._resting.pop(entity, None)
             self._keep(entity, Life(belief=self._everything))
@@ -382,9 +385,6 @@ class Monitor:
         self._alive.pop(entity, None)
         self._fields.forget(entity)
         self._resting[entity] = life.belief
-        self._shorten()
-
-    def _shorten(self) -> None:
         while len(self._resting) > REMEMBERED:
             self._resting.popitem(last=False)
 
