@@ -286,6 +286,7 @@ def run_of_follows(door: Machine) -> Run | None:
 # -- a second opinion ------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_agrees_with_the_definition(chance: random.Random) -> None:
     """On random claims about random machines, with the length of the shortest counterexample."""

@@ -235,7 +235,7 @@ def test_of_an_office_it_comes_out_the_same(claim: str, limit: int) -> None:
 
 
 SHIPPED = [
-    pytest.param(name, profile, marks=pytest.mark.slow if name == "node" else ())
+    pytest.param(name, profile, marks=pytest.mark.nightly if name == "node" else ())
     for name in systems()
     for profile in (None, *load_system(name).profiles)
 ]
@@ -285,7 +285,7 @@ def test_what_is_small_loads_nothing() -> None:
     assert "loads numpy" in checked(*LARGE, before=refuse)[2]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_code_is_kept_where_that_can_be_written(tmp_path: Path) -> None:
     """Two processes that compile at once do not disturb each other; a third one has nothing to write."""
     expected = checked(*LARGE)

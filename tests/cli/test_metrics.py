@@ -160,6 +160,7 @@ def test_a_port_in_use_is_refused() -> None:
     assert "add --follow" in alone.stderr
 
 
+@pytest.mark.slow
 def test_idle_scrapers_keep_nobody_away(capsys: pytest.CaptureFixture[str]) -> None:
     """There are few threads, the oldest connections make room, and of those that break nothing is printed."""
     before = threading.active_count()

@@ -201,6 +201,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.nightly
 def test_the_command(tmp_path: Path) -> None:
     """On this machine, as a summary and as text."""
     files = [str(RECORDINGS / name) for name in NAMES[:2]]

@@ -117,6 +117,7 @@ class _Silent(NodePlugins):
         return await super().send(request)
 
 
+@pytest.mark.slow
 def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a plugin that was told that the container runs: when it joined, or when it was started."""
     monkeypatch.setattr(node_sut, "_RELAYED", 0.05)
@@ -174,6 +175,7 @@ class _Forgetful(NodePlugins):
         return await super().send(request)
 
 
+@pytest.mark.slow
 def test_what_is_not_told_is_found(tmp_path: Path) -> None:
     """By the system, and by what plugins may rely on."""
     life = "plugin-joins; run-pod=ready; create-container=created; remove-container"

@@ -145,7 +145,7 @@ def test_answers_are_held_to_a_property(bug: str, found: str) -> None:
     assert found in re.sub(r"\s+", " ", tested.stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("listening", ["leaks"], indirect=True)
 def test_a_leak_is_found_by_generation(listening: str) -> None:
     """In some test, not always in one that leaks enough by itself: a plugin goes on from test to test."""

@@ -63,7 +63,7 @@ def test_a_search_ends_when_its_time_is_over(tmp_path: Path) -> None:
     assert search.runs < 20
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_race_is_found_repeated_recorded_and_judged_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two starts of one container succeed."""
     recording = tmp_path / "race.jsonl"

@@ -164,7 +164,7 @@ def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.Monk
     assert search.runs < 60
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_is_found_by_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where each update leaves much time for it, and no matter how often it is met; real runtimes are searched elsewhere."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)

@@ -81,8 +81,13 @@ def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
         assert checked.unexpected or not isinstance(checked.verdict, Proved | Refuted), mutant
 
 
+LONG = {"container-status"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", specified())
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=pytest.mark.nightly if each in LONG else ()) for each in specified()]
+)
 def test_no_mutant_survives(name: str) -> None:
     """Every mistake in one cell is noticed by a property, or by nobody who watches."""
     found = specification(name)

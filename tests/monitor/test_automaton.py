@@ -98,6 +98,7 @@ def dated(chance: random.Random, trace: list[Observation]) -> list[Observation]:
     return found
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=amount(8, night=300))
 def test_random_machines(seed: int) -> None:

@@ -906,6 +906,7 @@ def test_a_call_may_have_been_made(trace: str, violation: int | None) -> None:
 # -- what is remembered, what is noted ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two hundred thousand short lives leave nothing but the last names."""
     monkeypatch.setattr(fsm.monitor, "REMEMBERED", 1_000)

@@ -96,6 +96,7 @@ def test_what_is_seen_whole_is_judged_by_definition(chance: random.Random) -> No
             assert not last or not naive_property_monitor.breaks(machine, of, run[: last - 1])
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_what_is_seen_in_part_is_violated_for_certain_only(chance: random.Random) -> None:
     """Of all runs that look like what was seen, each must break the property."""
@@ -117,6 +118,7 @@ def test_what_is_seen_in_part_is_violated_for_certain_only(chance: random.Random
         assert expected == (watched(watch, test) is not None), (test, runs)
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_calls_that_are_not_followed_violate_nothing(chance: random.Random) -> None:
     """With more calls in progress than are followed, some runs that break the property may go unnoticed."""

@@ -72,5 +72,6 @@ def test_the_tutorial(tmp_path: Path) -> None:
     as_on_windows(TUTORIAL, tmp_path)
 
 
+@pytest.mark.slow
 def test_other_commands(tmp_path: Path) -> None:
     as_on_windows(COMMANDS, tmp_path)

@@ -92,7 +92,7 @@ def test_a_flaw_would_be_noticed(right: str, wrong: str, flaw: str) -> None:
     assert flaw in flaws(RECIPE.replace(right, wrong))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_its_steps_give_a_command_that_works(tmp_path: Path) -> None:
     """With the models and properties in it, and nothing of this environment."""
     environment = followed(RECIPE, tmp_path, EXTRAS="service")
