@@ -15,7 +15,7 @@ from fsm.cli.options import of_one, profile_option, progress, sizes
 from fsm.cli.output import put, same
 from fsm.cli.pages import drawing, read_again
 from fsm.cli.search_progress import SearchProgress
-from fsm.errors import InputError, is_file
+from fsm.errors import UNDECIDED, InputError, is_file
 from fsm.interruption import INTERRUPTION
 from fsm.judgement import Judged, judge
 from fsm.judgement.stories import Telling, with_stories
@@ -64,16 +64,17 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
     if is_file(name) and same(name, output):
         raise click.BadParameter("it is what the page is to be made of", param_hint="--output")
     with drawing():
-        written = _page(name, profile, properties=properties)
+        written, code = _page(name, profile, properties=properties)
     put(written.encode("utf-8", "replace"), output)
-    return 0
+    return code
 
 
-def _page(name: str, profile: str | None, *, properties: bool) -> str:
+def _page(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
+    """Return the page and the exit code: 3 if the properties were not all tried for want of time or memory."""
     if name in names() or name in systems() or name.endswith(".toml"):
         return _model(name, profile, properties=properties)
     if name == STDIN or Path(name).exists() or "/" in name or "." in name:
-        return _recording(name, profile)
+        return _recording(name, profile), 0
     load(name)  # which says what it may have been meant for
     raise AssertionError(name)
 
@@ -90,28 +91,28 @@ def _recording(name: str, profile: str | None) -> str:
         return html(Report(judged=(with_stories(judged, told),)))
 
 
-def _model(name: str, profile: str | None, *, properties: bool) -> str:
+def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
     model = load_system(name) if is_system(name) else load(name)
     of_one([profile], [model.profiles])
     model.under(profile)  # refuses profiles that contradict each other
-    examined = _examined(model, profile) if properties else ()
+    examined, code = _examined(model, profile) if properties else ([], 0)
     if isinstance(model, System):
-        return system_page(model, examined, profile=profile)
-    return machine_page(model, examined, profile=profile)
+        return system_page(model, examined, profile=profile), code
+    return machine_page(model, examined, profile=profile), code
 
 
-def _examined(model: Machine | System, profile: str | None) -> list[Examined]:
-    """What is concluded of *model* without a profile and under each; nothing where nothing is claimed of it."""
+def _examined(model: Machine | System, profile: str | None) -> tuple[list[Examined], int]:
+    """Return what is concluded of *model* without a profile and under each, if it has properties, and the exit code."""
     try:
         stated = claims(model.path)
     except InputError as error:
         if {each.code for each in error.problems} != {NO_PROPERTIES}:
             raise
-        return []
+        return [], 0
     profiles = dict.fromkeys((None, *model.profiles, profile))
     with INTERRUPTION.softly() as excess, progress("checking", len(profiles) * len(stated.properties)) as bar:
         ending = SearchProgress(bar, lambda: WHY[excess()])
         found = [examine(stated, each, ending=ending, advanced=lambda: bar.update(1)) for each in profiles]
         if over := excess():
             click.echo(over, err=True)
-    return found
+    return found, UNDECIDED if over else 0

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,6 +15,7 @@ import pytest
 from commands import FSM, HOLDING, PLAIN, fsm
 
 from fsm.cli.options import progress
+from fsm.interruption import Interruption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -117,6 +119,21 @@ def test_out_of_memory_a_command_ends_as_unknown(tmp_path: Path) -> None:
     assert (3, "") == (ended.code, ended.out)
     assert "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more" == ended.err.splitlines()[-1]
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(("over", "code"), [(OUT_OF_TIME, 3), ("", 0)])
+def test_a_page_of_a_model_whose_claims_were_not_all_tried_is_unknown(
+    over: str, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The page is written, and says of which claims nothing is known."""
+    monkeypatch.setattr(Interruption, "softly", lambda _self: nullcontext(lambda: over))
+    page = tmp_path / "page.html"
+
+    ended = fsm("explore", "nri-pod", "-o", str(page))
+
+    assert (code, "") == (ended.returncode, ended.stdout)
+    assert over in ended.stderr
+    assert page.read_text(encoding="utf-8").endswith("</html>\n")
 
 
 # -- inputs ----------------------------------------------------------------------------------
