@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SEED = os.environ.get("FSM_SEED") or ("every change" if TIMES == 1 else secrets.token_hex(4))
 """Where cases come from: always the same for every change, others each night. It is in what a disagreement says."""
 
-TRIED = {"machine": 7_600, "system": 1_040, "refines": 8, "trace": 960, "history": 400}
+TRIED = {"machine": 7_600, "system": 1_040, "follows": 400, "refines": 40, "trace": 960, "history": 400}
 """Random properties for every change, ten thousand in total; at night a hundred times as many."""
 
 PARTS = 4
@@ -52,6 +52,8 @@ FINDING: dict[str, tuple[Kind, str, int]] = {
         "system",
         400,
     ),
+    "refines": (KINDS["refines"], "refines", 60),
+    "follows": (KINDS["follows"], "follows", 200),
     "trace": (KINDS["trace"], "trace", 100),
     "history": (KINDS["history"], "history", 100),
 }

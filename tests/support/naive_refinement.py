@@ -128,8 +128,11 @@ class Refining:
         find = naive.ways if call.stage == "asked" else naive.ends
         ways = find(self.machine, here.state, call.event)
         if ways is None:
+            takes_time = call.stage == "asked" and self.machine.events[call.event].ends
             for state in self.machine.states:
                 yield here.at(state, call, Going(call.event, "ended", ANY)), ()
+                if takes_time:
+                    yield here.at(state, call, Going(call.event, "begun")), ()
         elif not ways:
             yield here.at(here.state, call, Going(call.event, "ended", ANY)), ()
         for way in ways or ():

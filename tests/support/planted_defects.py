@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import structs
 
 from fsm import checker, product
-from fsm.checker import safety, whole
+from fsm.checker import refinement, safety, whole
 from fsm.checker.cones import Cones
 from fsm.checker.idempotence import IdempotenceAutomaton
 from fsm.checker.instants import StepCache, Successors
@@ -399,6 +399,22 @@ HISTORY: Final[dict[str, Plant]] = {
     "all that is called acts at once": returning(Moves, "_gains_nothing", value=True),
 }  # fmt: skip
 
+REFINES: Final[dict[str, Plant]] = {
+    "the other machine is known to be in one state": wrapped(
+        refinement.BeliefTable, "least", lambda _: lambda _self, found, beside: beside[0] if beside else beside.append(found) or found
+    ),
+    "no call continues": returning(refinement._Product, "_goes_on", ()),  # noqa: SLF001
+}  # fmt: skip
+
+FOLLOWS: Final[dict[str, Plant]] = {
+    "the first output is not followed": wrapped(
+        refinement.BeliefTable, "after", lambda right: lambda self, found, seen: found if found == self.initial else right(self, found, seen)
+    ),
+    "nothing is refused": wrapped(
+        refinement.BeliefTable, "after", lambda right: lambda self, found, seen: max(found, right(self, found, seen)) if found >= 0 else found
+    ),
+}  # fmt: skip
+
 PLANTED: Final[dict[str, dict[str, Plant]]] = {
     "machine": CHECKER,
     "system": SYSTEM,
@@ -406,6 +422,8 @@ PLANTED: Final[dict[str, dict[str, Plant]]] = {
     "folded": FOLDED,
     "compiled": COMPILED,
     "leading": LEADING,
+    "refines": REFINES,
+    "follows": FOLLOWS,
     "trace": MONITOR,
     "history": HISTORY,
 }
