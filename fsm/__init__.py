@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from fsm.conformance.suite import conform as conform
     from fsm.errors import InputError as InputError
     from fsm.hypothesis_tests import stateful as stateful
-    from fsm.judgement import judge as judge
-    from fsm.library import load as load
-    from fsm.library import load_system as load_system
+    from fsm.language.library import load as load
+    from fsm.language.library import load_system as load_system
     from fsm.linearizability import linearize as linearize
     from fsm.linearizability.history import History as History
     from fsm.linearizability.history import Operation as Operation
@@ -23,9 +22,10 @@ if TYPE_CHECKING:
     from fsm.machine.driver import CannotHappenError as CannotHappenError
     from fsm.machine.driver import Change as Change
     from fsm.machine.driver import Driver as Driver
+    from fsm.machine.product.system import System as System
     from fsm.machine.simulation import simulate as simulate
     from fsm.monitor import Monitor as Monitor
-    from fsm.product.system import System as System
+    from fsm.monitor.judgement import judge as judge
     from fsm.report.description import describe as describe
     from fsm.sut import SUT as SUT
     from fsm.sut import UnsupportedError as UnsupportedError
@@ -49,17 +49,17 @@ _MODULES = {
     "Observation": "trace",
     "Operation": "linearizability.history",
     "Outcome": "machine",
-    "System": "product.system",
+    "System": "machine.product.system",
     "Unknown": "verdict",
     "UnsupportedError": "sut",
     "Verdict": "verdict",
     "check": "checker",
     "conform": "conformance.suite",
     "describe": "report.description",
-    "judge": "judgement",
+    "judge": "monitor.judgement",
     "linearize": "linearizability",
-    "load": "library",
-    "load_system": "library",
+    "load": "language.library",
+    "load_system": "language.library",
     "simulate": "machine.simulation",
     "stateful": "hypothesis_tests",
 }

@@ -38,7 +38,7 @@ def stateful(
 
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> kind = stateful(load("cri-pod"), "model:pod-sandbox")
     >>> run_state_machine_as_test(kind, settings=settings(max_examples=5, database=None))
     """

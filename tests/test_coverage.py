@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from commands import RECORDINGS
 
-from fsm.judgement import Judged, judge
-from fsm.judgement.coverage import MachineCoverage, merged
+from fsm.monitor.judgement import Judged, judge
+from fsm.monitor.judgement.coverage import MachineCoverage, merged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from commands import FAILING, HOLDING, RECORDINGS, fsm
 
-from fsm.judgement import judge
-from fsm.verdict import Holds, Illegal
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
+from fsm.verdict import Holds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

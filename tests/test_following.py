@@ -16,19 +16,19 @@ from commands import FSM, fsm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.judgement import begin, judge
-from fsm.library import load
+from fsm.language.library import load
+from fsm.machine.findings import Illegal, Violation
 from fsm.monitor import OPEN, Monitor
+from fsm.monitor.judgement import begin, judge
 from fsm.recordings import nri_events, open_recording
 from fsm.recordings.line_reader import LineReader, Piece
 from fsm.trace import Observation
-from fsm.verdict import Illegal, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fsm.judgement import Judged
-    from fsm.verdict import Judgement
+    from fsm.machine.findings import Judgement
+    from fsm.monitor.judgement import Judged
 
 RECORDINGS = Path(__file__).resolve().parent / "recordings"
 NAMES = (

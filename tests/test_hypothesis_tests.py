@@ -9,7 +9,7 @@ from machines import counter, door
 
 from fsm.conformance.simulated import Simulated
 from fsm.hypothesis_tests import stateful
-from fsm.library import load
+from fsm.language.library import load
 
 QUICK = settings(max_examples=200, database=None, deadline=None)
 

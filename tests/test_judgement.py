@@ -1,4 +1,4 @@
-"""Tests of ``fsm.judgement``: recordings find their machines, and mistakes their codes."""
+"""Tests of ``fsm.monitor.judgement``: recordings find their machines, and mistakes their codes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from fsm.errors import InputError
-from fsm.judgement import judge
 from fsm.language.codes import RULES
-from fsm.library import home
+from fsm.language.library import home
 from fsm.machine.calls import unobserved
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
 from fsm.recordings import RecordingKind
 from fsm.report import ExitCode, Report, json_report
 from fsm.report.github import github
 from fsm.report.junit import junit
 from fsm.report.sarif import sarif
 from fsm.report.text import text as as_text
-from fsm.verdict import Holds, Illegal, Unknown
+from fsm.verdict import Holds, Unknown
 
 RECORDINGS = Path(__file__).parent / "recordings"
 TRACE = '{"entity": "c1", "event": "stop", "reply": "ok"}\n'

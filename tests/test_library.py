@@ -11,7 +11,7 @@ from machines import DOOR, edited
 
 import fsm
 from fsm.errors import InputError
-from fsm.library import claims, load, names, specification, specified, systems
+from fsm.language.library import claims, load, names, specification, specified, systems
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from fsm import judgement, monitor
-from fsm.judgement import joint
-from fsm.monitor import field_clauses, fresh_ids, grouping
+from fsm import monitor
+from fsm.monitor import field_clauses, fresh_ids, grouping, judgement
+from fsm.monitor.judgement import joint
 from fsm.recordings import container_events, containerd_log, nri_events, open_recording, pod_calls
 
 BENCH = Path(__file__).resolve().parent / "bench" / "follow.py"

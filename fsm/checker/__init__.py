@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
-from fsm import library
 from fsm.checker.alike import Alike, asked
 from fsm.checker.breadth_first import LIMIT, UNLIMITED, Ending, Limit, StoppedError, on
 from fsm.checker.cones import Cones, JointListener
@@ -20,16 +19,17 @@ from fsm.checker.refinement import OutputListener, check_follows, check_refines
 from fsm.checker.safety import check_always, check_never, check_reachable, needed
 from fsm.checker.silence import washed_out
 from fsm.checker.whole import of_whole
+from fsm.language import library
 from fsm.machine import Machine
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.in_progress import in_progress
+from fsm.machine.product import SystemTable, tables_of
+from fsm.machine.product.system import System
+from fsm.machine.property import claims
+from fsm.machine.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Undecided, Unwritten, Vacuous
 from fsm.machine.table import UNSPECIFIED, Done, Table, TransitionSystem, tabulate
 from fsm.machine.traversal import Explored, LimitError
 from fsm.machine.versions import meant
-from fsm.product import SystemTable, tables_of
-from fsm.product.system import System
-from fsm.property import claims
-from fsm.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Undecided, Unwritten, Vacuous
 from fsm.verdict import Unknown
 
 M = TypeVar("M", bound=Machine | System)
@@ -45,7 +45,7 @@ def check(
     an entity are in progress at a time.  Raises :class:`InputError` if there
     is no property file, or it is not well formed, and ``ValueError`` for a name that no property has.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> (relayed_once,) = check(load("plugin-pod"), "relayed-once").checked
     >>> relayed_once.verdict
     Proved(witnesses=(), any_number='')
@@ -73,7 +73,7 @@ def decide(
     To check many properties of one machine, pass one :class:`StepCache` or :class:`Cones` instead of a table: it makes
     each step once.  Linear in the states and transitions of the machine, times those of the claim.
 
-    >>> from fsm.library import load, specification
+    >>> from fsm.language.library import load, specification
     >>> from fsm.machine.table import tabulate
     >>> stated = specification("container-status").properties[0]
     >>> type(decide(stated, tabulate(load("container-status"))).verdict).__name__
@@ -201,7 +201,7 @@ def as_known(
 ) -> claims.Specification[M]:
     """*of* where *profile* is a version, or several: known to fail is what one of its profiles is known for, and fails.
 
-    >>> from fsm.library import specification
+    >>> from fsm.language.library import specification
     >>> of = as_known(specification("container-status"), "containerd-1.7.24")
     >>> old, new = "containerd-1.7", "containerd-1.7.24"
     >>> [each.name for each in of.properties if each.expected(old) and not each.expected(new)]

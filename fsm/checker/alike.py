@@ -12,11 +12,11 @@ from typing import Generic, Self, TypeAlias, TypeVar
 from msgspec import structs
 
 from fsm.machine.in_progress import InProgress
+from fsm.machine.product import SystemTable
+from fsm.machine.property.claims import Claim, Counts, Follows, MatchesDiagram, Refines, Requires
+from fsm.machine.property.evidence import Conclusion
 from fsm.machine.table import Table, tabulate
 from fsm.machine.traversal import Numbering
-from fsm.product import SystemTable
-from fsm.property.claims import Claim, Counts, Follows, MatchesDiagram, Refines, Requires
-from fsm.property.evidence import Conclusion
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """What holds however many copies there are of a part: of one, of two, and of what simulates any number of more.
 
-What simulates them is a system, too (:mod:`fsm.product.crowd`).  It may do what no number of copies does, so it refutes nothing.
+What simulates them is a system, too (:mod:`fsm.machine.product.crowd`).  It may do what no number of copies does, so it refutes nothing.
 """
 
 from collections.abc import Callable, Collection
@@ -13,11 +13,11 @@ from fsm.checker.instants import StepCache, system_table
 from fsm.checker.safety import DONE, SequenceAutomaton, in_order, retaken
 from fsm.checker.whole import relaxed
 from fsm.machine.conditions import Sequence, WrittenCondition
+from fsm.machine.product.crowd import Crowd, NoCrowdError
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import Always, Claim, Never, Property, Reachable, Specification
+from fsm.machine.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Run, RunStep, Vacuous
 from fsm.machine.traversal import LimitError
-from fsm.product.crowd import Crowd, NoCrowdError
-from fsm.product.system import System
-from fsm.property.claims import Always, Claim, Never, Property, Reachable, Specification
-from fsm.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Run, RunStep, Vacuous
 from fsm.verdict import Unknown
 
 

@@ -8,11 +8,11 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from fsm.machine.graph import steps
 from fsm.machine.in_progress import InProgress, in_progress
+from fsm.machine.product import SystemTable
+from fsm.machine.property.claims import Counts
+from fsm.machine.property.evidence import RunStep
 from fsm.machine.table import UNSPECIFIED, Table, TransitionSystem
 from fsm.machine.traversal import BreadthFirst, Explored
-from fsm.product import SystemTable
-from fsm.property.claims import Counts
-from fsm.property.evidence import RunStep
 
 LIMIT = 2_000_000
 """Largest number of nodes of one search; beyond it the answer is unknown."""

@@ -1,4 +1,4 @@
-"""The part of a system on which a claim is decided: its cone of influence (:mod:`fsm.product`)."""
+"""The part of a system on which a claim is decided: its cone of influence (:mod:`fsm.machine.product`)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,11 +25,11 @@ from fsm.machine.conditions import (
     atoms,
     left_at,
 )
+from fsm.machine.product import SystemTable, read
+from fsm.machine.product.influence import Influence
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import Always, Claim, Counts, Follows, Idempotent, LeadsTo, Never, conditions_of
 from fsm.machine.table import Table, tabulate
-from fsm.product import SystemTable, read
-from fsm.product.influence import Influence
-from fsm.product.system import System
-from fsm.property.claims import Always, Claim, Counts, Follows, Idempotent, LeadsTo, Never, conditions_of
 
 NOTHING: Final = Emits(output="")
 

@@ -30,11 +30,11 @@ from fsm.machine.conditions import (
     StateChanges,
     StepEmits,
 )
+from fsm.machine.property.claims import Counts
 from fsm.machine.traversal import BreadthFirst, LimitError
-from fsm.property.claims import Counts
 
 if TYPE_CHECKING:
-    from fsm.property.evidence import RunStep
+    from fsm.machine.property.evidence import RunStep
 
 MOST: Final = 10_000
 """Instants of the largest machine for which such numbers pay."""

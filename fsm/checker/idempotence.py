@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fsm.checker.breadth_first import Limit, SearchEdge, SearchResult, along, search
 from fsm.checker.instants import InstantStep, StepCache, holds, system_table
-from fsm.property.claims import Counts, Idempotent
-from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Vacuous, run_step
+from fsm.machine.property.claims import Counts, Idempotent
+from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Vacuous, run_step
 
 if TYPE_CHECKING:
     from fsm.checker.packed.sequences import PackedSearch

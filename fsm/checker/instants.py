@@ -15,12 +15,12 @@ from fsm.machine import ANY_ERROR, conditions
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
 from fsm.machine.graph import steps
 from fsm.machine.in_progress import InProgress, in_progress
+from fsm.machine.product import SystemTable
+from fsm.machine.product.symmetry import Orbits, Symmetry
+from fsm.machine.property.claims import Counts
+from fsm.machine.property.evidence import Run, RunStep, run_step
 from fsm.machine.table import Table, TransitionSystem, Way
 from fsm.machine.traversal import closure
-from fsm.product import SystemTable
-from fsm.product.symmetry import Orbits, Symmetry
-from fsm.property.claims import Counts
-from fsm.property.evidence import Run, RunStep, run_step
 
 if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from fsm.checker import decide, stepping_of
-from fsm.library import claims, specified, systems
+from fsm.language.library import claims, specified, systems
 from fsm.machine import Machine
-from fsm.product.system import System
-from fsm.property.claims import KnownFailure, Property, Specification
-from fsm.property.evidence import Checked, Proved, Refuted, Run
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import KnownFailure, Property, Specification
+from fsm.machine.property.evidence import Checked, Proved, Refuted, Run
 
 UPSTREAM: Final = "upstream"
 """The profile of a machine with the defects of the code it was modelled on."""

@@ -3,8 +3,8 @@
 from fsm.diagrams.compare import Comparison, Where, choose
 from fsm.diagrams.read import find
 from fsm.machine import Machine
-from fsm.property.claims import Counts, MatchesDiagram
-from fsm.property.evidence import Conclusion, DrawnItem, Misdrawn, Proved, Refuted
+from fsm.machine.property.claims import Counts, MatchesDiagram
+from fsm.machine.property.evidence import Conclusion, DrawnItem, Misdrawn, Proved, Refuted
 
 
 def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, Counts]:

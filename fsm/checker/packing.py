@@ -8,8 +8,8 @@ from sys import modules
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from fsm.checker.breadth_first import Limit, reachable_size
+from fsm.machine.product import SystemTable
 from fsm.machine.traversal import LimitError
-from fsm.product import SystemTable
 
 if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph

@@ -22,10 +22,10 @@ from fsm.machine import ANY_ERROR, Event, Machine
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.rules import ASKED, BEGUN, FREE, CallInstant, Rules
+from fsm.machine.property.claims import Counts
+from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous, run_step
 from fsm.machine.table import Table, TransitionSystem
 from fsm.machine.traversal import Numbering
-from fsm.property.claims import Counts
-from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unexplained, Vacuous, run_step
 from fsm.trace import Key
 
 

@@ -16,8 +16,8 @@ from fsm.checker.breadth_first import UNLIMITED, Limit, SearchEdge, SearchResult
 from fsm.checker.first_instant import first_instants
 from fsm.checker.instants import Instant, SequenceNode, StepCache, Successors, holds, system_table
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
-from fsm.property.claims import Always, Counts, Never, Reachable
-from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous
+from fsm.machine.property.claims import Always, Counts, Never, Reachable
+from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous
 
 if TYPE_CHECKING:
     from fsm.checker.packed.sequences import PackedScan, PackedSearch

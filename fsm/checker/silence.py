@@ -14,7 +14,7 @@ def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> t
     Without *unobserved* those are the hidden events.  An unobserved event that is itself silent is given with itself.
     A cell whose clause is of level MAY is left out: it is left open on purpose.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> washed_out(load("event-monitor")), washed_out(load("event-monitor"), ["stop"])
     ((), (('subscribe', 'closed', 'stop'),))
     """

@@ -21,9 +21,9 @@ from fsm.checker.instants import StepCache, system_table
 from fsm.checker.safety import N, SequenceAutomaton, in_order, needed, retaken, same_states
 from fsm.machine import conditions
 from fsm.machine.conditions import All, Atom, Condition, Sequence, Some, WrittenCondition, left_at, with_atoms
-from fsm.product import SystemTable
-from fsm.property.claims import Always, Claim, Follows, Idempotent, Never, Reachable
-from fsm.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Unwritten, Vacuous
+from fsm.machine.product import SystemTable
+from fsm.machine.property.claims import Always, Claim, Follows, Idempotent, Never, Reachable
+from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Unwritten, Vacuous
 
 TRIED: Final = 100_000
 """Nodes of the whole through which a run of the cone is looked for."""

@@ -26,12 +26,12 @@ from fsm.cli.options import (
 )
 from fsm.cli.search_progress import SearchProgress
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
-from fsm.library import claims, composed, of_copies, specified, systems
+from fsm.language.library import claims, composed, of_copies, specified, systems
 from fsm.machine import Machine, Profile
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import Specification, is_of
+from fsm.machine.property.evidence import Examined
 from fsm.machine.versions import within
-from fsm.product.system import System
-from fsm.property.claims import Specification, is_of
-from fsm.property.evidence import Examined
 from fsm.report import check_report
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from click.shell_completion import CompletionItem
 
 from fsm.cli import COMMANDS
 from fsm.errors import InputError
-from fsm.library import claims, is_system, load, load_system, names, systems
-from fsm.product.system import System
+from fsm.language.library import claims, is_system, load, load_system, names, systems
+from fsm.machine.product.system import System
 
 if TYPE_CHECKING:
     from fsm.machine import Machine

@@ -10,7 +10,7 @@ import click
 from fsm.cli.options import layout, model_option, output_option, profile_option, progress, sizes
 from fsm.cli.output import put
 from fsm.errors import InputError, refused
-from fsm.judgement import Judged, judge
+from fsm.monitor.judgement import Judged, judge
 from fsm.recordings import RecordingKind
 from fsm.report.cover_report import CoverReport
 from fsm.report.cover_text import text

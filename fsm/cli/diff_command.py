@@ -11,15 +11,15 @@ from typing import Final, NamedTuple
 
 import click
 
+from fsm.checker.equivalence import compare as compare_behaviour
 from fsm.cli import completion
 from fsm.cli.options import layout, output_option, profile_option, under
 from fsm.cli.output import put
 from fsm.diagrams.compare import Comparison, choose
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
 from fsm.diagrams.read import Drawing, at, find
-from fsm.equivalence import compare as compare_behaviour
 from fsm.errors import nearest, refused
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine import Machine
 from fsm.machine.table import tabulate
 from fsm.report import diff_report, equivalence_report

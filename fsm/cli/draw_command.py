@@ -21,9 +21,9 @@ from fsm.diagrams.draw.picture import Extra, Marks, Picture, picture
 from fsm.diagrams.draw.plantuml import plantuml
 from fsm.diagrams.track import highlighted
 from fsm.errors import WRONG_INPUT, refused
-from fsm.judgement import judge
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine import Machine
+from fsm.monitor.judgement import judge
 
 SUFFIXES: Final[Mapping[str, str]] = {
     "svg": "svg",

@@ -17,12 +17,12 @@ from fsm.cli.pages import drawing, read_again
 from fsm.cli.search_progress import SearchProgress
 from fsm.errors import UNDECIDED, InputError, is_file
 from fsm.interruption import INTERRUPTION
-from fsm.judgement import Judged, judge
-from fsm.judgement.stories import Telling, with_stories
-from fsm.library import claims, is_system, load, load_system, names, systems
+from fsm.language.library import claims, is_system, load, load_system, names, systems
 from fsm.machine import Machine
-from fsm.product.system import System
-from fsm.property.evidence import Examined
+from fsm.machine.product.system import System
+from fsm.machine.property.evidence import Examined
+from fsm.monitor.judgement import Judged, judge
+from fsm.monitor.judgement.stories import Telling, with_stories
 from fsm.recordings.line_reader import STDIN
 from fsm.report import Report
 from fsm.report.page.model_page import machine_page, system_page

@@ -15,9 +15,9 @@ from fsm.interop.promela.vocabulary import CannotExportError
 from fsm.interop.python_statemachine import python_statemachine
 from fsm.interop.scxml import scxml
 from fsm.interop.transitions import transitions
-from fsm.library import load, specification
+from fsm.language.library import load, specification
 from fsm.machine import Machine
-from fsm.property.claims import Property
+from fsm.machine.property.claims import Property
 from fsm.report import machine_report
 
 _WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {

@@ -9,7 +9,7 @@ from fsm.cli import completion
 from fsm.cli.options import format_option, layout
 from fsm.cli.output import put, whole_or_nothing
 from fsm.diagrams.draw import sequence, sequence_svg
-from fsm.product.system import System
+from fsm.machine.product.system import System
 from fsm.report import findings_report as report
 
 

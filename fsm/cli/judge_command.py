@@ -27,10 +27,10 @@ from fsm.cli.options import (
 from fsm.cli.output import put, same
 from fsm.cli.pages import drawing, read_again
 from fsm.errors import InputError, is_file
-from fsm.judgement import judge
-from fsm.judgement.coverage import merged
-from fsm.judgement.part import Part
-from fsm.judgement.stories import Telling, with_stories
+from fsm.monitor.judgement import judge
+from fsm.monitor.judgement.coverage import merged
+from fsm.monitor.judgement.part import Part
+from fsm.monitor.judgement.stories import Telling, with_stories
 from fsm.recordings import is_table, matching
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fsm.errors import Problem
-    from fsm.judgement import Judged
     from fsm.machine import Level
+    from fsm.monitor.judgement import Judged
     from fsm.recordings.restarts import Assume
 
 FORMATS: Final[Mapping[str, str]] = {

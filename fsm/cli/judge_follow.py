@@ -13,8 +13,8 @@ import click
 from fsm.cli.options import layout
 from fsm.errors import of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
-from fsm.judgement import begin
-from fsm.judgement.detection import AUTO, name_of, read_ahead
+from fsm.monitor.judgement import begin
+from fsm.monitor.judgement.detection import AUTO, name_of, read_ahead
 from fsm.recordings import open_recording
 from fsm.recordings.following import Followed
 from fsm.report import ExitCode, Report, json_report, worst
@@ -23,13 +23,13 @@ from fsm.report.text import text, told
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from fsm.judgement import Judging
-    from fsm.judgement.part import Part
     from fsm.machine import Level
+    from fsm.machine.findings import Violation
+    from fsm.monitor.judgement import Judging
+    from fsm.monitor.judgement.part import Part
     from fsm.recordings.restarts import Restarts
     from fsm.report.metrics import Metrics
     from fsm.trace import Batch
-    from fsm.verdict import Violation
 
 _BETWEEN: Final = 1_000
 """Batches after which it is looked for what need not be remembered."""

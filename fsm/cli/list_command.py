@@ -6,9 +6,9 @@ from typing import Final
 import click
 
 from fsm.cli.options import format_option, layout
-from fsm.library import Role, load, load_system, roles
+from fsm.language.library import Role, load, load_system, roles
 from fsm.machine import Machine
-from fsm.product.system import System
+from fsm.machine.product.system import System
 from fsm.report.json_report import Json, dumped
 from fsm.report.words import plural
 

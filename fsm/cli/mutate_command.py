@@ -23,16 +23,16 @@ from fsm.cli.options import (
 )
 from fsm.cli.output import put
 from fsm.errors import InputError
-from fsm.library import claims, composition, load, single, specified, systems
+from fsm.language.library import claims, composition, load, single, specified, systems
 from fsm.machine import Machine
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import Specification, is_of
 from fsm.machine.versions import within
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, mutation_outcomes
 from fsm.mutation.power import CONTRACTS, power_over
 from fsm.mutation.suggestions import suggested
 from fsm.mutation.system_mutants import JointMutant, joint_mutants
-from fsm.product.system import System
-from fsm.property.claims import Specification, is_of
 from fsm.recordings import open_recording
 from fsm.recordings.restarts import Assume
 from fsm.report import mutation_report as report

@@ -23,15 +23,15 @@ from click.decorators import FC
 from fsm.cli import completion
 from fsm.errors import is_file, nearest
 from fsm.machine import LEVELS, Machine
+from fsm.machine.product.system import System
 from fsm.machine.versions import Bounded, unknown_profile
-from fsm.product.system import System
 from fsm.report.layout import Layout, plain
 from fsm.trace import FRACTION
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
 
-    from fsm.property.claims import Specification
+    from fsm.machine.property.claims import Specification
     from fsm.report.cases import Cases
 
 WIDEST = 100
@@ -274,7 +274,7 @@ def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
 @contextmanager
 def shims_told() -> Iterator[None]:
     """Report at the end the shims that containerd has started in the meantime and left running."""
-    from fsm.live.shims import left, shims  # noqa: PLC0415  (only for runtimes)
+    from fsm.runtimes.live.shims import left, shims  # noqa: PLC0415  (only for runtimes)
 
     before = shims()
     yield

@@ -23,11 +23,11 @@ from fsm.report import ExitCode, words
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from fsm.live.call_recording import CallRecording
-    from fsm.live.outbox import Outbox
-    from fsm.live.passing_calls import PassedCall
-    from fsm.live.proxy import Proxy
     from fsm.machine import Level
+    from fsm.runtimes.live.call_recording import CallRecording
+    from fsm.runtimes.live.outbox import Outbox
+    from fsm.runtimes.live.passing_calls import PassedCall
+    from fsm.runtimes.live.proxy import Proxy
 
 _LAST: Final = 30.0
 """Seconds that the recording may take to be complete once the proxy has ended."""
@@ -261,4 +261,4 @@ def _say(what: str) -> None:
 
 
 def _live(name: str) -> ModuleType:
-    return of_extra(f"fsm.live.{name}", "fsm proxy")
+    return of_extra(f"fsm.runtimes.live.{name}", "fsm proxy")

@@ -13,14 +13,14 @@ import click
 
 from fsm.errors import of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
-from fsm.live import sockets
 from fsm.report import words
+from fsm.runtimes.live import sockets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from fsm.live.nri_recorder import LineWriter, NriRecorder
+    from fsm.runtimes.live.nri_recorder import LineWriter, NriRecorder
 
 
 @click.command(
@@ -49,7 +49,7 @@ def command(address: str, output: Path | None) -> int:
     fsm record --nri unix:///var/run/nri/nri.sock -o events.jsonl
     fsm judge events.jsonl
     """
-    recorders = of_extra("fsm.live.nri_recorder", "fsm record")
+    recorders = of_extra("fsm.runtimes.live.nri_recorder", "fsm record")
     sockets.path(address)
     new = output is not None and not os.path.lexists(output)
     file = _opened(output, recorders.opened)

@@ -13,7 +13,7 @@ from fsm.diagrams.draw.sequence_svg import svg
 from fsm.diagrams.recorded_chart import recorded_chart
 from fsm.diagrams.recorded_steps import chosen_steps
 from fsm.errors import InputError, is_file, refused
-from fsm.judgement import Judged, judge
+from fsm.monitor.judgement import Judged, judge
 from fsm.report.chart_marks import marks
 
 SUFFIXES: Final[Mapping[str, str]] = {"svg": "svg", "mermaid": "mmd"}

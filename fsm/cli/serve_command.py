@@ -11,8 +11,8 @@ import click
 from fsm.cli.options import of_one, profile_option
 from fsm.errors import of_extra
 from fsm.interruption import INTERRUPTION
-from fsm.library import load
-from fsm.live.sockets import peers_may_leave
+from fsm.language.library import load
+from fsm.runtimes.live.sockets import peers_may_leave
 from fsm.scratch import ScratchFolder
 
 MACHINES = ("container-status", "pod-sandbox", "sandbox-controller", "nri-container", "nri-pod")
@@ -70,11 +70,11 @@ def command(
         raise click.UsageError("--deviate needs a profile that allows it: --profile")
     profiles = [each for each in (profile or "").split("+") if each]
     of_one(profiles, [load(each).profiles for each in MACHINES])
-    of_extra("fsm.live.cri_server", "fsm serve")
-    from fsm.live.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
-    from fsm.live.nri_relays import NodePlugins, with_plugins  # noqa: PLC0415
-    from fsm.reference.node.node_service import ServedNode, applicable  # noqa: PLC0415  (--help need not wait for it)
-    from fsm.reference.node.records import state_folder  # noqa: PLC0415
+    of_extra("fsm.runtimes.live.cri_server", "fsm serve")
+    from fsm.runtimes.live.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
+    from fsm.runtimes.live.nri_relays import NodePlugins, with_plugins  # noqa: PLC0415
+    from fsm.runtimes.reference.node.node_service import ServedNode, applicable  # noqa: PLC0415  (--help need not wait for it)
+    from fsm.runtimes.reference.node.records import state_folder  # noqa: PLC0415
 
     async def serve() -> None:
         with (

@@ -4,10 +4,10 @@ import click
 
 from fsm.cli import completion
 from fsm.cli.options import format_option, layout, name_option, profile_option, require, under, unknown
-from fsm.library import is_system, load, load_system
+from fsm.language.library import is_system, load, load_system
 from fsm.machine.graph import explore
+from fsm.machine.product.flatten import flatten
 from fsm.machine.table import tabulate
-from fsm.product.flatten import flatten
 from fsm.report import machine_report
 
 

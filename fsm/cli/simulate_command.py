@@ -8,7 +8,7 @@ import msgspec
 
 from fsm.cli import completion
 from fsm.cli.options import profile_option, under
-from fsm.library import load
+from fsm.language.library import load
 from fsm.machine.simulation import simulate
 
 _TOGETHER: Final = 1_000

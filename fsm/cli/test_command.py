@@ -36,11 +36,11 @@ from fsm.conformance.lookup import DAMAGED, NODE, ONE_POD, RELAYED, RuntimeOptio
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.race_runs import Pace
-from fsm.library import is_system, load, load_system, specification
+from fsm.language.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
+from fsm.machine.product.flatten import flatten
+from fsm.machine.property.claims import Property
 from fsm.machine.table import tabulate
-from fsm.product.flatten import flatten
-from fsm.property.claims import Property
 from fsm.recordings.pod_calls import POD
 from fsm.report import conformance_report, crictl, words
 from fsm.report.cases import of_property_tests, of_test
@@ -266,7 +266,7 @@ def _written(
     script: str | None,
 ) -> "Tested":
     """What was found of the runtime at *address*, and how often it comes again; written to *record* and *script*."""
-    live = import_module("fsm.live.runtime_sut")
+    live = import_module("fsm.runtimes.live.runtime_sut")
     plan, machine = tested.oracle.plan, tested.oracle.plan.table.machine
     if script is not None:
         runs = [

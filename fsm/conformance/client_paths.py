@@ -74,7 +74,7 @@ class ClientPath:
 def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
     """The path to every cell of *machine*, by event (with ``…`` before it for its ends) and state, in the order of the model.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> paths = client_paths(load("cri-container"))
     >>> [str(step) for step in paths["start", "exited"].steps], paths["start", "exited"].needs
     (['create=created', 'start=started', 'stop=stopped', 'start'], ())

@@ -77,7 +77,7 @@ def concurrently(
     pairs: two events at once that can both move the entity, or put something out.  Threads that have not returned after *patience* seconds
     are taken to hang.  *pace* is for a SUT that is far away.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.conformance.simulated import Simulated
     >>> import threading
     >>> class Locked(Simulated):

@@ -29,7 +29,7 @@ class EvidentPaths:
     never has.
 
     >>> from fsm.conformance.client_paths import client_paths
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> machine = load("cri-container")
     >>> evidence = EvidentPaths(machine, seen=frozenset({"restart"}))
     >>> for cell in ("stop", "created"), ("stop", "absent"), ("stop", "exited"), ("stop", "running"):

@@ -16,7 +16,7 @@ from fsm.conformance.raised import raised
 from fsm.conformance.record_laws import RecordSnapshot
 from fsm.errors import nearest
 from fsm.machine.calls.configuration import Configurations
-from fsm.property_monitor import Watch
+from fsm.monitor.property_watch import Watch
 from fsm.sut import (
     SUT,
     BrokenError,
@@ -41,7 +41,7 @@ PATIENCE: Final = 3
 class Execution:
     """Steps taken on one SUT, judged by *oracle*; or only by the property of *watch*, if there is one.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.conformance.oracle import oracle
     >>> from fsm.conformance.simulated import Simulated
     >>> execution = Execution(oracle(load("cri-pod")), Simulated(load("cri-pod")))

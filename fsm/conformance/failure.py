@@ -6,9 +6,9 @@ from typing import Final
 
 from fsm.conformance.plan import Point
 from fsm.machine import Clause
-from fsm.property_monitor import Violated
+from fsm.machine.findings import Violation
+from fsm.monitor.property_watch import Violated
 from fsm.sut import Response, Stimulus
-from fsm.verdict import Violation
 
 WITHOUT_STATES: Final = 4
 """So much of :attr:`Failure.kind` is the same from whatever states something fails."""

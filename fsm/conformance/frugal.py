@@ -33,7 +33,7 @@ class FrugalTour:
 
     Of a costly event with several outcomes one is enough at each point, if the others come at another.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
     >>> plan = Plan(tabulate(load("cri-pod")), overlaps=False)
     >>> route = FrugalTour(plan, plan.edges, lambda event: event == "restart").route(plan.start)

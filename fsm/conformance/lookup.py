@@ -15,10 +15,10 @@ from typing import Any, Final, cast
 from fsm.conformance.methods import METHODS, misnamed
 from fsm.conformance.simulated import Simulated
 from fsm.errors import InputError, documented, nearest, of_extra, refused
-from fsm.library import is_system, load, load_system
+from fsm.language.library import is_system, load, load_system
 from fsm.machine import Machine
+from fsm.machine.product.flatten import flatten
 from fsm.machine.versions import meant, within
-from fsm.product.flatten import flatten
 from fsm.sut import SUT, BrokenError
 
 KINDS: Final = (
@@ -31,20 +31,20 @@ KINDS: Final = (
 )
 
 REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
-    "container-events": ("fsm.reference.events.sut", "EventsSUT"),
-    "container-status": ("fsm.reference.container.sut", "ContainerSUT"),
-    "cri-service": ("fsm.reference.criservice.sut", "CRIServiceSUT"),
-    "event-backoff": ("fsm.reference.events.sut", "BackoffSUT"),
-    "event-monitor": ("fsm.reference.criservice.parts_sut", "MonitorSUT"),
-    "nri-api": ("fsm.reference.nri.api_sut", "NriApiSUT"),
-    "nri-container": ("fsm.reference.nri.sut", "NriContainerSUT"),
-    "nri-plugin": ("fsm.reference.nri.plugin_sut", "NriPluginSUT"),
-    "nri-pod": ("fsm.reference.nri.sut", "NriPodSUT"),
-    "plugin-sync": ("fsm.reference.nri.sync_sut", "PluginSyncSUT"),
-    "pod-sandbox": ("fsm.reference.pods.sut", "PodsSUT"),
-    "runtime-handlers": ("fsm.reference.runtime_handlers.sut", "RuntimeHandlersSUT"),
-    "sandbox-controller": ("fsm.reference.sandbox.sut", "PodSandboxSUT"),
-    "service-construction": ("fsm.reference.criservice.parts_sut", "ConstructionSUT"),
+    "container-events": ("fsm.runtimes.reference.events.sut", "EventsSUT"),
+    "container-status": ("fsm.runtimes.reference.container.sut", "ContainerSUT"),
+    "cri-service": ("fsm.runtimes.reference.criservice.sut", "CRIServiceSUT"),
+    "event-backoff": ("fsm.runtimes.reference.events.sut", "BackoffSUT"),
+    "event-monitor": ("fsm.runtimes.reference.criservice.parts_sut", "MonitorSUT"),
+    "nri-api": ("fsm.runtimes.reference.nri.api_sut", "NriApiSUT"),
+    "nri-container": ("fsm.runtimes.reference.nri.sut", "NriContainerSUT"),
+    "nri-plugin": ("fsm.runtimes.reference.nri.plugin_sut", "NriPluginSUT"),
+    "nri-pod": ("fsm.runtimes.reference.nri.sut", "NriPodSUT"),
+    "plugin-sync": ("fsm.runtimes.reference.nri.sync_sut", "PluginSyncSUT"),
+    "pod-sandbox": ("fsm.runtimes.reference.pods.sut", "PodsSUT"),
+    "runtime-handlers": ("fsm.runtimes.reference.runtime_handlers.sut", "RuntimeHandlersSUT"),
+    "sandbox-controller": ("fsm.runtimes.reference.sandbox.sut", "PodSandboxSUT"),
+    "service-construction": ("fsm.runtimes.reference.criservice.parts_sut", "ConstructionSUT"),
 }
 """The module and the class of the SUT that adapts the reference implementation, by machine."""
 
@@ -100,7 +100,7 @@ def find(
     has *timeout* seconds for each answer; so has a runtime, for which there are the options *runtime*.  A plugin's answers are held to what *answers*, as ``python:MODULE:FACTORY``, makes.
     Raises :class:`InputError` if *name* is none of these.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> pod = load("cri-pod")
     >>> find("model:cri-pod", pod)().shows()
     'absent'
@@ -118,12 +118,12 @@ def find(
             limits = {} if timeout is None else {"timeout": timeout}
             factory = partial(child, rest, **limits)
         case "cri" if rest:
-            factory = of_extra("fsm.live.runtime_sut", name).factory(
+            factory = of_extra("fsm.runtimes.live.runtime_sut", name).factory(
                 rest, machine, runtime or RuntimeOptions(), timeout=timeout
             )
         case "nri-plugin" if rest.strip():
             factory = partial(
-                of_extra("fsm.live.plugin_test", name).PluginSUT, machine, rest, timeout, _answers(answers)
+                of_extra("fsm.runtimes.live.plugin_test", name).PluginSUT, machine, rest, timeout, _answers(answers)
             )
         case "model" if rest:
             factory = partial(Simulated, _model(rest, profile, counts))

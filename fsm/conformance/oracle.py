@@ -11,6 +11,7 @@ from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, released
 from fsm.machine.calls.held import shown, stepped
 from fsm.machine.calls.rules import HELD
+from fsm.machine.findings import Violation
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import explain
 from fsm.monitor.field_clauses import FieldClauses
@@ -18,7 +19,6 @@ from fsm.monitor.grouping import Folder
 from fsm.monitor.scene import Scene
 from fsm.sut import SUT, Limited, Response, Stimulus
 from fsm.trace import Line, Observation, key
-from fsm.verdict import Violation
 
 WAITING: Final = "(nothing yet)"
 """Stands for the reply of a call that is still in progress."""

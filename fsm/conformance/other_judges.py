@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from fsm.verdict import Covered, Violation
+from fsm.machine.findings import Covered, Violation
 
 
 @runtime_checkable

@@ -74,7 +74,7 @@ class Edge(NamedTuple):
 class Plan:
     """All that a test of *table* can do; calls are left in progress only if ``overlaps``, and what ``never`` comes is not tried.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
     >>> plan = Plan(tabulate(load("container-status")))
     >>> aim = next(each for each in plan.edges if str(each.step) == "exec=prepared")

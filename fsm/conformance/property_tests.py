@@ -17,11 +17,11 @@ from fsm.conformance.shrinking import shrink
 from fsm.conformance.stateful import random_failure
 from fsm.machine import Machine, Moves
 from fsm.machine.conditions import Emits, EmitsOnly, StepEmits, atoms
+from fsm.machine.property.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
+from fsm.machine.property.evidence import Run, RunStep
 from fsm.monitor.field_clauses import held_to
 from fsm.monitor.grouping import Folder
-from fsm.property.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
-from fsm.property.evidence import Run, RunStep
-from fsm.property_monitor import Watch, untestable
+from fsm.monitor.property_watch import Watch, untestable
 from fsm.sut import SUT, Overlapping, Stimulus
 
 
@@ -53,7 +53,7 @@ def run_property_test(
 ) -> PropertyTestResult:
     """Test whether what *factory* makes has the property *stated* of *machine*.
 
-    >>> from fsm.library import specification
+    >>> from fsm.language.library import specification
     >>> from fsm.conformance.simulated import Simulated
     >>> of = specification("cri-pod")
     >>> result = run_property_test(of.machine, of.properties[0], lambda: Simulated(of.machine))

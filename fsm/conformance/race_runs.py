@@ -23,8 +23,8 @@ from fsm.conformance.turns import Turns
 from fsm.linearizability import Linearizability, Linearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import Machine
+from fsm.machine.findings import Violation
 from fsm.sut import SUT, BrokenError, Emitting, UnsupportedError
-from fsm.verdict import Violation
 
 SWITCH: Final = 1e-5
 """The interpreter's switch interval, in seconds, while a programme runs."""

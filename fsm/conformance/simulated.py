@@ -9,7 +9,7 @@ from fsm.sut import UnsupportedError
 class Simulated:
     """A SUT that behaves as *machine*, with the first outcome if none is arranged; where it is silent, it only replies ok.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> container = Simulated(load("container-status"))
     >>> container.do("create"), container.arrange("start", "begins"), container.arrange("start", "failed")
     ('ok', True, True)

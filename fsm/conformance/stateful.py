@@ -13,7 +13,7 @@ from fsm.conformance.cover import Cover
 from fsm.conformance.executor import Execution
 from fsm.conformance.failure import FailedError, Failure
 from fsm.conformance.oracle import Oracle
-from fsm.property_monitor import Watch
+from fsm.monitor.property_watch import Watch
 from fsm.sut import SUT, Costly
 
 SETTINGS: Final = settings(

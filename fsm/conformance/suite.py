@@ -26,9 +26,9 @@ from fsm.conformance.stateful import random_failure
 from fsm.conformance.tested import Tested
 from fsm.machine import Machine
 from fsm.machine.pairs import reachable_pairs
+from fsm.machine.product.flatten import flatten
+from fsm.machine.product.system import System
 from fsm.machine.traversal import BreadthFirst
-from fsm.product.flatten import flatten
-from fsm.product.system import System
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
 
 KINDS: Final = 25
@@ -67,7 +67,7 @@ def conform(
     *name* is what the SUT is called in reports; *advanced* is called with the number of tests done and of all tests.
     Raises :class:`InputError` if *sut* names nothing that can be tested.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> tested = conform(load("cri-pod"), "model:pod-sandbox", examples=5)
     >>> type(tested.verdict).__name__, tested.missed
     ('Holds', ())

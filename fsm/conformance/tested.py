@@ -9,9 +9,10 @@ from fsm.conformance.forcing import Obstacle
 from fsm.conformance.oracle import Oracle
 from fsm.conformance.plan import IDLE
 from fsm.conformance.race_runs import Race, RaceSearch
+from fsm.machine.findings import Covered
 from fsm.machine.table import Way
 from fsm.sut import StimulusStage
-from fsm.verdict import Covered, Fails, Holds, Unknown
+from fsm.verdict import Fails, Holds, Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from fsm.errors import InputError
 from fsm.fleet.parts import RecordingPart, joined
 from fsm.fleet.summary import NEVER, GatheredCause, Share, Summary, summarised, total
-from fsm.judgement import Judging, begin, judge
 from fsm.machine import Machine
+from fsm.monitor.judgement import Judging, begin, judge
 from fsm.recordings import RecordingKind, about, recorded
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineReader, Piece
@@ -85,7 +85,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """How rows of a ``form`` are judged: as :func:`fsm.judgement.judge` does it with the other arguments.
+    """How rows of a ``form`` are judged: as :func:`fsm.monitor.judgement.judge` does it with the other arguments.
 
     With ``parts`` each key is one of the parts of a recording.
     """

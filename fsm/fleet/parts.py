@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, structs
 
 from fsm.fleet.summary import GatheredCause, Share, Summary, total
+from fsm.machine.findings import NOTHING_CONCERNS, NOTHING_MET, tells_of_none
 from fsm.monitor.grouping import NAMED
-from fsm.verdict import NOTHING_CONCERNS, NOTHING_MET, tells_of_none
 
 
 class RecordingPart(Struct, frozen=True, kw_only=True):

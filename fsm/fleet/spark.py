@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from fsm.errors import refused
 from fsm.fleet import cluster_tasks as tasks
 from fsm.fleet.summary import Summary, total
-from fsm.library import is_path, load
+from fsm.language.library import is_path, load
 from fsm.machine import Machine
 from fsm.recordings.observation_columns import ABOUT, ROW
 from fsm.recordings.restarts import SHORTEST, Assume
@@ -94,7 +94,7 @@ def judge(
     none, or of ``at``.
     Observations name no machine, so ``models`` do, unless ``fsm convert`` has written them; ``unseen`` and ``fresh`` are those of the header of a trace.
     Division ``entity`` the observations of one recording are judged in so many ``parts``, each with entities of its own.
-    The other arguments are those of :func:`fsm.judgement.judge`.  Machines are sent to the cluster, and shipped models
+    The other arguments are those of :func:`fsm.monitor.judgement.judge`.  Machines are sent to the cluster, and shipped models
     are found there by their names.
 
     Raises ``ValueError`` for columns that are missing, and :class:`InputError` for models that are not well formed and a

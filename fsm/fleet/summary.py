@@ -13,14 +13,14 @@ from msgspec import Struct, structs
 from msgspec.json import Decoder, encode
 
 from fsm.errors import contents, encodable, harmless, refused
-from fsm.judgement import Judged
 from fsm.machine import Level
+from fsm.machine.findings import Deviated, Finding, Illegal, Judgement, Tolerated, Violation
+from fsm.monitor.judgement import Judged
 from fsm.recordings.line_reader import decode
 from fsm.report import ExitCode, Report, counts, why, words
 from fsm.report import worst as worst_of
 from fsm.report.json_report import json_escape
 from fsm.trace import seen_at
-from fsm.verdict import Deviated, Finding, Illegal, Judgement, Tolerated, Violation
 
 FORMAT: Final = "container-fsm-summary/1"
 

@@ -12,7 +12,7 @@ from fsm.machine import Machine
 def dot(machine: Machine) -> str:
     """The graph of *machine*, ending in a newline; silent cells have no edge.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> dot(load("nri-pod")).splitlines()[0]
     'digraph "nri-pod" {'
     """

@@ -119,7 +119,7 @@ def _actions(node: YamlNode, word: str, of: str) -> tuple[str, tuple[str, ...]]:
 def python_statemachine(machine: Machine) -> str:
     """*machine* as a definition in JSON, ending in a newline.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> msgspec.json.decode(python_statemachine(load("nri-pod")))["name"]
     'nri-pod'
     """

@@ -135,7 +135,7 @@ def _sent(element: Element, problems: SourceProblems) -> list[str]:
 def scxml(machine: Machine) -> str:
     """*machine* as an SCXML document, ending in a newline.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> print("\\n".join(scxml(load("nri-pod")).splitlines()[2:5]))
       <state id="absent">
         <transition event="run-pod-sandbox.ok" target="running">

@@ -187,7 +187,7 @@ def _ordered(root: YamlNode, places: Iterable[str], initial: str) -> Iterator[Dr
 def transitions(machine: Machine) -> str:
     """*machine* as a markup dictionary in JSON, ending in a newline.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> msgspec.json.decode(transitions(load("nri-pod")))["initial"]
     'absent'
     """

@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field, Tag
 
 from fsm.language.machine_file import BY_FORM, Cited, Definition, Form, Name, StateKey, Texts, WrittenDemand
-from fsm.property.claims import NO_PROFILE
+from fsm.machine.property.claims import NO_PROFILE
 
 Conditions: TypeAlias = Texts
 """One condition, or several that are claimed alike; ``then`` puts conditions in order."""

@@ -46,7 +46,7 @@ _Form: TypeAlias = tuple[str, _What]
 def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
     """*machine* as a model file that begins with *comments*, a line each, ending in a newline.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> toml(load("nri-pod"), comments=["Pods."]).splitlines()[:3]
     ['# Pods.', '', '[machine]']
     """

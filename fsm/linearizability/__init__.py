@@ -24,9 +24,10 @@ from fsm.linearizability.moves import Moves, Outputs, Possible, Seen, Situation,
 from fsm.linearizability.window import Window, smallest
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import Rules
+from fsm.machine.findings import Cause, Stretch
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError
-from fsm.verdict import Cause, Fails, Holds, Stretch, Unknown
+from fsm.verdict import Fails, Holds, Unknown
 
 LIMIT: Final = 1_000_000
 """The default limit of situations of one entity."""
@@ -80,7 +81,7 @@ def linearize(
 
     A container is started twice at once: one start is refused, as it meets the other, or its end.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.linearizability.history import History, Operation
     >>> create = Operation(called=1, returned=2, event="create", reply="ok")
     >>> first = Operation(called=3, returned=6, event="start", reply="ok", thread=1)

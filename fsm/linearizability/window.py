@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from fsm.linearizability.frontier import End, Frontier
 from fsm.linearizability.history import Operation
+from fsm.machine.findings import Stretch
 from fsm.machine.traversal import LimitError
-from fsm.verdict import Stretch
 
 Window: TypeAlias = Stretch[Operation]
 

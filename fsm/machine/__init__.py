@@ -250,7 +250,7 @@ class Machine:
     ``profile`` is the name of the profile applied to it, with its ``exemptions``.  ``omits`` maps an event to what
     drawings leave out of it; it is ``None`` if the model does not mention drawings.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> machine = load("cri-pod")
     >>> machine.initial, list(machine.states)
     ('absent', ['absent', 'ready', 'notready', 'stopped'])
@@ -301,7 +301,7 @@ class Machine:
         Outcomes of a deviation are added to the machine's and carry it; other cells replace the machine's.  Raises
         ``ValueError`` if the machine has no such profile.
 
-        >>> from fsm.library import load
+        >>> from fsm.language.library import load
         >>> [outcome.reply for outcome in load("container-status").under("containerd-1.6").step("absent", "stop")]
         [('ok',), ('NOT_FOUND',)]
         """
@@ -333,7 +333,7 @@ class Machine:
         between them are combined: :class:`InputError` if two of them replace a cell, each otherwise.  ``None`` if no
         profile is meant, or several might be.
 
-        >>> from fsm.library import load
+        >>> from fsm.language.library import load
         >>> machine = load("container-status")
         >>> [machine.profiled(f"containerd-{each}").name for each in ("1.7", "1.7.24", "2.2.6")]
         ['containerd-1.7', 'containerd-1.7', 'containerd-2.2']

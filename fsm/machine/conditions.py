@@ -1,6 +1,6 @@
 """Conditions on an instant: on the state after a step, the state before it, and the step itself.
 
-:mod:`fsm.property.claims` defines instants; the notation of conditions is in
+:mod:`fsm.machine.property.claims` defines instants; the notation of conditions is in
 :mod:`fsm.language.build.machine_conditions`.
 """
 

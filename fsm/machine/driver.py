@@ -48,7 +48,7 @@ Callbacks: TypeAlias = Callback | Mapping[str, Callback]
 class Driver:
     """*machine* as it is executed, by any number of entities.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> driver = Driver(load("container-status"))
     >>> container = driver.position(enter=lambda change: print("now", change.target))
     >>> [outcome.name for outcome in container.outcomes("create")]

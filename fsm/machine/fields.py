@@ -42,7 +42,7 @@ class Requirement:
     def __str__(self) -> str:
         """What is required, as the language has it, in a line.
 
-        >>> from fsm.library import load
+        >>> from fsm.language.library import load
         >>> str(load("cri-container").requires["running-has-a-start"])
         'started set; finished unset; started not before created'
         """
@@ -57,7 +57,7 @@ class Requirement:
     def demands(self, seen: Mapping[str, FieldValue], before: Mapping[str, FieldValue] = _NONE) -> Iterator[Demand]:
         """Everything that it requires of what was *seen*, where it was as it was *before*.
 
-        >>> from fsm.library import load
+        >>> from fsm.language.library import load
         >>> ended = load("cri-container").requires["exited-has-an-end"]
         >>> [(each.legal, each.holds) for each in ended.demands({"finished": 0})]
         [('finished set', False)]

@@ -63,7 +63,7 @@ def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
 def explore(table: T) -> Graph[T]:
     """All that *table* can reach.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
     >>> graph = explore(tabulate(load("container-status")))
     >>> graph.path("exited")

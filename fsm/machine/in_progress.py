@@ -105,7 +105,7 @@ def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None
 
     Configurations have the same numbers as in *like*, which is of a table with the same states and rows.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
     >>> table = in_progress(tabulate(load("container-status")))
     >>> len(closed(table).states) > len(table.machine.states)

@@ -44,7 +44,7 @@ def simulate(
     Up to *overlap* calls on one entity are in progress at a time.  Silent cells are not entered.  There are fewer
     observations if every life comes to where nothing else can be seen.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> machine = load("cri-pod")
     >>> trace = list(simulate(machine, seed=1, length=50))
     >>> [trace == list(simulate(machine, seed=seed, length=50)) for seed in (1, 2)]

@@ -139,7 +139,7 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
 
     Events in common with *like*, which has the same states, are taken from there if the numbers of their ways are the same.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> table = tabulate(load("container-status"))
     >>> [(way.name, table.states[way.to]) for way in table.step(table.states.index("exited"), table.row["stop"])]
     [('ignored', 'exited')]

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from fsm import verdict
-from fsm.machine import Machine
+from fsm.machine import Machine, findings
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import tried
 from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
@@ -26,7 +25,7 @@ from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.grouping import Folder, Open
 from fsm.monitor.stepping import NOTHING, Stepping
 from fsm.trace import Batch, Line, Observation, key
-from fsm.verdict import Assumed, Covered, Finding, Holds, Illegal, Judgement, Legality, Unknown, Violation
+from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
     from fsm.monitor.automaton import BeliefAutomaton
@@ -48,7 +47,7 @@ class Monitor:
     leaves the verdict open.  With ``every`` all violations are kept, not only the first few of each cause.  ``violated``
     is called with the entity and the line of each; ``folder`` has those of observations that are ``wanted``.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.trace import Observation
     >>> monitor = Monitor(load("cri-container"), fresh=True)
     >>> monitor.observe(Observation(entity="c1", event="stop", reply="ok"))
@@ -87,7 +86,7 @@ class Monitor:
         self.folder = Folder(every=every, wanted=wanted)
         self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
         self._steps = Stepping(self._shared, self._beliefs, self._everything, self._fields.anew, own=own)
-        self._broken: tuple[Violation, ...] = ()
+        self._broken: tuple[findings.Violation, ...] = ()
         self._assumptions = Assumptions()
         self._notes, self._own = Counter[str](), own
         self._compiled: BeliefAutomaton | None = None
@@ -99,7 +98,7 @@ class Monitor:
         """The belief in *configurations* that have been so from the beginning."""
         return self._beliefs.belief(configurations, bits(configurations), rests=rests)
 
-    def observe(self, seen: Observation) -> tuple[Violation, ...]:
+    def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
         """Take one observation; gives the violations that it is, of each entity concerned.
 
         The n-th observation counts as line n.  :meth:`judgement` groups violations, and knows what followed each.
@@ -206,7 +205,7 @@ class Monitor:
     def _now(self, entity: str) -> Belief:
         return self._alive[entity].belief if entity in self._alive else self._resting.get(entity, self._unseen)
 
-    def judgement(self, *, over: bool = True) -> Judgement:
+    def judgement(self, *, over: bool = True) -> findings.Judgement:
         """The verdict on all that was fed so far; if it is *over*, the trace is taken to end here."""
         folder = self.folder if over else self.folder.copy()
         for entity, opened in tuple(self._open.items()):
@@ -218,27 +217,27 @@ class Monitor:
         self._beliefs.count()
         table, covered = self._dynamics.table, self._beliefs.covered
         cells = {(table.rows[row].name, table.states[state]): covered[row, state] for row, state in self._shared.pairs}
-        return Judgement(
+        return findings.Judgement(
             machine=self.machine,
             verdict=self._verdict(folder.findings()),
             tolerated=self.folder.tolerated(),
             assumed=self._assumptions.needed(),
-            covered=Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
+            covered=findings.Covered(machine=self.machine.name, cells=cells, fields=dict(self._fields.tested)),
             entities=self.entities,
             observations=self.observations,
             notes=dict(self._notes + self._steps.notes),
         )
 
-    def _verdict(self, findings: tuple[Finding, ...]) -> Legality:
+    def _verdict(self, found: tuple[findings.Finding, ...]) -> findings.Legality:
         gave_up = self._notes["too many possibilities"] > 0
         incomplete = "too many calls overlap to try every order of them" if gave_up else self._unread
-        if findings:
-            return Illegal(findings=findings, incomplete=incomplete)
+        if found:
+            return findings.Illegal(findings=found, incomplete=incomplete)
         if not incomplete and self.observations and not self.entities and not self._notes["unknown event"]:
-            incomplete = verdict.tells_of_none(self.machine.entity)
-        incomplete = incomplete or (verdict.NOTHING_CONCERNS if self.observations == self._beside else "")
+            incomplete = findings.tells_of_none(self.machine.entity)
+        incomplete = incomplete or (findings.NOTHING_CONCERNS if self.observations == self._beside else "")
         met = any(self._beliefs.covered.values()) or any(self._fields.tested.values())
-        incomplete = incomplete or ("" if met else verdict.NOTHING_MET)
+        incomplete = incomplete or ("" if met else findings.NOTHING_MET)
         return Unknown(why=incomplete) if incomplete else Holds()
 
     def _slowly(self, seen: Observation, line: int | Line) -> None:
@@ -251,7 +250,7 @@ class Monitor:
             self._gap(seen.entity)
         elif seen.phase == "assumed" and not seen.entity:
             if self._dynamics.row(seen.event) >= 0:
-                self._assumptions.take(Assumed(observation=seen, file=place.file, line=place.number))
+                self._assumptions.take(findings.Assumed(observation=seen, file=place.file, line=place.number))
         elif self._is_unknown(seen):
             self._beside += bool(seen.entity)
             self._notes["unknown event"] += 1
@@ -368,7 +367,7 @@ class Monitor:
     def _assume(self, life: Life, seen: Observation, place: Line) -> None:
         """Let what may have happened to all entities before *seen* have happened to this one too."""
         if seen.phase == "assumed":
-            life.own = (Assumed(observation=seen, file=place.file, line=place.number),)
+            life.own = (findings.Assumed(observation=seen, file=place.file, line=place.number),)
         if life.assumed == self._assumptions.number:
             return
         if not rests_on_one(life.belief.configurations):

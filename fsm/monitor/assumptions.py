@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.calls.unobserved import ASSUMED
+from fsm.machine.findings import Assumed
 from fsm.trace import Observation
-from fsm.verdict import Assumed
 
 
 @dataclass(slots=True)

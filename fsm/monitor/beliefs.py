@@ -15,11 +15,11 @@ from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations
 from fsm.machine.calls.rules import CUT, LOST
 from fsm.machine.calls.unobserved import TooManyError
+from fsm.machine.findings import Assumed
 from fsm.machine.table import Table
 from fsm.monitor.diagnosis import Explained
 from fsm.monitor.time_limits import Late, Start
 from fsm.trace import LATEST, Key, Line, Observation, nanoseconds
-from fsm.verdict import Assumed
 
 INTERNED: Final = 200_000
 """Configurations and steps, in all, that are remembered beyond those that are needed."""

@@ -13,10 +13,10 @@ from fsm.machine.calls.configuration import Configuration, Configurations, bits,
 from fsm.machine.calls.endings import finals
 from fsm.machine.calls.rules import ASKED, BEGUN, LOST
 from fsm.machine.calls.unobserved import tried
+from fsm.machine.findings import Cause, Edit, Permitted, Repair, TimeLimit, Violation
 from fsm.machine.table import Table, Way
 from fsm.monitor.scene import Fault, Scene, acted, showing
 from fsm.trace import Key, Line, Observation
-from fsm.verdict import Cause, Edit, Permitted, Repair, TimeLimit, Violation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ _UNHEARD: Final = "UNHEARD_OF"
 def explain(scene: Scene) -> Explained:
     """What is wrong with ``scene.seen`` after ``scene.before``.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
     >>> from fsm.machine.calls.belief import dynamics
     >>> table = tabulate(load("cri-container"))

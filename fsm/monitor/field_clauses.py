@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 from fsm.machine import Event, Machine, Moves, Profile
 from fsm.machine.fields import Demand, FieldValue, Requirement
+from fsm.machine.findings import Cause, Permitted, Violation
 from fsm.monitor.grouping import Folder
 from fsm.trace import Line, Observation, nanoseconds
-from fsm.verdict import Cause, Permitted, Violation
 
 Kept: TypeAlias = dict[str, dict[str, FieldValue]]
 """By clause, the fields that are to stay as they are."""
@@ -32,7 +32,7 @@ def demanded(
 
     What is to stay was as *before* has it, by clause; what is to stay from now on is added.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> found = demanded(load("cri-container"), "CONTAINER_RUNNING", {"started": 0, "finished": 0})
     >>> [(clause.clause.name, each.legal) for clause, those in found for each in those if not each.holds]
     [('running-has-a-start', 'started set')]

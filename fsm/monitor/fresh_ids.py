@@ -10,9 +10,9 @@ from typing import Final
 from fsm.machine import ANY_ERROR, Clause, Refuses
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations
+from fsm.machine.findings import Cause, Permitted
 from fsm.monitor.diagnosis import Explained
 from fsm.trace import Observation, nanoseconds
-from fsm.verdict import Cause, Permitted
 
 REMEMBERED: Final = 65_536
 """Ids of which it is remembered that they were given."""

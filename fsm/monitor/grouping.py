@@ -7,9 +7,9 @@ from typing import Final
 from fsm.machine import Deviation, Level
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations
+from fsm.machine.findings import Deviated, Edit, Finding, Repair, Tolerated, Violation
 from fsm.monitor.diagnosis import Explained
 from fsm.trace import Line, Observation, key
-from fsm.verdict import Deviated, Edit, Finding, Repair, Tolerated, Violation
 
 WHOLE: Final = 3
 """Violations of one cause that are kept whole."""

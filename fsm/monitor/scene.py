@@ -6,9 +6,9 @@ from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations, bits, numbers
 from fsm.machine.calls.rules import ASKED, CUT
 from fsm.machine.calls.unobserved import tried
+from fsm.machine.findings import Cause
 from fsm.machine.table import Table
 from fsm.trace import Key
-from fsm.verdict import Cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

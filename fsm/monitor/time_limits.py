@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from fsm.machine.calls.configuration import Configurations
+from fsm.machine.findings import Cause, TimeLimit
 from fsm.machine.table import Table
 from fsm.monitor.diagnosis import Explained, implied
 from fsm.trace import Line
-from fsm.verdict import Cause, TimeLimit
 
 
 class Start(NamedTuple):

@@ -36,7 +36,7 @@ class Candidate:
 def candidates(machine: Machine) -> Iterator[Candidate]:
     """What may hold of *machine* and is broken by a mistake in it; several may have the same name.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> [each.name for each in candidates(load("cri-pod"))][:2]
     ['nothing-is-left-open', 'absent-is-entered']
     """

@@ -29,7 +29,7 @@ def mutants(machine: model.Machine) -> Iterator[Mutant]:
 
     Each is well formed, and its cell means something else than the machine's.  Two mutants may be equal.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> [each.name for each in mutants(load("cri-pod")) if each.event == "stop" and each.state == "absent"][:3]
     ['stop in absent: refused', 'stop in absent: silent', 'stop in absent: to ready']
     """

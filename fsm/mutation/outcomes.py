@@ -15,19 +15,19 @@ from typing import Final, Generic, TypeVar
 
 from fsm.checker import decide
 from fsm.checker.cones import Cones, families
+from fsm.checker.equivalence import bisimilar
+from fsm.checker.equivalence.of_systems import StepsOf, bisimilar_systems
 from fsm.checker.instants import StepCache, machine_table
-from fsm.equivalence import bisimilar
-from fsm.equivalence.of_systems import StepsOf, bisimilar_systems
 from fsm.machine import Machine
 from fsm.machine.graph import explore
+from fsm.machine.product import SystemTable, tables_of
+from fsm.machine.product.influence import Influence
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import Follows, MatchesDiagram, Property, Refines, Specification
+from fsm.machine.property.evidence import Checked, Proved, Undecided
 from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.system_mutants import JointMutant
-from fsm.product import SystemTable, tables_of
-from fsm.product.influence import Influence
-from fsm.product.system import System
-from fsm.property.claims import Follows, MatchesDiagram, Property, Refines, Specification
-from fsm.property.evidence import Checked, Proved, Undecided
 
 _CONES: Final = 4
 """Cones of a system of which it is remembered what can be reached."""

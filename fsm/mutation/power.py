@@ -16,8 +16,9 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from fsm.errors import InputError
-from fsm.judgement import Judged, judge
-from fsm.library import load
+from fsm.language.library import load
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import Judged, judge
 from fsm.mutation.recorded_acts import Entity, RecordedActs, changed, of_calls, of_events, of_log, timed, told
 from fsm.mutation.recording_edits import RecordingEdit, edits_of_calls, edits_of_events, edits_of_log
 from fsm.mutation.strict_reading import Contradiction, RecordedAct, contradiction
@@ -26,7 +27,6 @@ from fsm.recordings.line_reader import LineReader
 from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.recordings.restarts import Assume, Restarts
 from fsm.scratch import ScratchFolder
-from fsm.verdict import Illegal
 
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
 ANSWERS: Final[tuple[EditAnswer, ...]] = ("caught", "surprise", "missed")

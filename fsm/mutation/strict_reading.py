@@ -72,7 +72,7 @@ def contradiction(
 
     The signals *unseen* may happen at any time, hidden events only in *rooms*.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> acts = [RecordedAct(entity="c", of="", event="stop", start=at, end=at, reply="INTERNAL") for at in (1, 2)]
     >>> contradiction(load("cri-container"), acts, [], initial=["exited"], unseen=["exit"]).states
     ('exited',)

@@ -17,12 +17,12 @@ from fsm.language.property_file import Stated
 from fsm.language.read import parse
 from fsm.language.write import array_of
 from fsm.machine import Machine
+from fsm.machine.property.claims import NO_PROFILE, Property
+from fsm.machine.property.evidence import Proved, Refuted
 from fsm.machine.table import tabulate
 from fsm.mutation.candidates import Candidate, candidates
 from fsm.mutation.cell_mutants import mutants
 from fsm.mutation.outcomes import killers, steps_of
-from fsm.property.claims import NO_PROFILE, Property
-from fsm.property.evidence import Proved, Refuted
 
 CATCHES: Final = 2
 """Mutants that a suggested property names."""
@@ -64,7 +64,7 @@ def suggested(
     They have other names than those *taken*.  Every one is proved, and each mutant that it is said to kill was checked by
     it; together they are as few as taking the best one at a time finds.  *advanced* is called for each survivor.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> found = suggested(load("nri-pod"), ["stop-pod-sandbox in absent: to running"])
     >>> [each.candidate.name for each in found.suggestions], found.left
     (['running-is-entered'], ())

@@ -16,7 +16,7 @@ from fsm.language.read.toml import Keys
 from fsm.language.system_file import WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
 from fsm.machine import ANY_ERROR, outcomes
 from fsm.machine.conditions import Not
-from fsm.product.system import System
+from fsm.machine.product.system import System
 
 _RESET: Final = "reset "
 _Steps = tuple[str | WrittenStep, ...]

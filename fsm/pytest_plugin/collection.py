@@ -19,11 +19,11 @@ from fsm.conformance.lookup import find
 from fsm.conformance.property_tests import run_property_test
 from fsm.conformance.suite import conform
 from fsm.errors import InputError
-from fsm.library import load, specification
+from fsm.language.library import load, specification
+from fsm.machine.property.claims import NO_PROFILE, Requires
+from fsm.machine.property.evidence import Examined
 from fsm.machine.table import tabulate
-from fsm.property.claims import NO_PROFILE, Requires
-from fsm.property.evidence import Examined
-from fsm.property_monitor import untestable
+from fsm.monitor.property_watch import untestable
 from fsm.pytest_plugin import AGAINST, ALL, UNREACHED
 from fsm.pytest_plugin.named_models import refuse_unknown
 from fsm.report import ExitCode, check_report, conformance_report, failures, property_report
@@ -31,7 +31,7 @@ from fsm.report.layout import LABEL
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
-    from fsm.property.claims import Property, Specification
+    from fsm.machine.property.claims import Property, Specification
 
 
 def _sut(config: pytest.Config, model: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fsm.errors import nearest, printable
-from fsm.library import names
+from fsm.language.library import names
 from fsm.pytest_plugin import AGAINST, ALL, BY_OPTION
 
 _REFUSED = pytest.StashKey[bool]()

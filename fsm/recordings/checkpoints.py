@@ -1,6 +1,6 @@
 """Checkpoints: the file that containerd keeps of each container, as it stands at one time.
 
-The reference has what containerd reads and writes (``fsm.reference.container.checkpoint``); here it is what judging
+The reference has what containerd reads and writes (``fsm.runtimes.reference.container.checkpoint``); here it is what judging
 needs of that: the state, and the fields of a status.
 """
 

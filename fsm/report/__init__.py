@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from fsm.errors import UNDECIDED, WRONG_INPUT, Problem
 from fsm.machine import LEVELS, Level
-from fsm.verdict import Finding, Holds, Illegal, Judgement, Unknown, idle
+from fsm.machine.findings import Finding, Illegal, Judgement, idle
+from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
-    from fsm.judgement import Judged  # other commands than judge need no recordings
+    from fsm.monitor.judgement import Judged  # other commands than judge need no recordings
 
 
 class ExitCode(Enum):

@@ -11,8 +11,8 @@ from fsm.conformance.failure import Failure
 from fsm.conformance.race_runs import Race
 from fsm.conformance.tested import Tested
 from fsm.machine import Clause, Level, Machine
-from fsm.property import evidence
-from fsm.property.claims import Property
+from fsm.machine.property import evidence
+from fsm.machine.property.claims import Property
 from fsm.report import ExitCode, check_report, conformance_report, failures, words
 from fsm.report.check_report import PropertyStatus
 from fsm.report.lanes import raced

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from fsm.diagrams.recorded_chart import Mark
-from fsm.judgement import Judged
+from fsm.machine.findings import Illegal, Judgement, Tolerated, Violation
+from fsm.monitor.judgement import Judged
 from fsm.report import words
 from fsm.trace import Line
-from fsm.verdict import Illegal, Judgement, Tolerated, Violation
 
 
 def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:

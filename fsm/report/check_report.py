@@ -6,9 +6,9 @@ from itertools import groupby
 from typing import Final, assert_never
 
 from fsm.machine import Machine, Moves
-from fsm.product.system import System
-from fsm.property import evidence
-from fsm.property.claims import Counts, LeadsTo
+from fsm.machine.product.system import System
+from fsm.machine.property import evidence
+from fsm.machine.property.claims import Counts, LeadsTo
 from fsm.report import ExitCode, worst
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import PLAIN, Layout

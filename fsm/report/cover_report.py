@@ -14,9 +14,9 @@ from typing import Final
 from fsm.conformance.client_paths import ClientPath, Need, client_paths
 from fsm.conformance.evident_paths import EvidentPaths
 from fsm.conformance.plan import Plan
-from fsm.judgement import Judged
-from fsm.judgement.coverage import CellName, MachineCoverage, merged
 from fsm.machine.table import tabulate
+from fsm.monitor.judgement import Judged
+from fsm.monitor.judgement.coverage import CellName, MachineCoverage, merged
 from fsm.report import Report, words
 from fsm.report.crictl import PREAMBLE, ClientRun, lines, script, takes
 from fsm.report.json_report import Json, dumped

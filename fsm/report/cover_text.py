@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from fsm.errors import visible
-from fsm.judgement import Judged
+from fsm.monitor.judgement import Judged
 from fsm.report import words
 from fsm.report.cover_report import BY_CALLS, OPEN, CoveredMachine, CoverReport, CoverRow, Standing, path_of
 from fsm.report.crictl import PREAMBLE

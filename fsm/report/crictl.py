@@ -23,7 +23,7 @@ PREAMBLE: Final = f"""\
 # Needs crictl, grpcurl for what crictl has no command for, and an image that the runtime has, with the command sleep.
 IMAGE=${{IMAGE:-docker.io/library/busybox:latest}}
 SOCKET=${{SOCKET:-/run/containerd/containerd.sock}}
-PROTO=${{PROTO:-$PWD/fsm/live/cri.proto}} # the messages of CRI, of fsm or of kubernetes/cri-api
+PROTO=${{PROTO:-$PWD/fsm/runtimes/live/cri.proto}} # the messages of CRI, of fsm or of kubernetes/cri-api
 RESTART=${{RESTART:-systemctl restart containerd}}
 NOBODY=$(printf %064d 0) # an id that was never given
 export CONTAINER_RUNTIME_ENDPOINT="unix://$SOCKET"
@@ -102,7 +102,7 @@ def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
     Raises ``ValueError`` for a machine that :func:`takes` refuses.
 
     >>> from fsm.conformance.plan import steps
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
     >>> print("\\n".join(lines(Plan(tabulate(load("cri-container"))), steps("create; start; exit; remove"))))
     POD=$(crictl runp pod.json)

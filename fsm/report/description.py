@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from typing import TypeAlias, assert_never
 
 from fsm.conformance.tested import Tested
-from fsm.judgement import Judged
 from fsm.linearizability import Linearizability, Linearizable, NotLinearizable
-from fsm.property.evidence import Examined
+from fsm.machine.findings import Judgement, Violation
+from fsm.machine.property.evidence import Examined
+from fsm.monitor.judgement import Judged
 from fsm.recordings import RecordingKind
 from fsm.report import Report, check_report, conformance_report, words
 from fsm.report.lanes import explained
 from fsm.report.layout import Layout
 from fsm.report.text import text
-from fsm.verdict import Judgement, Unknown, Violation
+from fsm.verdict import Unknown
 
 Describable: TypeAlias = "Judged | Judgement | Violation | Examined | Tested | Linearizability"
 
@@ -23,7 +24,7 @@ def describe(found: Describable, *, width: int = 100) -> str:
     It takes what :func:`fsm.judge`, :func:`fsm.check`, :func:`fsm.conform`,
     :func:`fsm.linearize` and the methods of :class:`fsm.Monitor` give.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.monitor import Monitor
     >>> from fsm.trace import Observation
     >>> stopped = Observation(entity="c1", event="stop", reply="NOT_FOUND")

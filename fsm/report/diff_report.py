@@ -133,7 +133,7 @@ def dot(found: Comparison) -> str:
     """*found* as a digraph in Graphviz's language, with what is not drawn dotted; the same text on every run.
 
     >>> from fsm.diagrams.compare import compare
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> dot(compare(load("cri-pod"), load("cri-pod"))).splitlines()[0]
     'digraph difference {'
     """

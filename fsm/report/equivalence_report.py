@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
-from fsm.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable, Side
+from fsm.checker.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable, Side
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped
 from fsm.report.layout import COLOURS, Layout

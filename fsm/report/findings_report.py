@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from fsm.checker.known_defects import KnownDefect
 from fsm.diagrams.draw import sequence
-from fsm.product.system import System
+from fsm.machine.product.system import System
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout

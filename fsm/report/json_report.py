@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import to_builtins
 
 from fsm.errors import harmless
+from fsm.machine.findings import Finding
 from fsm.report import why, words
-from fsm.verdict import Finding
 
 if TYPE_CHECKING:
-    from fsm.judgement import Judged
-    from fsm.judgement.part import Story
+    from fsm.machine.findings import Assumed, Deviated, Judgement, Violation
+    from fsm.monitor.judgement import Judged
+    from fsm.monitor.judgement.part import Story
     from fsm.report import Report
     from fsm.trace import Observation
-    from fsm.verdict import Assumed, Deviated, Judgement, Violation
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
@@ -76,7 +76,7 @@ def dumped(document: Json) -> str:
 def record(found: object, *without: str) -> dict[str, Json]:
     """The fields of *found* but for those *without*, and of the records in it; ``null`` for what is the empty string.
 
-    >>> from fsm.verdict import Edit, Repair
+    >>> from fsm.machine.findings import Edit, Repair
     >>> record(Edit(repair=Repair.MISSING, instead="")), record(Edit(repair=Repair.MISSING), "instead")
     ({'repair': 'missing', 'instead': None}, {'repair': 'missing'})
     """

@@ -11,9 +11,9 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from fsm.errors import harmless
 from fsm.machine import Clause
+from fsm.machine.findings import Finding, Judgement
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import message
-from fsm.verdict import Finding, Judgement
 
 if TYPE_CHECKING:
     from fsm.report.cases import Cases

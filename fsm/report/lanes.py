@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Final
 from fsm.errors import visible
 from fsm.linearizability import Linearizable, NotLinearizable
 from fsm.linearizability.history import History, Operation
+from fsm.machine.findings import Cause
 from fsm.report import words
 from fsm.report.words import either
-from fsm.verdict import Cause, Unknown
+from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fsm.conformance.race_runs import Race
     from fsm.linearizability import Linearizability
+    from fsm.machine.findings import Finding, Stretch, Violation
     from fsm.trace import Observation
-    from fsm.verdict import Finding, Stretch, Violation
 
 DRAWN: Final = 24
 """Operations that are drawn at most."""

@@ -6,8 +6,8 @@ from typing import Final
 
 from fsm.errors import visible
 from fsm.machine import Clause
+from fsm.machine.findings import Violation
 from fsm.report import ExitCode, words
-from fsm.verdict import Violation
 
 LABEL: Final = 11
 """Columns of the labels, left of what they are of."""

@@ -9,8 +9,8 @@ from typing import Final, assert_never
 
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Machine, Moves, Outcome, Override, Refuses, Silent
 from fsm.machine.graph import Graph
+from fsm.machine.product.system import JointEvent, Part, PartStep, System
 from fsm.machine.table import Table
-from fsm.product.system import JointEvent, Part, PartStep, System
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
 from fsm.report.words import plural

@@ -16,11 +16,11 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Info, MetricsHandler, disable_created_metrics
 
 from fsm.errors import visible
-from fsm.judgement import Judging
+from fsm.machine.findings import Finding, Violation
+from fsm.monitor.judgement import Judging
 from fsm.recordings.notes import FOREIGN
 from fsm.report import Report
 from fsm.trace import Batch, nanoseconds
-from fsm.verdict import Finding, Violation
 
 SEVERAL = "several"
 """The state of a violation that may have been in any of several."""

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fsm.machine import Machine
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import Specification
 from fsm.mutation.cell_mutants import Mutant
 from fsm.mutation.outcomes import MutationOutcome
 from fsm.mutation.system_mutants import JointMutant
-from fsm.product.system import System
-from fsm.property.claims import Specification
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped
 from fsm.report.layout import COLOURS, Layout

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fsm.property.evidence import Run, RunStep
+from fsm.machine.property.evidence import Run, RunStep
 from fsm.report.json_report import Json, record
 
 

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from fsm.errors import DOCUMENTATION
 from fsm.machine import Clause
+from fsm.machine.findings import Deviated, Finding, Judgement, Violation
 from fsm.report import Report, why, words
 from fsm.report.json_report import Json, dumped
 from fsm.report.lanes import message
-from fsm.verdict import Deviated, Finding, Judgement, Violation
 
 if TYPE_CHECKING:
     from fsm.report.cases import Cases

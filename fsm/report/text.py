@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from fsm.errors import documented, visible
-from fsm.judgement import Judged
-from fsm.judgement.part import Story
+from fsm.machine.findings import Deviated, Finding, Judgement, Violation
+from fsm.monitor.judgement import Judged
+from fsm.monitor.judgement.part import Story
 from fsm.recordings import RecordingKind
 from fsm.recordings.notes import FOREIGN
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import stretched
 from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
 from fsm.trace import Observation
-from fsm.verdict import Deviated, Finding, Judgement, Violation
 
 _CELL_LINES: Final = 5
 """Lines that the cells met may take unless all of them were asked for."""

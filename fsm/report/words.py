@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Final, assert_never
 
 from fsm.machine import Deviation
+from fsm.machine.findings import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
 from fsm.monitor.grouping import NAMED
 from fsm.trace import Observation
-from fsm.verdict import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
 
 _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 

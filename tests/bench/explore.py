@@ -50,15 +50,15 @@ from fsm.checker.cones import Cones
 from fsm.checker.instants import Successors
 from fsm.interop.promela import promela
 from fsm.machine.graph import explore
+from fsm.machine.product import SystemTable
 from fsm.machine.table import Table, Way, tabulate
-from fsm.product import SystemTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from fsm.checker.packed.packed_graph import PackedGraph
-    from fsm.product.system import System
-    from fsm.property.claims import Property
+    from fsm.machine.product.system import System
+    from fsm.machine.property.claims import Property
 
 DIGITS = 9
 """What a counter counts to."""

@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fsm.judgement import begin
+from fsm.monitor.judgement import begin
 from fsm.recordings import open_recording
 from fsm.recordings.line_reader import Piece
 

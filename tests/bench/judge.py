@@ -26,7 +26,7 @@ from unittest.mock import patch
 import msgspec
 from transitions import Machine, MachineError
 
-from fsm.judgement import judge
+from fsm.monitor.judgement import judge
 from fsm.recordings import log_reader
 from fsm.verdict import Holds
 
@@ -210,7 +210,7 @@ def report(title: str, lines: int, times: dict[str, Taken]) -> Iterator[str]:
 def peak(path: Path) -> int:
     """Megabytes that a process needs at most to judge *path*."""
     read = "next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))"  # the other figure has the parent's, too
-    code = f"import sys; from fsm.judgement import judge; judge(sys.argv[1]); print({read}.split()[1])"
+    code = f"import sys; from fsm.monitor.judgement import judge; judge(sys.argv[1]); print({read}.split()[1])"
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     return int(done.stdout) // 1_000
 

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import naive
 from naive_linearizability import linearizable
 
-from fsm.library import load
+from fsm.language.library import load
 from fsm.linearizability import Linearizable, linearize
 from fsm.linearizability.history import History, Operation
 

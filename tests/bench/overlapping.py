@@ -36,10 +36,10 @@ from damage import TO_BYTES, broken_off, changed, mixed, reworded
 from naive_linearizability import explained
 
 from fsm.errors import InputError
-from fsm.judgement import judge
-from fsm.library import load
+from fsm.language.library import load
 from fsm.linearizability.history import History, Operation
-from fsm.verdict import Illegal
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

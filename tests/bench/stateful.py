@@ -19,7 +19,7 @@ from fsm.conformance.cover import Cover
 from fsm.conformance.oracle import oracle
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.stateful import walker
-from fsm.library import load
+from fsm.language.library import load
 from fsm.sut import UnsupportedError
 
 if TYPE_CHECKING:

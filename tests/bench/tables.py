@@ -20,7 +20,7 @@ import pyarrow as pa
 from judge import FIRST, LIFE, SHOWN, best
 from pyarrow import parquet
 
-from fsm.judgement import judge
+from fsm.monitor.judgement import judge
 from fsm.recordings.observation_columns import SCHEMA
 from fsm.recordings.tables import GROUP, HOW
 from fsm.verdict import Holds

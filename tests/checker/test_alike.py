@@ -13,18 +13,18 @@ from msgspec import structs
 from fsm.checker import alike, examine
 from fsm.checker.alike import Alike
 from fsm.checker.cones import Cones
-from fsm.library import claims, load, load_system
+from fsm.language.library import claims, load, load_system
 from fsm.machine import Clause, Deviation, Event
 from fsm.machine.conditions import At
 from fsm.machine.in_progress import in_progress
+from fsm.machine.property.claims import Refines
 from fsm.machine.table import Table, Way, tabulate
-from fsm.property.claims import Refines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fsm.product.system import Part
-    from fsm.property.evidence import Examined
+    from fsm.machine.product.system import Part
+    from fsm.machine.property.evidence import Examined
 
 NAMES = ["cri-pod", "nri-pod", "nri-container", "plugin-sync", "shared-ids", "late-updates"]
 

@@ -13,17 +13,17 @@ from random_systems import system_of
 from shipped import claims
 from toy_systems import stated_of
 
-from fsm import library
 from fsm.checker import decide, examine, stepping_of
 from fsm.checker.breadth_first import WITHIN
 from fsm.checker.instants import StepCache
+from fsm.language import library
+from fsm.machine.product import SystemTable
+from fsm.machine.property.evidence import Proved, Refuted, Unwritten
 from fsm.machine.table import tabulate
-from fsm.product import SystemTable
-from fsm.property.evidence import Proved, Refuted, Unwritten
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
-    from fsm.property.evidence import Checked
+    from fsm.machine.property.evidence import Checked
 
 HEAD = '[machine]\nname = "toy"\ntitle = "T"\nabout = "T"\nsource = "none"\ninitial = "a"\n[states]\n' + "".join(
     f'{state} = {{ about = "A state." }}\n' for state in "abcd"

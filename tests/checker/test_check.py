@@ -11,8 +11,8 @@ from thorough import TIMES
 
 from fsm.checker import check, examine
 from fsm.errors import InputError
-from fsm.library import claims, load, load_system, specified
-from fsm.property.evidence import Proved, Refuted
+from fsm.language.library import claims, load, load_system, specified
+from fsm.machine.property.evidence import Proved, Refuted
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:

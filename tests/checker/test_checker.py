@@ -20,9 +20,9 @@ from fsm.language.build.specification import specify
 from fsm.language.property_file import Stated
 from fsm.language.read import parse
 from fsm.machine.conditions import At
+from fsm.machine.property.claims import Reachable
+from fsm.machine.property.evidence import Proved, Refuted, Run, Unexplained, Unreached, Unwritten, Vacuous
 from fsm.machine.table import tabulate
-from fsm.property.claims import Reachable
-from fsm.property.evidence import Proved, Refuted, Run, Unexplained, Unreached, Unwritten, Vacuous
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fsm.machine import Machine
-    from fsm.property.claims import Property
-    from fsm.property.evidence import Conclusion
+    from fsm.machine.property.claims import Property
+    from fsm.machine.property.evidence import Conclusion
 
 STUBBORN = edited(DOOR, 'ignores = ["gone"]', 'refuses = { gone = "NOT_FOUND" }')
 RESTLESS = edited(

@@ -9,10 +9,10 @@ from random_systems import system_of
 from toy_systems import OFFICE, specification_of
 
 from fsm.checker import examine
-from fsm.library import claims, composed, of_copies, systems
-from fsm.product.system import System
-from fsm.property.claims import is_of
-from fsm.property.evidence import Proved, Refuted
+from fsm.language.library import claims, composed, of_copies, systems
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import is_of
+from fsm.machine.property.evidence import Proved, Refuted
 
 TURN = """
 [event.clear]

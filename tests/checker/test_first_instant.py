@@ -13,15 +13,15 @@ from thorough import amount
 
 from fsm.checker import decide, first_instant
 from fsm.checker.instants import StepCache
-from fsm.library import claims, load
+from fsm.language.library import claims, load
 from fsm.machine.table import tabulate
 
 if TYPE_CHECKING:
     import random
 
     from fsm.machine import Machine
-    from fsm.property.claims import Property
-    from fsm.property.evidence import Checked
+    from fsm.machine.property.claims import Property
+    from fsm.machine.property.evidence import Checked
 
 KINDS = ("always", "never", "reachable")
 

@@ -13,7 +13,7 @@ from readers import participants_by_mermaid
 from fsm.checker.known_defects import known_defects
 from fsm.diagrams.draw.sequence import ChartRow, chart, mermaid
 from fsm.diagrams.draw.sequence_svg import svg
-from fsm.library import load_system
+from fsm.language.library import load_system
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,15 +12,15 @@ from drawn import CONTAINER
 from fsm.checker import decide
 from fsm.cli.check_command import command
 from fsm.errors import InputError
-from fsm.library import load
+from fsm.language.library import load
+from fsm.machine.property.claims import MatchesDiagram, Property
+from fsm.machine.property.evidence import DrawnItem, Misdrawn, Proved, Refuted
 from fsm.machine.table import tabulate
-from fsm.property.claims import MatchesDiagram, Property
-from fsm.property.evidence import DrawnItem, Misdrawn, Proved, Refuted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fsm.property.evidence import Checked
+    from fsm.machine.property.evidence import Checked
 
 
 def checked(text: str, folder: Path) -> Checked:

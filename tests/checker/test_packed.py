@@ -33,19 +33,19 @@ from fsm.checker.packed.leading import Waiting
 from fsm.checker.packed.packed_graph import MOST_KEPT, WINDOW, PackedGraph
 from fsm.checker.packed.programs import StateVector, TooWideError
 from fsm.checker.packing import packed
-from fsm.library import claims, load_system, systems
+from fsm.language.library import claims, load_system, systems
 from fsm.machine.graph import steps
+from fsm.machine.product import SystemTable
+from fsm.machine.product.influence import Influence
+from fsm.machine.property.evidence import Proved, Refuted
 from fsm.machine.traversal import BreadthFirst, LimitError
-from fsm.product import SystemTable
-from fsm.product.influence import Influence
-from fsm.property.evidence import Proved, Refuted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fsm.product.system import System
-    from fsm.property.claims import Property
-    from fsm.property.evidence import Checked
+    from fsm.machine.product.system import System
+    from fsm.machine.property.claims import Property
+    from fsm.machine.property.evidence import Checked
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
 """Seeds: what Hypothesis draws by itself is mostly small, and hides mistakes."""

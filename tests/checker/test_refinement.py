@@ -18,20 +18,20 @@ from thorough import TIMES
 
 from fsm.checker.breadth_first import Limit
 from fsm.checker.refinement import check_refines
-from fsm.library import load, specified
+from fsm.language.library import load, specified
+from fsm.machine.property.claims import Refines
+from fsm.machine.property.evidence import Proved, Refuted, Unexplained
 from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError
 from fsm.mutation.cell_mutants import mutants
-from fsm.property.claims import Refines
-from fsm.property.evidence import Proved, Refuted, Unexplained
 from fsm.trace import Observation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from fsm.machine import Machine
-    from fsm.property.evidence import Run
+    from fsm.machine.property.evidence import Run
 
 LIMIT = Limit(states=20_000)
 

@@ -9,11 +9,11 @@ import pytest
 from fsm.checker import examine
 from fsm.checker.silence import washed_out
 from fsm.language.build import build
+from fsm.language.library import load, names
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
-from fsm.library import load, names
 from fsm.machine import Machine
-from fsm.property.claims import Specification
+from fsm.machine.property.claims import Specification
 from fsm.recordings import containerd_log, cri_calls, nri_events
 from fsm.report.check_report import json, text
 

@@ -14,15 +14,15 @@ from toy_systems import specification_of, stated_of
 
 from fsm.checker import decide, examine
 from fsm.checker.cones import Cones
-from fsm.property.claims import NO_PROFILE, Counts, Specification
-from fsm.property.evidence import Proved
+from fsm.machine.property.claims import NO_PROFILE, Counts, Specification
+from fsm.machine.property.evidence import Proved
 from fsm.report import ExitCode
 from fsm.report.check_report import answer, text
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
+    from fsm.machine.product.system import System
     from fsm.machine.traversal import Explored
-    from fsm.product.system import System
 
 COUNTERS = """\
 [system]

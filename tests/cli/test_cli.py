@@ -23,7 +23,7 @@ from real_parts import program
 
 from fsm.cli import COMMANDS
 from fsm.errors import about_code, documented
-from fsm.library import home, load, names, roles, systems
+from fsm.language.library import home, load, names, roles, systems
 
 NEWEST = str(RECORDINGS / "containerd-2.1.9.log")
 FORMATS = ("text", "json", "junit", "sarif", "github")

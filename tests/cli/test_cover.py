@@ -16,9 +16,9 @@ from commands import RECORDINGS, Terminal, fsm
 
 from fsm.conformance.plan import steps
 from fsm.conformance.simulated import Simulated
-from fsm.judgement import judge
-from fsm.library import load
+from fsm.language.library import load
 from fsm.machine import Machine
+from fsm.monitor.judgement import judge
 
 CALLS = [str(RECORDINGS / f"cri-calls-{version}.jsonl") for version in ("1.6.20", "1.7.24", "2.1.9")]
 LOG = str(RECORDINGS / "containerd-2.1.9.log")

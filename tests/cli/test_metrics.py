@@ -20,11 +20,11 @@ from commands import FAILING, FSM, HOLDING, fsm
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from fsm.judgement import begin, judge
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import begin, judge
 from fsm.recordings import open_recording
 from fsm.report import Report
 from fsm.report.metrics import Metrics, serving
-from fsm.verdict import Illegal
 
 if TYPE_CHECKING:
     from fsm.machine import Level

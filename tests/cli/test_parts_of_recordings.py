@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from commands import FAILING, HOLDING, RECORDINGS, fsm
 
-from fsm.judgement import judge
+from fsm.monitor.judgement import judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

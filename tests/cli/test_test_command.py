@@ -17,7 +17,7 @@ from machines import DOOR
 
 from fsm.conformance.lookup import REFERENCES
 from fsm.language.codes import RULES
-from fsm.library import is_system, load, load_system
+from fsm.language.library import is_system, load, load_system
 
 ADAMANT = """
 [profile.adamant]

@@ -10,7 +10,7 @@ from fsm.conformance.client_paths import Need, client_paths
 from fsm.conformance.executor import Execution
 from fsm.conformance.oracle import Oracle, oracle
 from fsm.conformance.simulated import Simulated
-from fsm.library import load
+from fsm.language.library import load
 from fsm.machine import Cannot, Machine, Moves
 from fsm.sut import Stimulus
 

@@ -16,10 +16,10 @@ from fsm.conformance.concurrency import concurrently
 from fsm.conformance.race_runs import Programme, Race
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform
-from fsm.library import load
+from fsm.language.library import load
 from fsm.linearizability import NotLinearizable, linearize
+from fsm.machine.findings import Cause
 from fsm.sut import UnsupportedError
-from fsm.verdict import Cause
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -15,9 +15,9 @@ from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform, replay
 from fsm.hypothesis_tests import stateful
 from fsm.machine.pairs import reachable_pairs
+from fsm.machine.property.claims import Idempotent, Property
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
-from fsm.property.claims import Idempotent, Property
 from fsm.report import ExitCode, conformance_report
 from fsm.sut import UnsupportedError
 from fsm.verdict import Holds, Unknown

@@ -6,7 +6,7 @@ import pytest
 
 from fsm.conformance.client_paths import client_paths
 from fsm.conformance.evident_paths import EvidentPaths
-from fsm.library import load
+from fsm.language.library import load
 
 CALLS = frozenset({"restart"})
 """The signals that a recording of calls shows."""

@@ -24,9 +24,9 @@ from fsm.conformance.plan import steps
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform, replay
 from fsm.errors import InputError, documented
-from fsm.library import load
+from fsm.language.library import load
+from fsm.machine.findings import Cause
 from fsm.sut import ArrangingStages, BrokenError, Detailed, Emitting, Overlapping, Remembering, UnsupportedError
-from fsm.verdict import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pytest
 
 from fsm.conformance import suite
 from fsm.conformance.simulated import Simulated
-from fsm.library import load
+from fsm.language.library import load
 from fsm.machine import Machine, Moves
 from fsm.verdict import Holds
 

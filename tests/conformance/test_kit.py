@@ -19,6 +19,8 @@ from random_machines import machines
 from thorough import TIMES
 
 from fsm import sut
+from fsm.checker.equivalence import compare
+from fsm.checker.equivalence.comparison import Distinguished
 from fsm.conformance.forcing import Obstacle
 from fsm.conformance.methods import METHODS
 from fsm.conformance.plan import Plan, Point, steps
@@ -27,9 +29,7 @@ from fsm.conformance.shrinking import REPEATS
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform, replay
 from fsm.conformance.tested import LeftOut
-from fsm.equivalence import compare
-from fsm.equivalence.comparison import Distinguished
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine import Moves
 from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import mutants

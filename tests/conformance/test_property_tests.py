@@ -10,13 +10,13 @@ from thorough import TIMES
 
 from fsm.conformance.property_tests import run_property_test
 from fsm.conformance.simulated import Simulated
-from fsm.library import names
-from fsm.property.claims import Reachable, Requires
-from fsm.property_monitor import untestable
+from fsm.language.library import names
+from fsm.machine.property.claims import Reachable, Requires
+from fsm.monitor.property_watch import untestable
 
 if TYPE_CHECKING:
+    from fsm.machine.property.claims import Property
     from fsm.mutation.cell_mutants import Mutant
-    from fsm.property.claims import Property
 
 HELD = [
     (name, stated)

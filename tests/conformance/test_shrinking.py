@@ -10,7 +10,7 @@ from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps
 from fsm.conformance.shrinking import shrink
 from fsm.conformance.simulated import Simulated
-from fsm.library import load
+from fsm.language.library import load
 
 
 class Forgetful(Simulated):

@@ -23,7 +23,7 @@ from fsm.diagrams.draw.picture import picture
 from fsm.diagrams.draw.plantuml import plantuml
 from fsm.diagrams.read import Drawing, parse
 from fsm.errors import InputError
-from fsm.library import load, names
+from fsm.language.library import load, names
 
 if TYPE_CHECKING:
     import random

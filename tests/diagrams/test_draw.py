@@ -25,7 +25,7 @@ from fsm.diagrams.draw.markdown import markdown
 from fsm.diagrams.draw.mermaid import mermaid
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Marks, picture
 from fsm.diagrams.draw.plantuml import plantuml
-from fsm.library import load, names
+from fsm.language.library import load, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from fsm.diagrams.compare import compare
 from fsm.diagrams.read import Drawing, find, parse
 from fsm.errors import InputError, Problem
 from fsm.language.codes import RULES
-from fsm.library import load
+from fsm.language.library import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

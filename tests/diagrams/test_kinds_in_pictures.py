@@ -20,7 +20,7 @@ from fsm.diagrams.draw.image import DARK, svg
 from fsm.diagrams.draw.mermaid import mermaid
 from fsm.diagrams.draw.picture import ANY, Marks, picture
 from fsm.diagrams.draw.plantuml import plantuml
-from fsm.library import load, names
+from fsm.language.library import load, names
 
 if TYPE_CHECKING:
     from fsm.diagrams.draw.picture import Picture

@@ -21,18 +21,18 @@ from fsm.diagrams.draw.sequence_svg import svg, width
 from fsm.diagrams.recorded_chart import recorded_chart
 from fsm.diagrams.recorded_steps import LIFELINES, STEPS, chosen_steps
 from fsm.errors import InputError
-from fsm.judgement import judge
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
 from fsm.recordings import open_recording
 from fsm.recordings.restarts import Restarts
 from fsm.report.chart_marks import marks
-from fsm.verdict import Illegal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fsm.diagrams.draw.sequence import SequenceChart
     from fsm.diagrams.recorded_steps import ChosenSteps
-    from fsm.judgement import Judged
+    from fsm.monitor.judgement import Judged
 
 SVG = "{http://www.w3.org/2000/svg}"
 FILES = sorted(path for path in RECORDINGS.iterdir() if re.search(r"(log|jsonl)(\.gz)?$", path.name))

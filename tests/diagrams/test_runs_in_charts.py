@@ -14,9 +14,9 @@ from fsm.checker.known_defects import known_defects
 from fsm.diagrams.draw.machine_sequence import machine_chart
 from fsm.diagrams.draw.sequence import chart, mermaid
 from fsm.diagrams.draw.sequence_svg import svg
-from fsm.library import claims, load
-from fsm.product.system import System
-from fsm.property.evidence import Run, RunStep
+from fsm.language.library import claims, load
+from fsm.machine.product.system import System
+from fsm.machine.property.evidence import Run, RunStep
 
 if TYPE_CHECKING:
     from fsm.checker.known_defects import KnownDefect

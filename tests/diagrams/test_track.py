@@ -9,9 +9,9 @@ import pytest
 from judged import RECORDINGS, every_violation
 
 from fsm.diagrams.track import track
-from fsm.judgement import judge
-from fsm.library import load
-from fsm.verdict import Illegal
+from fsm.language.library import load
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
 
 __all__ = ["every_violation"]
 

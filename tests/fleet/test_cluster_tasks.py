@@ -18,8 +18,8 @@ from msgspec.json import decode
 from fsm.fleet import parts
 from fsm.fleet.cluster_tasks import ClusterTask, added_up, causes, put_together
 from fsm.fleet.summary import Summary, summarised, total
-from fsm.judgement import judge
-from fsm.verdict import NOTHING_CONCERNS
+from fsm.machine.findings import NOTHING_CONCERNS
+from fsm.monitor.judgement import judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

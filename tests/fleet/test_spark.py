@@ -18,7 +18,7 @@ from spark_cluster import Cluster, cluster
 
 from fsm.errors import InputError
 from fsm.fleet.summary import Summary, named, summarised, total
-from fsm.judgement import judge
+from fsm.monitor.judgement import judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -221,7 +221,7 @@ KILLED: Final = """\
 import os, signal, sys
 
 def hook(event, arguments):
-    if event == "import" and arguments[0] == "fsm.judgement" and "daemon" in sys.argv[0]:
+    if event == "import" and arguments[0] == "fsm.monitor.judgement" and "daemon" in sys.argv[0]:
         if not os.path.exists({marker!r}):
             open({marker!r}, "w").close()
             os.kill(os.getpid(), signal.SIGKILL)

@@ -17,7 +17,7 @@ from msgspec import structs
 from msgspec.json import decode, encode
 
 from fsm.fleet.summary import FirstPlace, GatheredCause, Share, Summary, summarised, total
-from fsm.judgement import judge
+from fsm.monitor.judgement import judge
 from fsm.report import ExitCode
 
 if TYPE_CHECKING:

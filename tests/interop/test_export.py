@@ -25,7 +25,7 @@ from fsm.interop.dot import dot
 from fsm.interop.promela import promela
 from fsm.interop.promela.vocabulary import CannotExportError
 from fsm.interop.scxml import scxml
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine import outcomes
 from fsm.report import machine_report
 

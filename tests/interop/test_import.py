@@ -19,15 +19,15 @@ from thorough import TIMES, amount
 from transitions import MachineError
 from transitions.extensions.markup import MarkupMachine
 
-from fsm.equivalence import bisimilar
+from fsm.checker.equivalence import bisimilar
 from fsm.errors import obeyed
 from fsm.interop.draft import outcome_events
 from fsm.interop.formats import imported
 from fsm.interop.python_statemachine import TAKEN, python_statemachine
 from fsm.interop.scxml import scxml
 from fsm.interop.transitions import transitions
+from fsm.language.library import load, names
 from fsm.language.write import toml
-from fsm.library import load, names
 from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent, outcomes
 from fsm.machine.table import tabulate
 

@@ -20,20 +20,30 @@ from shipped import specification
 
 from fsm.checker import decide
 from fsm.interop.promela import promela
-from fsm.library import load, names, specified
+from fsm.language.library import load, names, specified
 from fsm.machine.graph import Transition, steps
 from fsm.machine.in_progress import in_progress
+from fsm.machine.property.claims import (
+    Always,
+    Counts,
+    Follows,
+    LeadsTo,
+    MatchesDiagram,
+    Never,
+    Reachable,
+    Refines,
+    Requires,
+)
+from fsm.machine.property.evidence import Proved, Refuted
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import BreadthFirst
-from fsm.property.claims import Always, Counts, Follows, LeadsTo, MatchesDiagram, Never, Reachable, Refines, Requires
-from fsm.property.evidence import Proved, Refuted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from fsm.machine import Machine
-    from fsm.property.claims import Claim, Property
+    from fsm.machine.property.claims import Claim, Property
 
 BATCH = 50
 """Number of random machines in one test."""

@@ -12,7 +12,7 @@ from machines import DOOR, JOB, counter, door, edited, job, line_of, machine_of,
 import fsm
 from fsm.language.build import LARGEST_TABLE
 from fsm.language.codes import RULES
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from thorough import TIMES
 
 from fsm.errors import InputError
 from fsm.language.build import build
+from fsm.language.library import claims, load
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
 from fsm.language.read.mistakes import with_meaning
-from fsm.library import claims, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,18 +12,18 @@ from machines import DOOR, edited, line_of, machine_of
 from fsm.errors import InputError
 from fsm.language.build.specification import specify
 from fsm.language.codes import RULES
+from fsm.language.library import specification
 from fsm.language.property_file import Stated
 from fsm.language.read import parse
-from fsm.library import specification
 from fsm.machine.conditions import In, WrittenCondition
-from fsm.property.claims import KnownFailure, Never, Reachable, Refines
+from fsm.machine.property.claims import KnownFailure, Never, Reachable, Refines
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fsm.errors import Problem
     from fsm.machine import Machine
-    from fsm.property.claims import Specification
+    from fsm.machine.property.claims import Specification
 
 EVERYWHERE = '{ under = "*", about = "So it is.", length = 1 }'
 TWICE = PROPERTIES.replace("fails = {", f"fails = [{EVERYWHERE}, {{").replace("length = 2 }", "length = 2 }]")
@@ -33,7 +33,7 @@ def found(name: str) -> Machine:
     """The machines that the files here may name."""
     if name == "door":
         return machine_of(DOOR)
-    from fsm.library import load  # noqa: PLC0415
+    from fsm.language.library import load  # noqa: PLC0415
 
     return load(name)
 

@@ -18,8 +18,8 @@ from thorough import amount
 from toml_text import toml_text
 
 import fsm.language.machine_file
+from fsm.language.library import home
 from fsm.language.schema import Vocabulary, schema
-from fsm.library import home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

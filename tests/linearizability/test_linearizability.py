@@ -16,12 +16,13 @@ from random_histories import random_history
 from random_machines import random_machine
 from thorough import TIMES, amount
 
-from fsm.library import load
+from fsm.language.library import load
 from fsm.linearizability import Linearizable, NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
+from fsm.machine.findings import Cause
 from fsm.monitor import Monitor
 from fsm.trace import Observation
-from fsm.verdict import Cause, Fails, Unknown
+from fsm.verdict import Fails, Unknown
 
 if TYPE_CHECKING:
     from fsm.linearizability.moves import Step

@@ -14,7 +14,7 @@ from random_histories import random_history
 from random_machines import random_machine
 from thorough import TIMES
 
-from fsm.library import load
+from fsm.language.library import load
 from fsm.linearizability import NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from fsm.live.call_recording import CallRecording
-from fsm.live.cri_client import CallAnswer
-from fsm.live.cri_pb2 import (
+from fsm.recordings.cri_calls import CriCallReader
+from fsm.runtimes.live.call_recording import CallRecording
+from fsm.runtimes.live.cri_client import CallAnswer
+from fsm.runtimes.live.cri_pb2 import (
     CONTAINER_EXITED,
     SANDBOX_NOTREADY,
     ContainerConfig,
@@ -30,7 +31,6 @@ from fsm.live.cri_pb2 import (
     RunPodSandboxResponse,
     StopContainerRequest,
 )
-from fsm.recordings.cri_calls import CriCallReader
 
 CALLS: list[tuple[str, Message, Message | None, str]] = [
     ("RunPodSandbox", RunPodSandboxRequest(), RunPodSandboxResponse(pod_sandbox_id="p1"), "OK"),

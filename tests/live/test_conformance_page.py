@@ -12,7 +12,7 @@ from matrix_relays import RELAYING, TOLD
 from packages_of_debian import VERSIONS
 
 from fsm.conformance.lookup import NODE
-from fsm.library import load
+from fsm.language.library import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,9 +14,9 @@ import pytest
 from cri_server import VERSION, Answering, serving
 
 from fsm.errors import InputError
-from fsm.live.cri_client import CallAnswer, CriClient, connected
-from fsm.live.cri_methods import METHODS
-from fsm.live.cri_pb2 import (
+from fsm.runtimes.live.cri_client import CallAnswer, CriClient, connected
+from fsm.runtimes.live.cri_methods import METHODS
+from fsm.runtimes.live.cri_pb2 import (
     ContainerEventResponse,
     ContainerStatusRequest,
     ContainerStatusResponse,

@@ -11,10 +11,10 @@ from judged import violations
 from passing import wait_for
 
 from fsm.errors import InputError
-from fsm.judgement import judge
-from fsm.live.call_recording import CallRecording
-from fsm.live.cri_client import CallAnswer, CriClient, connected
-from fsm.live.cri_pb2 import (
+from fsm.monitor.judgement import judge
+from fsm.runtimes.live.call_recording import CallRecording
+from fsm.runtimes.live.cri_client import CallAnswer, CriClient, connected
+from fsm.runtimes.live.cri_pb2 import (
     CONTAINER_EXITED,
     ContainerEventResponse,
     ContainerStatusRequest,

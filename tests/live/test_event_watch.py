@@ -9,11 +9,11 @@ from passing import wait_for
 from served import ServedClient, served
 
 from fsm.conformance import suite
-from fsm.library import load
-from fsm.live import cri_pb2 as cri
-from fsm.live import node_messages
-from fsm.live.event_watch import EventWatch
+from fsm.language.library import load
 from fsm.report import conformance_report
+from fsm.runtimes.live import cri_pb2 as cri
+from fsm.runtimes.live import node_messages
+from fsm.runtimes.live.event_watch import EventWatch
 
 if TYPE_CHECKING:
     from pathlib import Path

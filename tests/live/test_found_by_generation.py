@@ -10,9 +10,9 @@ from fsm.conformance.concurrency import concurrently
 from fsm.conformance.lookup import RuntimeOptions, find, node
 from fsm.conformance.race_runs import Pace
 from fsm.conformance.suite import conform
-from fsm.judgement import judge
-from fsm.library import load
-from fsm.verdict import Cause, Illegal
+from fsm.language.library import load
+from fsm.machine.findings import Cause, Illegal
+from fsm.monitor.judgement import judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,11 +10,11 @@ from go_client import GoClient
 from passing import passing
 from served import served
 
-from fsm.judgement import judge
-from fsm.live.call_lines import recorded
-from fsm.live.workload import PAUSE
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
 from fsm.recordings.error_texts import capitals
-from fsm.verdict import Illegal
+from fsm.runtimes.live.call_lines import recorded
+from fsm.runtimes.live.workload import PAUSE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,9 +15,9 @@ import pytest
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import replay
 from fsm.errors import InputError
-from fsm.library import load_system
-from fsm.live.plugin_test import PluginSUT
-from fsm.product.flatten import flatten
+from fsm.language.library import load_system
+from fsm.machine.product.flatten import flatten
+from fsm.runtimes.live.plugin_test import PluginSUT
 
 if TYPE_CHECKING:
     from fsm.machine import Machine

@@ -14,8 +14,8 @@ from matrix_relays import told
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform
-from fsm.judgement import judge
-from fsm.library import load
+from fsm.language.library import load
+from fsm.monitor.judgement import judge
 from fsm.sut import UnsupportedError
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from fsm.conformance.executor import Execution
 from fsm.conformance.lookup import RuntimeOptions, find, node
 from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps
-from fsm.live import cri_pb2 as cri
-from fsm.live import node_sut
-from fsm.live.cri_client import CriClient
-from fsm.live.cri_server import CriServer
-from fsm.live.nri_relays import NodePlugins
-from fsm.reference.driven import CallError
-from fsm.reference.nri.plugins import MergedAnswers, Relayed
+from fsm.runtimes.live import cri_pb2 as cri
+from fsm.runtimes.live import node_sut
+from fsm.runtimes.live.cri_client import CriClient
+from fsm.runtimes.live.cri_server import CriServer
+from fsm.runtimes.live.nri_relays import NodePlugins
+from fsm.runtimes.reference.driven import CallError
+from fsm.runtimes.reference.nri.plugins import MergedAnswers, Relayed
 from fsm.sut import Emitting
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fsm.conformance.tested import Tested
-    from fsm.reference.nri.messages import Request
+    from fsm.runtimes.reference.nri.messages import Request
 
 LIFE = (
     "plugin-joins; run-pod=refused-by-plugin; run-pod=ready; create-container=refused-by-plugin; create-container=created; "

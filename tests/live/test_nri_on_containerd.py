@@ -14,8 +14,8 @@ from called import ended, running_pod, started
 from commands import FSM
 from judged import violations
 
-from fsm.judgement import judge
-from fsm.live.cri_client import connected
+from fsm.monitor.judgement import judge
+from fsm.runtimes.live.cri_client import connected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

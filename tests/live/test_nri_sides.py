@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.live import nri_pb2 as nri
-from fsm.live.listening import bound
-from fsm.live.nri_link import NUMBERS, POD_EVENTS, NriError, NriLink, PluginChanges, RelayedEvent
-from fsm.live.nri_plugin import NriPlugin, RefusedError
-from fsm.live.nri_runtime import NriRuntime, PluginLost, PluginRefusedError, batches
-from fsm.live.ttrpc import RpcError
 from fsm.recordings.nri_events import EVENTS
+from fsm.runtimes.live import nri_pb2 as nri
+from fsm.runtimes.live.listening import bound
+from fsm.runtimes.live.nri_link import NUMBERS, POD_EVENTS, NriError, NriLink, PluginChanges, RelayedEvent
+from fsm.runtimes.live.nri_plugin import NriPlugin, RefusedError
+from fsm.runtimes.live.nri_runtime import NriRuntime, PluginLost, PluginRefusedError, batches
+from fsm.runtimes.live.ttrpc import RpcError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
@@ -317,7 +317,7 @@ async def test_a_plugin_connects_again_when_the_runtime_restarts(tmp_path: Path)
 
 
 async def test_a_plugin_that_is_never_configured_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fsm.live.nri_plugin.REGISTRATION", 0.05)
+    monkeypatch.setattr("fsm.runtimes.live.nri_plugin.REGISTRATION", 0.05)
     left, right = socket.socketpair()
 
     async def register(_payload: bytes) -> bytes:

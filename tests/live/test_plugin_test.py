@@ -15,11 +15,11 @@ from commands import fsm, process
 
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import replay
-from fsm.library import load_system
-from fsm.live.nri_pb2 import ContainerUpdate
-from fsm.live.plugin_inventory import Inventory, container, pod
-from fsm.live.plugin_test import PluginSUT
-from fsm.product.flatten import flatten
+from fsm.language.library import load_system
+from fsm.machine.product.flatten import flatten
+from fsm.runtimes.live.nri_pb2 import ContainerUpdate
+from fsm.runtimes.live.plugin_inventory import Inventory, container, pod
+from fsm.runtimes.live.plugin_test import PluginSUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,7 +196,7 @@ def test_a_bug_is_shrunk_to_the_events_that_it_needs(listening: str, small: str)
 
 
 def test_a_plugin_that_does_not_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fsm.live.plugin_host.PATIENCE", 0.1)
+    monkeypatch.setattr("fsm.runtimes.live.plugin_host.PATIENCE", 0.1)
     tested = fsm("test", "nri-plugin-contract", "--against", f"nri-plugin:unix://{tmp_path}/nri.sock")
 
     assert tested.returncode == 2

@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 from passing import Echo, Passing, channel, echoing, passing, wait_for
 
 from fsm.errors import InputError
-from fsm.judgement import judge
-from fsm.live.call_lines import recorded
-from fsm.live.call_recording import CallRecording
-from fsm.live.cri_client import CallAnswer, CriClient
-from fsm.live.cri_pb2 import (
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
+from fsm.runtimes.live.call_lines import recorded
+from fsm.runtimes.live.call_recording import CallRecording
+from fsm.runtimes.live.cri_client import CallAnswer, CriClient
+from fsm.runtimes.live.cri_pb2 import (
     ContainerStatusRequest,
     ContainerStatusResponse,
     CreateContainerRequest,
@@ -34,7 +35,6 @@ from fsm.live.cri_pb2 import (
     StartContainerRequest,
     StartContainerResponse,
 )
-from fsm.verdict import Illegal
 
 Unary: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
 Answers: TypeAlias = "grpc.UnaryStreamMultiCallable[bytes, bytes]"

@@ -9,10 +9,11 @@ import msgspec
 from passing import passing, wait_for
 from served import ServedClient, served
 
-from fsm.judgement import judge
-from fsm.live.call_lines import of_events, recorded
-from fsm.live.cri_client import CriClient
-from fsm.verdict import Holds, Illegal
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
+from fsm.runtimes.live.call_lines import of_events, recorded
+from fsm.runtimes.live.cri_client import CriClient
+from fsm.verdict import Holds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from containerds import Containerd
 from packages_of_debian import CACHE
 from passing import passing, wait_for
 
-from fsm.live.call_lines import recorded
-from fsm.live.cri_client import CallAnswer, CriClient
-from fsm.live.cri_pb2 import (
+from fsm.runtimes.live.call_lines import recorded
+from fsm.runtimes.live.cri_client import CallAnswer, CriClient
+from fsm.runtimes.live.cri_pb2 import (
     ContainerStatusRequest,
     CreateContainerRequest,
     PodSandboxStatusRequest,
@@ -24,8 +24,8 @@ from fsm.live.cri_pb2 import (
     StopContainerRequest,
     StopPodSandboxRequest,
 )
-from fsm.live.fault_rules import read_rules
-from fsm.live.workload import PAUSE
+from fsm.runtimes.live.fault_rules import read_rules
+from fsm.runtimes.live.workload import PAUSE
 
 pytestmark = pytest.mark.live
 

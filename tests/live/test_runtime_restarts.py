@@ -16,11 +16,11 @@ from served import served
 from fsm.conformance import suite
 from fsm.conformance.lookup import RuntimeOptions, find
 from fsm.conformance.plan import steps
-from fsm.library import load
-from fsm.live import cri_pb2 as cri
-from fsm.live.cri_client import CriClient
-from fsm.live.cri_server import CriServer
-from fsm.reference.driven import CallError
+from fsm.language.library import load
+from fsm.runtimes.live import cri_pb2 as cri
+from fsm.runtimes.live.cri_client import CriClient
+from fsm.runtimes.live.cri_server import CriServer
+from fsm.runtimes.reference.driven import CallError
 from fsm.verdict import Fails, Unknown
 
 if TYPE_CHECKING:

@@ -19,14 +19,14 @@ from fsm.conformance import suite
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps
 from fsm.errors import InputError
-from fsm.judgement import judge
-from fsm.library import load
-from fsm.live import cri_pb2 as cri
-from fsm.live import run_label
-from fsm.live.cri_client import CriClient
-from fsm.live.cri_server import CriServer
-from fsm.live.runtime_session import RuntimeSession
-from fsm.reference.driven import CallError
+from fsm.language.library import load
+from fsm.monitor.judgement import judge
+from fsm.runtimes.live import cri_pb2 as cri
+from fsm.runtimes.live import run_label
+from fsm.runtimes.live.cri_client import CriClient
+from fsm.runtimes.live.cri_server import CriServer
+from fsm.runtimes.live.runtime_session import RuntimeSession
+from fsm.runtimes.reference.driven import CallError
 from fsm.verdict import Fails, Holds
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def own(tmp_path: Path) -> Iterator[str]:
 def test_what_a_killed_run_has_left_is_removed(own: str) -> None:
     """By the next one; not what runs still use, and not what belongs to others."""
     script = (
-        "import sys; from fsm.live.runtime_session import RuntimeSession; "
+        "import sys; from fsm.runtimes.live.runtime_session import RuntimeSession; "
         "session = RuntimeSession(sys.argv[1], image='busybox'); session.ready(); print('made', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", script, own]
@@ -187,7 +187,7 @@ def test_an_interrupted_test_leaves_nothing(address: str, monkeypatch: pytest.Mo
     def interrupted(_sut: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("fsm.live.container_sut.RuntimeContainerSUT._exec", interrupted)
+    monkeypatch.setattr("fsm.runtimes.live.container_sut.RuntimeContainerSUT._exec", interrupted)
     with pytest.raises(KeyboardInterrupt):
         again("cri-container", address, "create=created; exec")
 

@@ -14,10 +14,10 @@ from served import served
 from fsm.conformance.concurrency import concurrently
 from fsm.conformance.lookup import find
 from fsm.conformance.race_runs import Pace
-from fsm.judgement import judge
-from fsm.library import load
-from fsm.live import cri_pb2 as cri
-from fsm.live.cri_server import CriServer
+from fsm.language.library import load
+from fsm.monitor.judgement import judge
+from fsm.runtimes.live import cri_pb2 as cri
+from fsm.runtimes.live.cri_server import CriServer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,9 +21,10 @@ import pytest
 from commands import fsm
 from served import ServedClient, served
 
-from fsm.judgement import judge
-from fsm.live import cri_pb2 as cri
-from fsm.verdict import Holds, Illegal
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
+from fsm.runtimes.live import cri_pb2 as cri
+from fsm.verdict import Holds
 
 FSM = str(Path(sys.executable).parent / "fsm")
 PROFILES = ("", "containerd-1.6", "containerd-1.7.24", "containerd-2.1", "containerd-main", "upstream")

@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 from served import ServedClient, served
 
-from fsm.judgement import judge
-from fsm.live import cri_pb2 as cri
-from fsm.live import nri_pb2 as nri
-from fsm.live.nri_link import PluginChanges, RelayedEvent
-from fsm.live.nri_plugin import NriPlugin
-from fsm.live.nri_recorder import LineWriter, record
-from fsm.live.nri_relays import NodePlugins
-from fsm.live.ttrpc import UNKNOWN, RpcError
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
 from fsm.recordings.nri_events import EVENTS
-from fsm.verdict import Holds, Illegal
+from fsm.runtimes.live import cri_pb2 as cri
+from fsm.runtimes.live import nri_pb2 as nri
+from fsm.runtimes.live.nri_link import PluginChanges, RelayedEvent
+from fsm.runtimes.live.nri_plugin import NriPlugin
+from fsm.runtimes.live.nri_recorder import LineWriter, record
+from fsm.runtimes.live.nri_relays import NodePlugins
+from fsm.runtimes.live.ttrpc import UNKNOWN, RpcError
+from fsm.verdict import Holds
 
 
 class Listener:

@@ -14,8 +14,8 @@ import pytest
 from commands import fsm
 from served import ServedClient, served
 
-from fsm.judgement import judge
-from fsm.live import cri_pb2 as cri
+from fsm.monitor.judgement import judge
+from fsm.runtimes.live import cri_pb2 as cri
 from fsm.verdict import Holds
 
 FSM = str(Path(sys.executable).parent / "fsm")

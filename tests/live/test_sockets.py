@@ -13,9 +13,9 @@ import pytest
 from passing import wait_for
 
 from fsm.errors import InputError
-from fsm.live.listening import bound
-from fsm.live.sockets import path, reached, target
-from fsm.live.told_plugin import ToldPlugin
+from fsm.runtimes.live.listening import bound
+from fsm.runtimes.live.sockets import path, reached, target
+from fsm.runtimes.live.told_plugin import ToldPlugin
 
 
 @pytest.fixture

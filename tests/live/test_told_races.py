@@ -14,19 +14,19 @@ from served import served
 from fsm.conformance.concurrency import concurrently
 from fsm.conformance.lookup import RuntimeOptions, find, node
 from fsm.conformance.race_runs import Pace, Programme, Race, Runs
-from fsm.judgement import judge
-from fsm.live.cri_server import CriServer
-from fsm.live.nri_relays import NodePlugins
-from fsm.reference.driven import CallError
-from fsm.reference.node.node_containers import NodeContainers
+from fsm.machine.findings import Cause
+from fsm.monitor.judgement import judge
 from fsm.report.lanes import raced
-from fsm.verdict import Cause
+from fsm.runtimes.live.cri_server import CriServer
+from fsm.runtimes.live.nri_relays import NodePlugins
+from fsm.runtimes.reference.driven import CallError
+from fsm.runtimes.reference.node.node_containers import NodeContainers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from fsm.reference.node.plans import Limits
+    from fsm.runtimes.reference.node.plans import Limits
 
 _UPDATE, _REMOVE = NodeContainers._update, NodeContainers._remove  # noqa: SLF001  (what the twins spoil)
 

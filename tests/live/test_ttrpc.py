@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.live import ttrpc
-from fsm.live.nri_pb2 import ConfigureRequest, ConfigureResponse, Empty
-from fsm.live.ttrpc import Client, ClosedError, ProtocolError, RpcError, Server, method
-from fsm.live.ttrpc_messages import LONGEST, Message, MessageDecoder, MessageKind, encoded
-from fsm.live.ttrpc_pb2 import Request, Response
+from fsm.runtimes.live import ttrpc
+from fsm.runtimes.live.nri_pb2 import ConfigureRequest, ConfigureResponse, Empty
+from fsm.runtimes.live.ttrpc import Client, ClosedError, ProtocolError, RpcError, Server, method
+from fsm.runtimes.live.ttrpc_messages import LONGEST, Message, MessageDecoder, MessageKind, encoded
+from fsm.runtimes.live.ttrpc_pb2 import Request, Response
 
 SENT = st.lists(st.tuples(st.integers(1, 9), st.sampled_from(MessageKind), st.binary(max_size=40)), max_size=8)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fsm.errors import InputError
-from fsm.live.workload import APPLETS, PAUSE, WORKLOAD, archive, import_images
+from fsm.runtimes.live.workload import APPLETS, PAUSE, WORKLOAD, archive, import_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable

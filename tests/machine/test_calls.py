@@ -20,7 +20,7 @@ from thorough import TIMES
 
 from fsm.conformance.concurrency import concurrently
 from fsm.conformance.simulated import Simulated
-from fsm.library import load
+from fsm.language.library import load
 from fsm.linearizability import linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import fits

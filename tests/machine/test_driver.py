@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from machines import door, job
 
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine.driver import CannotHappenError, Change, Driver
 
 if TYPE_CHECKING:

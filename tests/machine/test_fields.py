@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from machines import DOOR, machine_of
 
 from fsm.conformance.suite import conform
-from fsm.library import load
+from fsm.language.library import load
 from fsm.monitor import Monitor
 from fsm.monitor.field_clauses import demanded
 from fsm.trace import Observation

@@ -11,7 +11,7 @@ from hypothesis import given
 from machines import DOOR, counter, door, edited, job, machine_of
 from random_machines import machines
 
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine.graph import components, explore
 from fsm.machine.table import tabulate
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from machines import DOOR, door, job, machine_of
 
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine.table import tabulate
 
 if TYPE_CHECKING:

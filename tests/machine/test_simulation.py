@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from machines import counter_text, door, edited, job, machine_of
 from random_machines import WIDEST, machines
 
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor
 from fsm.verdict import Fails

@@ -10,7 +10,7 @@ from hypothesis import given
 from machines import counter, door, job
 from random_machines import machines
 
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine.table import tabulate
 
 if TYPE_CHECKING:

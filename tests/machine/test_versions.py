@@ -9,12 +9,13 @@ import pytest
 
 from fsm.checker import check
 from fsm.errors import InputError
-from fsm.judgement import judge
-from fsm.library import load, load_system
+from fsm.language.library import load, load_system
 from fsm.machine import Profile
+from fsm.machine.findings import Illegal
+from fsm.machine.property.evidence import Refuted
 from fsm.machine.versions import has, of_version, unknown_profile
-from fsm.property.evidence import Refuted
-from fsm.verdict import Holds, Illegal
+from fsm.monitor.judgement import judge
+from fsm.verdict import Holds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.library import load, load_system
+from fsm.language.library import load, load_system
+from fsm.machine.product import SystemTable
+from fsm.machine.product.influence import Influence
 from fsm.machine.table import tabulate
-from fsm.product import SystemTable
-from fsm.product.influence import Influence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

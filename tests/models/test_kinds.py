@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from machines import DOOR, edited, machine_of
 
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine.traversal import closure
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from fsm.cli.diff_command import command
-from fsm.library import claims, load
+from fsm.language.library import claims, load
 
 OLD, LATER, NEW = "containerd-1.7", "containerd-2.1", "containerd-main"
 FIRST, SECOND = 1, 2

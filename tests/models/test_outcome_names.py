@@ -10,7 +10,7 @@ import pytest
 from machines import DOOR, edited, machine_of
 
 from fsm.conformance.plan import Plan
-from fsm.library import is_system, load, names
+from fsm.language.library import is_system, load, names
 from fsm.machine.table import tabulate
 from fsm.report import machine_report
 

@@ -14,13 +14,13 @@ from thorough import TIMES
 
 from fsm.checker import decide, examine
 from fsm.checker.cones import Cones
-from fsm.library import composition, load, load_system, names, single, specified, systems
+from fsm.language.library import composition, load, load_system, names, single, specified, systems
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import NO_PROFILE, Reachable, Requires, Specification, is_of
+from fsm.machine.property.evidence import Proved, Refuted, Undecided
 from fsm.machine.table import tabulate
 from fsm.mutation.outcomes import joint_mutation_outcomes, mutation_outcomes
 from fsm.mutation.system_mutants import JointMutant, joint_mutants
-from fsm.product.system import System
-from fsm.property.claims import NO_PROFILE, Reachable, Requires, Specification, is_of
-from fsm.property.evidence import Proved, Refuted, Undecided
 
 FEW = 8
 """Copies of parts of a system that is looked at as it is."""

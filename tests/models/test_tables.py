@@ -14,10 +14,10 @@ import pytest
 from built_tables import AGAIN, differences, machine_table, normal_form, property_table, stored, system_table, tables
 
 from fsm.language.build.machine_conditions import MachineGrammar
-from fsm.library import claims, load, load_system
+from fsm.language.library import claims, load, load_system
 from fsm.machine import Ignores, Refuses
-from fsm.product.system import System
-from fsm.property.claims import Always, is_of
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import Always, is_of
 
 if TYPE_CHECKING:
     from built_tables import Data

@@ -20,12 +20,12 @@ pytest.importorskip("numba", reason="the extra 'fast' is not installed")
 from columns import Columned
 
 from fsm import monitor as judging
-from fsm.judgement import begin
-from fsm.library import load
+from fsm.language.library import load
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor, automaton, fresh_ids
 from fsm.monitor.automaton import BeliefAutomaton
 from fsm.monitor.beliefs import limit
+from fsm.monitor.judgement import begin
 from fsm.monitor.time_limits import Start
 from fsm.recordings import open_recording
 from fsm.trace import Batch, Observation
@@ -33,10 +33,10 @@ from fsm.trace import Batch, Observation
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fsm.judgement import Judged
     from fsm.machine import Machine
+    from fsm.machine.findings import Judgement
+    from fsm.monitor.judgement import Judged
     from fsm.trace import Line
-    from fsm.verdict import Judgement
 
 
 class Outcome(NamedTuple):

@@ -13,8 +13,8 @@ from random_machines import random_machine, random_seen, random_trace
 from thorough import amount
 
 from fsm.machine import Silent
+from fsm.machine.findings import Cause, Violation
 from fsm.monitor import Monitor
-from fsm.verdict import Cause, Violation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.judgement import judge
-from fsm.library import load
+from fsm.language.library import load
+from fsm.machine.findings import Illegal
 from fsm.monitor import Monitor
+from fsm.monitor.judgement import judge
 from fsm.trace import Observation
-from fsm.verdict import Holds, Illegal
+from fsm.verdict import Holds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,14 +17,15 @@ from random_machines import LONGEST, machines, random_machine, random_seen, rand
 from thorough import TIMES, amount
 
 import fsm.monitor
-from fsm.judgement import judge
-from fsm.library import load, names
+from fsm.language.library import load, names
 from fsm.machine.calls import unobserved
+from fsm.machine.findings import Cause, Illegal, Repair
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor, beliefs, cache, grouping
 from fsm.monitor.cache import MACHINES, shared
+from fsm.monitor.judgement import judge
 from fsm.trace import Observation
-from fsm.verdict import Cause, Holds, Illegal, Repair, Unknown
+from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
     from fsm.machine.calls.configuration import Configuration, Configurations
     from fsm.machine.calls.covering import Covering
+    from fsm.machine.findings import Edit, Judgement, Violation
     from fsm.trace import Phase
-    from fsm.verdict import Edit, Judgement, Violation
 
 PHASES: dict[str, Phase] = {
     "?": "request", "=": "reply", "!": "lost", "+": "answered", "~": "noticed", "%": "maybe", "-": "gap",

@@ -19,13 +19,14 @@ from fsm.machine.calls.configuration import Configuration, Due
 from fsm.machine.calls.covering import Covering
 from fsm.machine.calls.rules import Rules
 from fsm.machine.calls.unobserved import Unobserved
+from fsm.machine.findings import Cause, Illegal, Judgement, Violation
 from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import closure
 from fsm.monitor import Monitor
 from fsm.report import words
 from fsm.trace import Line, Observation
-from fsm.verdict import Cause, Holds, Illegal, Judgement, Violation
+from fsm.verdict import Holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -18,10 +18,10 @@ from random_machines import random_machine
 from thorough import TIMES, amount
 
 from fsm.checker import decide
+from fsm.machine.property.evidence import Proved, Refuted
 from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import mutants
 from fsm.mutation.outcomes import as_stated, mutation_outcomes
-from fsm.property.evidence import Proved, Refuted
 
 if TYPE_CHECKING:
     import random

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 from judged import RECORDINGS, content
 
-from fsm.judgement import judge
+from fsm.monitor.judgement import judge
 from fsm.mutation import power
 from fsm.mutation.power import power_over
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fsm.judgement import Judged
+    from fsm.monitor.judgement import Judged
 
 CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
 

@@ -9,7 +9,7 @@ from judged import CALLS, LOGS, content, profile
 from power_page import CROWDED
 from thorough import TIMES
 
-from fsm.library import load
+from fsm.language.library import load
 from fsm.mutation.recorded_acts import RecordedActs, of_calls, of_log
 from fsm.mutation.strict_reading import Contradiction, RecordedAct, Room, contradiction
 from fsm.recordings.pod_calls import CONTAINER, POD

@@ -16,15 +16,15 @@ from thorough import amount
 
 from fsm.checker import check, decide
 from fsm.language.build.specification import specify
+from fsm.language.library import home, load, names
 from fsm.language.property_file import Stated
 from fsm.language.read import parse
-from fsm.library import home, load, names
+from fsm.machine.property.evidence import Proved
 from fsm.machine.table import tabulate
 from fsm.mutation import suggestions
 from fsm.mutation.cell_mutants import mutants
 from fsm.mutation.outcomes import as_stated, mutation_outcomes
 from fsm.mutation.suggestions import suggested
-from fsm.property.evidence import Proved
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from commands import fsm
 from judged import RECORDINGS, violations
 
 from fsm.errors import InputError
-from fsm.judgement import judge
+from fsm.monitor.judgement import judge
 from fsm.recordings import RecordingKind
 from fsm.recordings.checkpoints import files, observations
 from fsm.verdict import Holds

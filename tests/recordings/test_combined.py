@@ -13,18 +13,19 @@ from judged import Found, content, every_violation, profile, violations
 from thorough import TIMES
 
 from fsm.errors import InputError
-from fsm.judgement import judge
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
 from fsm.report import Report
 from fsm.report.github import github
 from fsm.report.text import text
-from fsm.verdict import Holds, Illegal
+from fsm.verdict import Holds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from fsm.judgement import Judged
-    from fsm.verdict import Violation
+    from fsm.machine.findings import Violation
+    from fsm.monitor.judgement import Judged
 
 __all__ = ["every_violation"]
 

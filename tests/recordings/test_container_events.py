@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fsm.judgement import judge
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
 from fsm.recordings.as_recorded import as_recorded
-from fsm.verdict import Holds, Illegal, Unknown
+from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

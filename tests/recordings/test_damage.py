@@ -14,8 +14,8 @@ from judged import CALLS, EVENTS, LOGS, content, every_violation, judged, violat
 from thorough import TIMES
 
 from fsm.errors import InputError
-from fsm.judgement import judge
 from fsm.machine import LEVELS
+from fsm.monitor.judgement import judge
 from fsm.recordings import pod_calls
 from fsm.recordings.line_reader import LONGEST
 

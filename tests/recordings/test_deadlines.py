@@ -7,8 +7,8 @@ from collections import defaultdict
 import pytest
 from judged import RECORDINGS, every_violation, profile
 
-from fsm.judgement import judge
-from fsm.verdict import Illegal
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
 
 __all__ = ["every_violation"]
 

@@ -9,7 +9,8 @@ import pytest
 from judged import content, judged, violations
 from msgspec import structs
 
-from fsm.library import load
+from fsm.language.library import load
+from fsm.machine.findings import Cause
 from fsm.monitor import Monitor
 from fsm.report import Report
 from fsm.report.github import github
@@ -18,13 +19,12 @@ from fsm.report.junit import junit
 from fsm.report.sarif import sarif
 from fsm.report.text import text
 from fsm.trace import Observation
-from fsm.verdict import Cause
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fsm.machine.findings import Violation
     from fsm.trace import Phase
-    from fsm.verdict import Violation
 
 ZERO = -6795364578871345152
 """Go's zero time in nanoseconds since 1970."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from commands import fsm
 
-from fsm.judgement import judge
+from fsm.monitor.judgement import judge
 from fsm.recordings.notes import FOREIGN, LISTED
 from fsm.trace import Line
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from judged import violations
 
-from fsm.judgement import judge
+from fsm.monitor.judgement import judge
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsm.errors import InputError
-from fsm.judgement import judge
 from fsm.language.codes import RULES
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
 from fsm.recordings import RecordingKind, histories, open_recording
 from fsm.recordings.histories import read, recognised
-from fsm.verdict import Holds, Illegal
+from fsm.verdict import Holds
 
 if TYPE_CHECKING:
-    from fsm.judgement import Judged
-    from fsm.verdict import Violation
+    from fsm.machine.findings import Violation
+    from fsm.monitor.judgement import Judged
 
 FOLDER = Path(__file__).parent.parent / "linearizability" / "histories"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from judged import CALLS, LOGS, content, every_violation, judged, profile, violations
 
-from fsm.library import load as shipped
+from fsm.language.library import load as shipped
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,14 +20,14 @@ pytest.importorskip("numba", reason="the extra 'fast' is not installed")
 import numpy as np
 
 from fsm.errors import InputError
-from fsm.judgement import judge
+from fsm.machine.findings import Illegal
 from fsm.monitor import Monitor
+from fsm.monitor.judgement import judge
 from fsm.recordings import bulk_findings, json_lines, line_reader, open_recording, tables
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineSequence
 from fsm.recordings.restarts import Restarts
 from fsm.trace import Key, Observation, key, nanoseconds
-from fsm.verdict import Illegal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

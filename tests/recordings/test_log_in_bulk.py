@@ -21,8 +21,8 @@ from damage import flipped, mixed
 from thorough import amount
 
 from fsm.errors import InputError
-from fsm.judgement import judge
-from fsm.judgement.part import WHOLE, Part
+from fsm.monitor.judgement import judge
+from fsm.monitor.judgement.part import WHOLE, Part
 from fsm.recordings import line_reader, log_in_bulk, log_reader, log_scanner, open_recording, pod_calls, pod_shapes
 from fsm.recordings.containerd_log import Log
 from fsm.recordings.following import Followed

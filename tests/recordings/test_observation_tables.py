@@ -20,7 +20,7 @@ from judged import CALLS, EVENTS, LOGS
 from pyarrow import feather, fs, ipc, parquet
 
 from fsm.errors import InputError
-from fsm.judgement import judge
+from fsm.monitor.judgement import judge
 from fsm.recordings import RecordingKind, observation_columns, open_recording, tables
 from fsm.recordings.observation_columns import SCHEMA, ObservationColumns
 from fsm.recordings.restarts import Restarts

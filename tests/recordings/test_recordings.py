@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from judged import CALLS, EVENTS, LOGS, Found, content, every_violation, judged, profile, undecided, violations
 
-from fsm.verdict import NOTHING_MET, Holds, Unknown
+from fsm.machine.findings import NOTHING_MET
+from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -10,14 +10,14 @@ import pytest
 from commands import RECORDINGS, fsm
 
 from fsm.errors import InputError
-from fsm.judgement import judge
+from fsm.machine.findings import Illegal, Violation
+from fsm.monitor.judgement import judge
 from fsm.recordings.rotated import Rotated
-from fsm.verdict import Illegal, Violation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fsm.judgement import Judged
+    from fsm.monitor.judgement import Judged
 
 NAMES = ("containerd-1.6.20.log", "cri-calls-1.6.20.jsonl", "1.7.24-forgotten.nri.jsonl.gz")
 

@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING
 import pytest
 from judged import content, every_violation, judged, violations
 
-from fsm.judgement import judge
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
 from fsm.recordings import RecordingKind, kind_of
 from fsm.recordings.containerd_log import Log
 from fsm.recordings.cri_calls import CriCallReader
 from fsm.recordings.error_texts import met, split
 from fsm.recordings.line_reader import LONGEST
 from fsm.recordings.log_entries import entry
-from fsm.verdict import Holds, Illegal, Unknown
+from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from fsm.judgement import Judged
+    from fsm.monitor.judgement import Judged
 
 __all__ = ["every_violation"]
 

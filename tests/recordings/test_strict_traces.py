@@ -9,13 +9,14 @@ import pytest
 from commands import fsm
 
 from fsm.errors import InputError
-from fsm.judgement import judge
-from fsm.library import load
+from fsm.language.library import load
+from fsm.machine.findings import Illegal
 from fsm.monitor import Monitor
+from fsm.monitor.judgement import judge
 from fsm.recordings import open_recording
 from fsm.recordings.notes import FOREIGN, INCOMPLETE
 from fsm.trace import Line, Observation, nanoseconds
-from fsm.verdict import Holds, Illegal, Unknown
+from fsm.verdict import Holds, Unknown
 
 HEADER = {"trace": 1, "machine": "cri-container", "fresh": True}
 GOOD: dict[str, object] = {"entity": "c1", "event": "create", "reply": "ok"}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.reference.container.checkpoint import CheckpointError, decode, encode
-from fsm.reference.container.record import (
+from fsm.runtimes.reference.container.checkpoint import CheckpointError, decode, encode
+from fsm.runtimes.reference.container.record import (
     CpuGroupAffinity,
     HugepageLimit,
     LinuxResources,

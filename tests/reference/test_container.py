@@ -12,15 +12,15 @@ import pytest
 
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
-from fsm.library import load as machine
+from fsm.language.library import load as machine
 from fsm.machine.driver import CannotHappenError
-from fsm.reference.container.checkpoint import decode, encode
-from fsm.reference.container.container import Container
-from fsm.reference.container.record import LinuxResources, Resources, Status
-from fsm.reference.container.sut import FAULTS, ContainerSUT
-from fsm.reference.container.world import Exit, SimulatedWorld, Task
-from fsm.reference.driven import CallError
-from fsm.reference.fault_injection import Faults
+from fsm.runtimes.reference.container.checkpoint import decode, encode
+from fsm.runtimes.reference.container.container import Container
+from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status
+from fsm.runtimes.reference.container.sut import FAULTS, ContainerSUT
+from fsm.runtimes.reference.container.world import Exit, SimulatedWorld, Task
+from fsm.runtimes.reference.driven import CallError
+from fsm.runtimes.reference.fault_injection import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsm.conformance.suite import conform
-from fsm.library import load
-from fsm.reference.container.checkpoint import encode
-from fsm.reference.container.container import Container
-from fsm.reference.container.record import Status
-from fsm.reference.container.storage import StatusStorage
-from fsm.reference.container.sut import ContainerSUT
-from fsm.reference.driven import CallError, WorldError
-from fsm.verdict import Cause
+from fsm.language.library import load
+from fsm.machine.findings import Cause
+from fsm.runtimes.reference.container.checkpoint import encode
+from fsm.runtimes.reference.container.container import Container
+from fsm.runtimes.reference.container.record import Status
+from fsm.runtimes.reference.container.storage import StatusStorage
+from fsm.runtimes.reference.container.sut import ContainerSUT
+from fsm.runtimes.reference.driven import CallError, WorldError
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from fsm.reference.container.record import Resources
-    from fsm.reference.container.world import Exit, SimulatedWorld
+    from fsm.runtimes.reference.container.record import Resources
+    from fsm.runtimes.reference.container.world import Exit, SimulatedWorld
 
 
 class StopOfAbsentFails(Container):

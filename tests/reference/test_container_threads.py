@@ -9,14 +9,14 @@ import pytest
 from thorough import TIMES
 
 from fsm.conformance.concurrency import concurrently
-from fsm.library import load
-from fsm.reference.container.container import Container
-from fsm.reference.container.sut import ContainerSUT
+from fsm.language.library import load
+from fsm.runtimes.reference.container.container import Container
+from fsm.runtimes.reference.container.sut import ContainerSUT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fsm.reference.container.world import SimulatedWorld
+    from fsm.runtimes.reference.container.world import SimulatedWorld
 
 
 class Unlocked(Container):

@@ -17,11 +17,11 @@ from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
 from fsm.errors import InputError
-from fsm.library import load, load_system
+from fsm.language.library import load, load_system
 from fsm.machine.driver import CannotHappenError
-from fsm.product.flatten import flatten
-from fsm.reference.clock import TurnedClock
-from fsm.reference.criservice.components import (
+from fsm.machine.product.flatten import flatten
+from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.reference.criservice.components import (
     MACHINE,
     Component,
     EventMonitor,
@@ -33,8 +33,8 @@ from fsm.reference.criservice.components import (
     Watches,
     until,
 )
-from fsm.reference.criservice.parts_sut import ConstructionSUT, Feed, MonitorSUT
-from fsm.reference.criservice.service import (
+from fsm.runtimes.reference.criservice.parts_sut import ConstructionSUT, Feed, MonitorSUT
+from fsm.runtimes.reference.criservice.service import (
     CloseError,
     Construction,
     ConstructionError,
@@ -44,14 +44,14 @@ from fsm.reference.criservice.service import (
     RunError,
     exit_process,
 )
-from fsm.reference.criservice.sut import CRIServiceSUT
-from fsm.reference.criservice.upstream import UpstreamConstruction, UpstreamService, UpstreamSyncer
-from fsm.reference.driven import driver
-from fsm.reference.events.backoff import HandlerError
-from fsm.reference.nri.api import NRI
-from fsm.reference.nri.domain import Domain, Domains
-from fsm.reference.nri.messages import Container, Pod
-from fsm.reference.tasks import cancel_others
+from fsm.runtimes.reference.criservice.sut import CRIServiceSUT
+from fsm.runtimes.reference.criservice.upstream import UpstreamConstruction, UpstreamService, UpstreamSyncer
+from fsm.runtimes.reference.driven import driver
+from fsm.runtimes.reference.events.backoff import HandlerError
+from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri.domain import Domain, Domains
+from fsm.runtimes.reference.nri.messages import Container, Pod
+from fsm.runtimes.reference.tasks import cancel_others
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fsm.conformance.lookup import REFERENCES, find
-from fsm.library import is_system, load, load_system
-from fsm.product.flatten import flatten
+from fsm.language.library import is_system, load, load_system
+from fsm.machine.product.flatten import flatten
 from fsm.sut import UnsupportedError
 
 

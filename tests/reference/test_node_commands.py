@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.reference.driven import WorldError
-from fsm.reference.node.commands import script
+from fsm.runtimes.reference.driven import WorldError
+from fsm.runtimes.reference.node.commands import script
 
 WORDS = st.sampled_from(
     [

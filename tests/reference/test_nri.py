@@ -12,14 +12,14 @@ import pytest
 
 from fsm.conformance.plan import Edge, Plan
 from fsm.conformance.suite import conform
-from fsm.library import load
+from fsm.language.library import load
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
-from fsm.reference.nri.api import NRI
-from fsm.reference.nri.lifecycle import EntityStates
-from fsm.reference.nri.messages import NOTHING, Container, ContainerState
-from fsm.reference.nri.nri_errors import NRIError
-from fsm.reference.nri.sut import FIRST, SECOND, NriContainerSUT, NriPodSUT
+from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri.lifecycle import EntityStates
+from fsm.runtimes.reference.nri.messages import NOTHING, Container, ContainerState
+from fsm.runtimes.reference.nri.nri_errors import NRIError
+from fsm.runtimes.reference.nri.sut import FIRST, SECOND, NriContainerSUT, NriPodSUT
 from fsm.trace import Observation
 from fsm.verdict import Fails, Holds
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fsm.conformance.tested import Tested
-    from fsm.reference.nri.config import Config
-    from fsm.reference.nri.domain import Domains
-    from fsm.reference.nri.messages import Fields, Pod, Request
-    from fsm.reference.nri.plugins import MergedAnswers, Relayed
+    from fsm.runtimes.reference.nri.config import Config
+    from fsm.runtimes.reference.nri.domain import Domains
+    from fsm.runtimes.reference.nri.messages import Fields, Pod, Request
+    from fsm.runtimes.reference.nri.plugins import MergedAnswers, Relayed
     from fsm.verdict import Verdict
 
 SUTS: dict[tuple[str, str], type[NriContainerSUT | NriPodSUT]] = {

@@ -13,21 +13,21 @@ import pytest
 from nri_parts import ONE, POD
 
 from fsm.conformance.suite import conform
-from fsm.library import load
-from fsm.reference.clock import TurnedClock
-from fsm.reference.nri.api import NRI
-from fsm.reference.nri.api_sut import NriApiSUT
-from fsm.reference.nri.config import Config
-from fsm.reference.nri.messages import NOTHING
-from fsm.reference.nri.nri_errors import BlockedError, NRIError, NRIStoppedError, ReentrantError
-from fsm.reference.nri.sut import FakePlugin
-from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
+from fsm.language.library import load
+from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri.api_sut import NriApiSUT
+from fsm.runtimes.reference.nri.config import Config
+from fsm.runtimes.reference.nri.messages import NOTHING
+from fsm.runtimes.reference.nri.nri_errors import BlockedError, NRIError, NRIStoppedError, ReentrantError
+from fsm.runtimes.reference.nri.sut import FakePlugin
+from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fsm.reference.nri.messages import Container, Fields, Pod
-    from fsm.reference.nri.plugins import MergedAnswers
+    from fsm.runtimes.reference.nri.messages import Container, Fields, Pod
+    from fsm.runtimes.reference.nri.plugins import MergedAnswers
 
 UNARRANGED = {
     "": {"block=unknown", "new-default=disabled", "relay-pod-update=unknown", "start=unsynchronised"},

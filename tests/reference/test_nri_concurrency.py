@@ -9,10 +9,10 @@ import pytest
 from thorough import TIMES
 
 from fsm.conformance.concurrency import concurrently
-from fsm.library import load
+from fsm.language.library import load
 from fsm.linearizability import NotLinearizable
-from fsm.reference.nri.api import NRI
-from fsm.reference.nri.sut import NriContainerSUT, NriPodSUT
+from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri.sut import NriContainerSUT, NriPodSUT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

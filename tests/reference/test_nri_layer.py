@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from nri_parts import ONE, POD, TWO, adjusted, always, domain_of_two
 
-from fsm.reference.nri import sut
-from fsm.reference.nri.api import NRI
-from fsm.reference.nri.config import Config, default_config
-from fsm.reference.nri.domain import Domain, Domains
-from fsm.reference.nri.messages import Answer, Container, ContainerState, Eviction, Request, Update
-from fsm.reference.nri.nri_errors import (
+from fsm.runtimes.reference.nri import sut
+from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri.config import Config, default_config
+from fsm.runtimes.reference.nri.domain import Domain, Domains
+from fsm.runtimes.reference.nri.messages import Answer, Container, ContainerState, Eviction, Request, Update
+from fsm.runtimes.reference.nri.nri_errors import (
     ChangesFailedError,
     ConflictError,
     NRIError,
@@ -24,7 +24,7 @@ from fsm.reference.nri.nri_errors import (
     ReentrantError,
     RegistrationError,
 )
-from fsm.reference.nri.sut import FakePlugin
+from fsm.runtimes.reference.nri.sut import FakePlugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nri_parts import Heard
 
     from fsm.machine import Outcome
-    from fsm.reference.nri.messages import Pod
+    from fsm.runtimes.reference.nri.messages import Pod
 
 
 def relayed(event: str, nri: NRI) -> object:

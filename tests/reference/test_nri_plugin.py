@@ -12,29 +12,29 @@ import pytest
 from nri_parts import TWO, domain_of_two
 
 from fsm.conformance.suite import conform
-from fsm.library import load
-from fsm.reference.clock import TurnedClock
-from fsm.reference.nri.api import NRI
-from fsm.reference.nri.config import Config
-from fsm.reference.nri.connection import Connection, Terms
-from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, known, subscribed
-from fsm.reference.nri.nri_errors import (
+from fsm.language.library import load
+from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri.config import Config
+from fsm.runtimes.reference.nri.connection import Connection, Terms
+from fsm.runtimes.reference.nri.domain import Domains
+from fsm.runtimes.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, known, subscribed
+from fsm.runtimes.reference.nri.nri_errors import (
     NRIError,
     NRIStoppedError,
     PluginLateError,
     PluginLostError,
     RegistrationError,
 )
-from fsm.reference.nri.plugin_sut import NriPluginSUT
-from fsm.reference.nri.plugins import Plugins
-from fsm.reference.nri.sut import FakePlugin
-from fsm.reference.nri.upstream import UpstreamConnection
+from fsm.runtimes.reference.nri.plugin_sut import NriPluginSUT
+from fsm.runtimes.reference.nri.plugins import Plugins
+from fsm.runtimes.reference.nri.sut import FakePlugin
+from fsm.runtimes.reference.nri.upstream import UpstreamConnection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from fsm.reference.nri.messages import Update
+    from fsm.runtimes.reference.nri.messages import Update
 
 UNARRANGED = {
     "": set(),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsm.conformance.suite import conform
-from fsm.library import load_system
-from fsm.product.flatten import flatten
-from fsm.reference.nri.sync_lock import PluginSyncBlock, SyncLock
-from fsm.reference.nri.sync_sut import PluginSyncSUT
-from fsm.reference.nri.upstream import UpstreamSyncLock
+from fsm.language.library import load_system
+from fsm.machine.product.flatten import flatten
+from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
+from fsm.runtimes.reference.nri.sync_sut import PluginSyncSUT
+from fsm.runtimes.reference.nri.upstream import UpstreamSyncLock
 from fsm.sut import BrokenError
 
 if TYPE_CHECKING:

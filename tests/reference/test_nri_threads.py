@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from nri_parts import ONE, POD, domain_of_two
 
-from fsm.library import load
+from fsm.language.library import load
 from fsm.machine.driver import Driver
-from fsm.reference.clock import TurnedClock
-from fsm.reference.nri.api import NRI
-from fsm.reference.nri.config import Config
-from fsm.reference.nri.domain import Domains
-from fsm.reference.nri.messages import Answer, Container, Request
-from fsm.reference.nri.nri_errors import BlockedError, NRIStoppedError
-from fsm.reference.nri.sut import FakePlugin
-from fsm.reference.nri.sync_lock import CALL, PLUGIN, PluginSyncBlock, SyncLock
-from fsm.reference.nri.upstream import UpstreamSyncLock
+from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri.config import Config
+from fsm.runtimes.reference.nri.domain import Domains
+from fsm.runtimes.reference.nri.messages import Answer, Container, Request
+from fsm.runtimes.reference.nri.nri_errors import BlockedError, NRIStoppedError
+from fsm.runtimes.reference.nri.sut import FakePlugin
+from fsm.runtimes.reference.nri.sync_lock import CALL, PLUGIN, PluginSyncBlock, SyncLock
+from fsm.runtimes.reference.nri.upstream import UpstreamSyncLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nri_parts import Heard
 
-    from fsm.reference.nri.messages import Pod, Update
+    from fsm.runtimes.reference.nri.messages import Pod, Update
 
 LONG = 10.0
 """Timeout in seconds for what must happen."""

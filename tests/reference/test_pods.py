@@ -16,25 +16,25 @@ from upstream_pods import UpstreamPods, UpstreamPodsSUT
 
 from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
-from fsm.library import load
-from fsm.reference.container.container import Container
-from fsm.reference.container.world import Exit, SimulatedWorld
-from fsm.reference.driven import CallError, WorldError, first_of, is_noop, offered
-from fsm.reference.harness import turns
-from fsm.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
-from fsm.reference.pods.network import Leases
-from fsm.reference.pods.service import Pods
-from fsm.reference.pods.stages import Stage
-from fsm.reference.pods.surroundings import Containers
-from fsm.reference.pods.sut import NAME, PodsSUT
-from fsm.reference.sandbox.controller import Controller
-from fsm.reference.sandbox.processes import Processes
+from fsm.language.library import load
+from fsm.runtimes.reference.container.container import Container
+from fsm.runtimes.reference.container.world import Exit, SimulatedWorld
+from fsm.runtimes.reference.driven import CallError, WorldError, first_of, is_noop, offered
+from fsm.runtimes.reference.harness import turns
+from fsm.runtimes.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
+from fsm.runtimes.reference.pods.network import Leases
+from fsm.runtimes.reference.pods.service import Pods
+from fsm.runtimes.reference.pods.stages import Stage
+from fsm.runtimes.reference.pods.surroundings import Containers
+from fsm.runtimes.reference.pods.sut import NAME, PodsSUT
+from fsm.runtimes.reference.sandbox.controller import Controller
+from fsm.runtimes.reference.sandbox.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from fsm.reference.pods.stages import MakeError
+    from fsm.runtimes.reference.pods.stages import MakeError
 
 
 class ReferenceContainers(Containers):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fsm.reference.container.record import (
+from fsm.runtimes.reference.container.record import (
     CpuGroupAffinity,
     HugepageLimit,
     LinuxResources,

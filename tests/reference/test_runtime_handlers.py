@@ -12,9 +12,9 @@ import pytest
 from real_parts import program
 
 from fsm.conformance.suite import conform
-from fsm.library import load
+from fsm.language.library import load
 from fsm.machine.driver import CannotHappenError
-from fsm.reference.runtime_handlers.introspection import (
+from fsm.runtimes.reference.runtime_handlers.introspection import (
     FEATURES,
     RUNTIME_INFO,
     Introspection,
@@ -28,15 +28,15 @@ from fsm.reference.runtime_handlers.introspection import (
     RuntimeInfo,
     cri_userns,
 )
-from fsm.reference.runtime_handlers.introspection import Features as Document
-from fsm.reference.runtime_handlers.sut import RuntimeHandlersSUT
+from fsm.runtimes.reference.runtime_handlers.introspection import Features as Document
+from fsm.runtimes.reference.runtime_handlers.sut import RuntimeHandlersSUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pydantic import JsonValue
 
-    from fsm.reference.runtime_handlers.introspection import Options
+    from fsm.runtimes.reference.runtime_handlers.introspection import Options
 
 IDMAP = {"idmap": {"enabled": True}}
 RUNSC = "io.containerd.runsc.v1"

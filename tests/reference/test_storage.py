@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from real_parts import program
 
-from fsm.reference.container import durable_files
-from fsm.reference.container.checkpoint import CheckpointError, decode, encode
-from fsm.reference.container.durable_files import UnknownContentError
-from fsm.reference.container.record import LinuxResources, Resources, Status
-from fsm.reference.container.storage import DeletedError, StatusStorage, load, store
+from fsm.runtimes.reference.container import durable_files
+from fsm.runtimes.reference.container.checkpoint import CheckpointError, decode, encode
+from fsm.runtimes.reference.container.durable_files import UnknownContentError
+from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status
+from fsm.runtimes.reference.container.storage import DeletedError, StatusStorage, load, store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

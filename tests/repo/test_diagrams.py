@@ -13,7 +13,7 @@ from fsm.diagrams.draw.markdown import markdown
 from fsm.diagrams.draw.mermaid import mermaid
 from fsm.diagrams.draw.picture import picture
 from fsm.diagrams.draw.plantuml import plantuml
-from fsm.library import load, names
+from fsm.language.library import load, names
 
 DIAGRAMS = Path(__file__).resolve().parent.parent.parent / "diagrams"
 AGAIN = "run: fsm draw -o diagrams/ -f svg -f dot -f mermaid -f plantuml -f markdown"

@@ -9,7 +9,7 @@ import pytest
 
 from fsm.checker.known_defects import known_defects
 from fsm.diagrams.draw import sequence, sequence_svg
-from fsm.product.system import System
+from fsm.machine.product.system import System
 from fsm.report import findings_report as report
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fsm.library import claims
+from fsm.language.library import claims
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "reference" / "known-defects.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fsm.library import claims, load, load_system, systems
+from fsm.language.library import claims, load, load_system, systems
 
 TEXT = (Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "names.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TEXT.splitlines() if line.startswith("| `")]

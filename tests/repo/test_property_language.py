@@ -17,11 +17,11 @@ from fsm.language.machine_file import Written
 from fsm.language.property_file import Stated
 from fsm.language.read import parse
 from fsm.language.schema import schema
-from fsm.property.evidence import Proved
+from fsm.machine.property.evidence import Proved
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
-    from fsm.property.claims import Specification
+    from fsm.machine.property.claims import Specification
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs" / "reference"
 TEXT = (DOCS / "property-language.md").read_text(encoding="utf-8")

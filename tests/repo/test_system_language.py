@@ -16,7 +16,7 @@ from fsm.language.read import parse
 from fsm.language.schema import schema
 from fsm.language.system_file import WrittenSystem
 from fsm.machine.graph import explore
-from fsm.product import SystemTable
+from fsm.machine.product import SystemTable
 
 if TYPE_CHECKING:
     from fsm.machine import Machine

@@ -8,7 +8,7 @@ from typing import get_args
 
 import msgspec
 
-from fsm.judgement import judge
+from fsm.monitor.judgement import judge
 from fsm.recordings.json_lines import TraceHeader
 from fsm.trace import Observation, Phase
 from fsm.verdict import Holds

@@ -10,7 +10,7 @@ import pytest
 
 from fsm.conformance.client_paths import ClientPath, client_paths
 from fsm.conformance.plan import Plan, steps
-from fsm.library import load
+from fsm.language.library import load
 from fsm.machine.table import tabulate
 from fsm.report.crictl import ClientRun, lines, script, takes
 from fsm.sut import Stimulus

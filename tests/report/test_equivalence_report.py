@@ -9,13 +9,13 @@ import pytest
 from machines import DOOR, JOB, counter, door, edited, job, machine_of
 from nearly_alike import EARLY, LATE, NO_WARP, undecided
 
-from fsm.equivalence import compare
+from fsm.checker.equivalence import compare
 from fsm.machine.table import tabulate
 from fsm.report import ExitCode, equivalence_report
 from fsm.report.layout import Layout
 
 if TYPE_CHECKING:
-    from fsm.equivalence.comparison import EquivalenceResult
+    from fsm.checker.equivalence.comparison import EquivalenceResult
     from fsm.machine import Machine
 
 

@@ -14,12 +14,12 @@ from commands import FAILING, fsm
 from machines import DOOR, job
 from real_parts import program
 
-from fsm.judgement.stories import TOLD
-from fsm.library import load, load_system, names
+from fsm.language.library import load, load_system, names
 from fsm.machine import Machine
 from fsm.machine.calls.rules import Rules
+from fsm.machine.product import SystemTable
 from fsm.machine.table import tabulate
-from fsm.product import SystemTable
+from fsm.monitor.judgement.stories import TOLD
 from fsm.report.page.document import document
 from fsm.report.page.machine_data import machine_data
 from fsm.report.page.recording_data import STEPS

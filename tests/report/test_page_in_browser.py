@@ -11,7 +11,7 @@ import pytest
 from browser import NARROW, SCREENS, SETTLED, made, planted, shown
 from page_parts import offered, state, unfolded, walk
 
-from fsm.library import load
+from fsm.language.library import load
 from fsm.machine.calls.rules import BEGUN, Rules
 from fsm.machine.table import tabulate
 

@@ -20,9 +20,23 @@ from report_readers import COMMAND, check_github, check_junit, check_sarif, sari
 from thorough import TIMES
 
 from fsm.errors import Problem, about_code
-from fsm.judgement import Judged, judge
-from fsm.library import load
+from fsm.language.library import load
 from fsm.machine import Clause, Deviation
+from fsm.machine.findings import (
+    NOTHING_CONCERNS,
+    Cause,
+    Covered,
+    Deviated,
+    Edit,
+    Finding,
+    Illegal,
+    Judgement,
+    Permitted,
+    Repair,
+    Tolerated,
+    Violation,
+)
+from fsm.monitor.judgement import Judged, judge
 from fsm.recordings import RecordingKind
 from fsm.report import ExitCode, Report, words
 from fsm.report.github import github
@@ -32,22 +46,7 @@ from fsm.report.layout import Layout
 from fsm.report.sarif import sarif
 from fsm.report.text import text
 from fsm.trace import Observation
-from fsm.verdict import (
-    NOTHING_CONCERNS,
-    Cause,
-    Covered,
-    Deviated,
-    Edit,
-    Finding,
-    Holds,
-    Illegal,
-    Judgement,
-    Permitted,
-    Repair,
-    Tolerated,
-    Unknown,
-    Violation,
-)
+from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from jsonschema import Draft4Validator
 
     from fsm.machine import Level
-    from fsm.verdict import Legality
+    from fsm.machine.findings import Legality
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
 HOSTILE = "a\x00b\x1b[31m\x07\r\n::error::x\u202e]]>&<\"'\ufffe,:% \U0001f600"

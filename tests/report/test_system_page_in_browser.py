@@ -10,8 +10,8 @@ import pytest
 from browser import SCREENS, made, planted, shown
 from page_parts import offered, state, unfolded, walk
 
-from fsm.library import load_system
-from fsm.product import SystemTable
+from fsm.language.library import load_system
+from fsm.machine.product import SystemTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from browser import Pages, Scheme
     from playwright.sync_api import Browser, Page
 
-    from fsm.product.system import System
+    from fsm.machine.product.system import System
 
 pytestmark = pytest.mark.slow
 

@@ -36,16 +36,17 @@ from fsm.checker.refinement import check_refines
 from fsm.errors import InputError
 from fsm.linearizability import linearize
 from fsm.machine import Machine
+from fsm.machine.findings import Illegal
+from fsm.machine.product import SystemTable
+from fsm.machine.product.influence import Influence
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import Counts, Follows, Property, conditions_of
+from fsm.machine.property.evidence import Checked, Conclusion, Proved, Refuted, Run, Vacuous
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError
 from fsm.monitor import Monitor
 from fsm.mutation.cell_mutants import mutants
-from fsm.product import SystemTable
-from fsm.product.influence import Influence
-from fsm.product.system import System
-from fsm.property.claims import Counts, Follows, Property, conditions_of
-from fsm.property.evidence import Checked, Conclusion, Proved, Refuted, Run, Vacuous
-from fsm.verdict import Holds, Illegal
+from fsm.verdict import Holds
 
 if TYPE_CHECKING:
     from brute_force.steps import Model

@@ -19,17 +19,17 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from fsm.library import claims, load, load_system, names, systems
+from fsm.language.library import claims, load, load_system, names, systems
 from fsm.machine import Machine, Override
 from fsm.machine.conditions import All, At, In, Not, Some, WrittenCondition
-from fsm.product.system import Copy, JointEvent, System, Variant
-from fsm.property.claims import MatchesDiagram
+from fsm.machine.product.system import Copy, JointEvent, System, Variant
+from fsm.machine.property.claims import MatchesDiagram
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fsm.machine.conditions import Condition
-    from fsm.property.claims import Specification
+    from fsm.machine.property.claims import Specification
 
 Data: TypeAlias = "dict[str, Data] | list[Data] | str | int | bool | None"
 

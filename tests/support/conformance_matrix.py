@@ -36,8 +36,8 @@ from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.shrinking import REPEATS
 from fsm.conformance.suite import conform
-from fsm.library import load
-from fsm.live.workload import WORKLOAD
+from fsm.language.library import load
+from fsm.runtimes.live.workload import WORKLOAD
 from fsm.scratch import ScratchFolder
 from fsm.sut import SUT, Detailed, Stimulus
 

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from judged import CALLS, EVENTS, RECORDINGS, profile
 
-from fsm.judgement import judge
-from fsm.library import claims, composition, load, load_system
+from fsm.language.library import claims, composition, load, load_system
 from fsm.machine import Cannot, Clause, Ignores, Moves, Refuses, Silent
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
+from fsm.monitor.judgement import judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from fsm.judgement import Judged
     from fsm.machine import Cell, Event, Machine, Override
     from fsm.machine.fields import Exemption
-    from fsm.product.system import JointEvent, System
+    from fsm.machine.product.system import JointEvent, System
+    from fsm.monitor.judgement import Judged
 
 DOCS: Final = RECORDINGS.parent.parent / "docs" / "reference"
 BEGIN: Final = "\n## The states\n"

@@ -22,9 +22,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.reference.container.checkpoint import encode
-from fsm.reference.container.record import LinuxResources, Resources, Status
-from fsm.reference.container.storage import StatusStorage, load, store
+from fsm.runtimes.reference.container.checkpoint import encode
+from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status
+from fsm.runtimes.reference.container.storage import StatusStorage, load, store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

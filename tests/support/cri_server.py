@@ -10,8 +10,8 @@ from typing import Any
 
 import grpc
 
-from fsm.live.cri_methods import METHODS
-from fsm.live.cri_pb2 import VersionResponse
+from fsm.runtimes.live.cri_methods import METHODS
+from fsm.runtimes.live.cri_pb2 import VersionResponse
 
 Answering = Callable[[Any, grpc.ServicerContext], Any]
 

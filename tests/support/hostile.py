@@ -32,8 +32,8 @@ from drawn import CONTAINER, POD
 from pyarrow import ipc, parquet
 from toml_text import toml_text
 
+from fsm.language.library import home
 from fsm.language.schema import schema
-from fsm.library import home
 
 if TYPE_CHECKING:
     import subprocess

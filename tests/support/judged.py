@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from fsm.judgement import judge
+from fsm.machine.findings import Illegal
 from fsm.monitor import grouping
-from fsm.verdict import Illegal, Unknown
+from fsm.monitor.judgement import judge
+from fsm.verdict import Unknown
 
 if TYPE_CHECKING:
-    from fsm.judgement import Judged
+    from fsm.monitor.judgement import Judged
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "recordings"
 VERSIONS = ("1.6.20", "1.7.24", "2.1.9")

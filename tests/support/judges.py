@@ -17,7 +17,7 @@ from fsm.conformance.oracle import oracle
 from fsm.linearizability import linearize
 from fsm.linearizability.history import History, Operation
 from fsm.monitor import Monitor
-from fsm.property_monitor import Watch
+from fsm.monitor.property_watch import Watch
 from fsm.trace import Observation
 from fsm.verdict import Fails, Holds
 

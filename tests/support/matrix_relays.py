@@ -20,22 +20,22 @@ from packages_of_debian import VERSIONS
 
 from fsm.conformance.lookup import RuntimeOptions, node
 from fsm.conformance.suite import conform
-from fsm.judgement import judge
-from fsm.library import load
-from fsm.live.call_recording import encoded
-from fsm.live.node_sut import RuntimeNodeSUT
-from fsm.live.runtime_sut import factory
-from fsm.live.workload import WORKLOAD
+from fsm.language.library import load
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import judge
+from fsm.runtimes.live.call_recording import encoded
+from fsm.runtimes.live.node_sut import RuntimeNodeSUT
+from fsm.runtimes.live.runtime_sut import factory
+from fsm.runtimes.live.workload import WORKLOAD
 from fsm.scratch import ScratchFolder
-from fsm.verdict import Illegal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fsm.conformance.failure import Failure
     from fsm.machine import Machine
+    from fsm.machine.findings import Judgement, Violation
     from fsm.sut import SUT
-    from fsm.verdict import Judgement, Violation
 
 TOLD: Final = {"nri-container": False, "nri-pod": False, "plugin-container": True, "plugin-pod": True}
 """The machines of what plugins are told, and whether they need the calls too."""

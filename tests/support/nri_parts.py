@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from fsm.reference.nri.domain import Domain
-from fsm.reference.nri.messages import Answer, Container, Pod
+from fsm.runtimes.reference.nri.domain import Domain
+from fsm.runtimes.reference.nri.messages import Answer, Container, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from fsm.reference.nri.api import NRI
-    from fsm.reference.nri.messages import Fields, Request
+    from fsm.runtimes.reference.nri.api import NRI
+    from fsm.runtimes.reference.nri.messages import Fields, Request
 
 POD = Pod(id="p1")
 ONE = Container(id="c1", pod_id="p1")

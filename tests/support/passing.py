@@ -15,10 +15,10 @@ from typing import Any
 
 import grpc
 
-from fsm.live.fault_rules import FaultRules
-from fsm.live.listening import listening
-from fsm.live.passing_calls import PassedCall
-from fsm.live.proxy import Proxy
+from fsm.runtimes.live.fault_rules import FaultRules
+from fsm.runtimes.live.listening import listening
+from fsm.runtimes.live.passing_calls import PassedCall
+from fsm.runtimes.live.proxy import Proxy
 
 OPTIONS = (
     ("grpc.enable_http_proxy", 0),

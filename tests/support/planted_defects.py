@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import structs
 
-from fsm import checker, product
+from fsm import checker
 from fsm.checker import refinement, safety, whole
 from fsm.checker.cones import Cones
 from fsm.checker.idempotence import IdempotenceAutomaton
@@ -25,15 +25,16 @@ from fsm.checker.safety import SequenceAutomaton
 from fsm.linearizability import moves
 from fsm.linearizability.frontier import Frontier
 from fsm.linearizability.moves import Moves
+from fsm.machine import product
 from fsm.machine.calls import belief, unobserved
 from fsm.machine.calls.rules import Rules
 from fsm.machine.in_progress import InProgress
+from fsm.machine.product import symmetry
+from fsm.machine.product.influence import Influence
+from fsm.machine.product.joint_moves import JointMove
+from fsm.machine.product.symmetry import Orbits, Symmetry
+from fsm.machine.property.evidence import Proved
 from fsm.machine.table import UNSPECIFIED
-from fsm.product import symmetry
-from fsm.product.influence import Influence
-from fsm.product.joint_moves import JointMove
-from fsm.product.symmetry import Orbits, Symmetry
-from fsm.property.evidence import Proved
 
 if TYPE_CHECKING:
     from collections.abc import Callable

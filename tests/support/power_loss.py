@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from crashing import MEMORY, traced
 
-from fsm.reference.container import durable_files
-from fsm.reference.container.record import Status
-from fsm.reference.container.storage import load, store
-from fsm.reference.pods.metadata import Metadata, MetadataStore
+from fsm.runtimes.reference.container import durable_files
+from fsm.runtimes.reference.container.record import Status
+from fsm.runtimes.reference.container.storage import load, store
+from fsm.runtimes.reference.pods.metadata import Metadata, MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -10,17 +10,17 @@ from toy_systems import stated_of
 
 from fsm.errors import InputError
 from fsm.language.build.systems import build_system
+from fsm.language.library import load
 from fsm.language.read import parse
 from fsm.language.system_file import WrittenSystem
-from fsm.library import load
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
     from fsm.machine import Machine
-    from fsm.product.system import System
-    from fsm.property.claims import Property
+    from fsm.machine.product.system import System
+    from fsm.machine.property.claims import Property
 
 
 def system_of(text: str, machines: dict[str, Machine]) -> System:

@@ -17,7 +17,7 @@ from commands import RECORDINGS
 
 from fsm.cli import group
 from fsm.language.codes import FAMILIES, RULES
-from fsm.library import load, names, systems
+from fsm.language.library import load, names, systems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,13 +10,13 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from fsm.live import cri_pb2 as cri
-from fsm.live.call_recording import CallRecording
-from fsm.live.cri_client import CallAnswer, CriClient
-from fsm.live.cri_methods import METHODS
-from fsm.live.cri_server import serving
-from fsm.live.nri_relays import NodePlugins, with_plugins
-from fsm.reference.node.node_service import ServedNode
+from fsm.runtimes.live import cri_pb2 as cri
+from fsm.runtimes.live.call_recording import CallRecording
+from fsm.runtimes.live.cri_client import CallAnswer, CriClient
+from fsm.runtimes.live.cri_methods import METHODS
+from fsm.runtimes.live.cri_server import serving
+from fsm.runtimes.live.nri_relays import NodePlugins, with_plugins
+from fsm.runtimes.reference.node.node_service import ServedNode
 
 CALLS = (
     "StartContainer",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from fsm import library
+from fsm.language import library
 from fsm.mutation.cell_mutants import mutants
 
 if TYPE_CHECKING:
     from fsm.machine import Machine
+    from fsm.machine.product.system import System
+    from fsm.machine.property.claims import Specification
     from fsm.mutation.cell_mutants import Mutant
-    from fsm.product.system import System
-    from fsm.property.claims import Specification
 
 
 @cache

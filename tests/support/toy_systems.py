@@ -9,8 +9,8 @@ from fsm.language.property_file import Stated
 from fsm.language.read import parse
 
 if TYPE_CHECKING:
-    from fsm.product.system import System
-    from fsm.property.claims import Property, Specification
+    from fsm.machine.product.system import System
+    from fsm.machine.property.claims import Property, Specification
 
 OFFICE = """\
 [system]

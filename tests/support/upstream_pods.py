@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Final
 
 from fsm.machine.driver import Position
-from fsm.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_of, is_noop
-from fsm.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
-from fsm.reference.pods.service import MACHINE, NOT_READY, READY, Pods
-from fsm.reference.pods.stages import FAILURES, MakeError, Stage, unmake
-from fsm.reference.pods.sut import PodsSUT
-from fsm.reference.sandbox.upstream import UpstreamController
+from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_of, is_noop
+from fsm.runtimes.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
+from fsm.runtimes.reference.pods.service import MACHINE, NOT_READY, READY, Pods
+from fsm.runtimes.reference.pods.stages import FAILURES, MakeError, Stage, unmake
+from fsm.runtimes.reference.pods.sut import PodsSUT
+from fsm.runtimes.reference.sandbox.upstream import UpstreamController
 
 NAME_AND_METADATA: Final = 2
 """The number of stages that are left if only the name and the metadata are."""

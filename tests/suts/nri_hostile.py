@@ -16,12 +16,12 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fsm.live import nri_pb2 as nri
-from fsm.live.frames import Multiplexer
-from fsm.live.nri_link import CONNECTIONS, PLUGIN, RUNTIME, inherited
-from fsm.live.ttrpc import Client, RpcError
-from fsm.live.ttrpc_messages import MessageDecoder, MessageKind, encoded
-from fsm.live.ttrpc_pb2 import Request, Response, Status
+from fsm.runtimes.live import nri_pb2 as nri
+from fsm.runtimes.live.frames import Multiplexer
+from fsm.runtimes.live.nri_link import CONNECTIONS, PLUGIN, RUNTIME, inherited
+from fsm.runtimes.live.ttrpc import Client, RpcError
+from fsm.runtimes.live.ttrpc_messages import MessageDecoder, MessageKind, encoded
+from fsm.runtimes.live.ttrpc_pb2 import Request, Response, Status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fsm.conformance.simulated import Simulated
-from fsm.library import load
+from fsm.language.library import load
 from fsm.sut import UnsupportedError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The steps from a packed state, in the model's order.
 
-The compiled counterpart of :meth:`fsm.product.SystemTable.step`: it takes the moves that :mod:`.programs` has written
+The compiled counterpart of :meth:`fsm.machine.product.SystemTable.step`: it takes the moves that :mod:`.programs` has written
 down, and knows nothing else of the model.
 """
 

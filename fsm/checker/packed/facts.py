@@ -15,8 +15,8 @@ from fsm.checker.packed.packed_graph import PackedGraph
 from fsm.checker.packed.programs import Tests, array, first_test
 from fsm.checker.packed.walk import BUSY_BIT, Facts, mark
 from fsm.machine.conditions import At, Atom, Condition, Emits, Happens, In, Replies, SilentOn, StateChanges, atoms
+from fsm.machine.product import read
 from fsm.machine.table import Way
-from fsm.product import read
 
 MOST: Final = BUSY_BIT
 """Most atoms about states, and most others; the former have the lowest bits, and :data:`BUSY_BIT` comes after these."""

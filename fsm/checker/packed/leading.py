@@ -14,8 +14,8 @@ from fsm.checker.packed.facts import ConditionTests, labelled, supported
 from fsm.checker.packed.fair_cycles import SOURCE_MET, Claimed, Links, circles, link, wait
 from fsm.checker.packed.packed_graph import PackedGraph, covered
 from fsm.checker.packed.sequences import CHUNK, first_node, more_nodes
+from fsm.machine.property.claims import Counts, Fair, LeadsTo
 from fsm.machine.traversal import LimitError
-from fsm.property.claims import Counts, Fair, LeadsTo
 
 MOST_FAIR: Final = 64
 """Bits of what is fair."""

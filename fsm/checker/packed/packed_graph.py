@@ -33,10 +33,10 @@ from fsm.checker.packed.exploration import (
 from fsm.checker.packed.programs import StateVector, Writing
 from fsm.checker.packed.representatives import unfolded, written_orbits
 from fsm.compiled import Numbers
+from fsm.machine.product import SystemTable
+from fsm.machine.product.joint_moves import Locals
+from fsm.machine.property.claims import Counts
 from fsm.machine.traversal import Explored, LimitError
-from fsm.product import SystemTable
-from fsm.product.joint_moves import Locals
-from fsm.property.claims import Counts
 
 S = TypeVar("S", bound=np.generic)
 

@@ -1,6 +1,6 @@
 """What the joint events of a system do, as arrays of numbers.
 
-They are those of :attr:`fsm.product.SystemTable.joint`, which the plain search takes one by one: the same moves in the same
+They are those of :attr:`fsm.machine.product.SystemTable.joint`, which the plain search takes one by one: the same moves in the same
 order, each with the options that the table of its part offers.
 """
 
@@ -14,9 +14,9 @@ import numpy as np
 from fsm.checker.packed.expansion import ACCEPTED, MEMO, REJECTED, Program, Words
 from fsm.compiled import Numbers
 from fsm.machine.conditions import All, At, Atom, Condition, Not, Some
+from fsm.machine.product import JointPath, JointRow, SystemTable
+from fsm.machine.product.joint_moves import JointMove, Locals
 from fsm.machine.traversal import Numbering
-from fsm.product import JointPath, JointRow, SystemTable
-from fsm.product.joint_moves import JointMove, Locals
 
 BITS: Final = 64
 WIDEST: Final = 3
@@ -43,7 +43,7 @@ class Field:
 class StateVector:
     """The field of each copy in the cone of *table*; raises :class:`TooWideError` if they need too many words.
 
-    >>> from fsm.library import load_system
+    >>> from fsm.language.library import load_system
     >>> vector = StateVector(SystemTable(load_system("node"), cone=frozenset({0, 1})))
     >>> vector.width, vector.unpacked(vector.packed((1, 2) + vector.initial[2:]))[:2]
     (1, (1, 2))

@@ -1,6 +1,6 @@
 """Of packed states that differ only by copies that can be taken for one another, the one that stands for all.
 
-The compiled counterpart of :meth:`fsm.product.symmetry.Orbits.representative`.
+The compiled counterpart of :meth:`fsm.machine.product.symmetry.Orbits.representative`.
 """
 
 from itertools import islice, pairwise
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fsm.checker.packed.expansion import Words
 from fsm.checker.packed.programs import StateVector
 from fsm.compiled import Number, Numbers, lean_inner
-from fsm.product.symmetry import Orbits
+from fsm.machine.product.symmetry import Orbits
 
 
 def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:

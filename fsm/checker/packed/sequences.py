@@ -15,9 +15,9 @@ from fsm.checker.packed.packed_graph import PackedGraph, covered
 from fsm.checker.packed.walk import NEVER, Automaton, Nodes, scan, walk
 from fsm.compiled import Numbers
 from fsm.machine.conditions import All, Condition
+from fsm.machine.product.joint_moves import Locals
+from fsm.machine.property.claims import Counts
 from fsm.machine.traversal import LimitError
-from fsm.product.joint_moves import Locals
-from fsm.property.claims import Counts
 
 CHUNK: Final = 1 << 20
 """Steps after which compiled code returns, so that an interruption is met within a part of a second."""

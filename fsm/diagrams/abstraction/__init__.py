@@ -46,7 +46,7 @@ class Abstraction:
     that.
 
     >>> from fsm.diagrams.abstraction.drawn_names import proposed
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> machine = load("cri-pod")
     >>> [key.target for key in Abstraction(machine, proposed(machine)).must if key.event == "run"]
     ['ready', 'SANDBOX_NOTREADY']

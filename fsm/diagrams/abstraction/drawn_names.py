@@ -41,7 +41,7 @@ class Meaning(NamedTuple):
 class LabelMeanings:
     """The meaning in *machine* of every label that a drawing may use.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> LabelMeanings(load("cri-container")).meant(["StopContainer"])
     [('StopContainer', Meaning(event='stop', outcome=''))]
     """
@@ -128,7 +128,7 @@ def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
 
     States that show the same are one, unless they have different aliases.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> list(proposed(load("container-status")))
     ['DELETED', 'CREATED', 'RUNNING', 'EXITED', 'UNKNOWN']
     """

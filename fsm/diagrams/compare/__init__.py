@@ -25,7 +25,7 @@ def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bo
 
     With *complete* a drawing must show all of a machine, even if the model does not mention drawings.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> compare(load("cri-pod"), load("cri-pod")).equal
     True
     """

@@ -64,7 +64,7 @@ class Outline:
 def outline(machine: Machine) -> Outline:
     """The outline of *machine*.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> outline(load("container-status")).trunks
     (Trunk(targets=('CREATED', 'UNKNOWN', 'RUNNING', 'EXITED'), labels=('Load',)),)
     """
@@ -115,7 +115,7 @@ def _labels(known: Mapping[str, Meaning], event: Event, acts: list[Act]) -> list
 def ascii_drawing(machine: Machine) -> str:
     """*machine* as boxes and arrows, ending in a newline.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> "| RUNNING |" in ascii_drawing(load("container-status"))
     True
     """

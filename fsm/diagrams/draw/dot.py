@@ -41,7 +41,7 @@ AGAIN: Final = "(again)"
 def dot(picture: Picture) -> str:
     """*picture* as a digraph, the same text on every run.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture
     >>> dot(picture(load("cri-pod"))).splitlines()[0]
     'digraph "cri-pod" {'

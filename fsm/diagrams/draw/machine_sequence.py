@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from fsm.diagrams.draw.sequence import CALLER, MARKS, OUTSIDE, ChartRow, SequenceChart, breaks_at
 from fsm.machine import Machine
-from fsm.property.claims import Property
-from fsm.property.evidence import Run, RunStep
+from fsm.machine.property.claims import Property
+from fsm.machine.property.evidence import Run, RunStep
 
 
 def machine_chart(run: Run, machine: Machine, broken: Property | None = None) -> SequenceChart:
@@ -13,7 +13,7 @@ def machine_chart(run: Run, machine: Machine, broken: Property | None = None) ->
 
     The property that is *broken* is so by the last step, which is marked, unless the run goes on for ever, or stops.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> taken = RunStep(event="stop", source="absent", target="absent", outcome="ignored", reply="ok")
     >>> shown = machine_chart(Run(initial="absent", steps=(taken,)), load("container-status"))
     >>> [(row.kind, row.text) for row in shown.rows]

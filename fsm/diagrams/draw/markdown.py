@@ -17,7 +17,7 @@ LEGEND = (
 def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: Marks | None = None) -> str:
     """Every cell of *machine*, events down and states across, ending in a newline; *marks* add how often each was used.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> markdown(load("cri-pod")).splitlines()[0]
     '# A pod as the CRI promises it'
     """

@@ -22,7 +22,7 @@ CLASSES: Final[Mapping[str, str]] = {
 def mermaid(picture: Picture) -> str:
     """*picture* as a ``stateDiagram-v2``, ending in a newline.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture
     >>> mermaid(picture(load("cri-pod"))).splitlines()[:2]
     ['stateDiagram-v2', '    %% A pod as the CRI promises it']

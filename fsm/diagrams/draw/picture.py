@@ -128,7 +128,7 @@ def picture(
 ) -> Picture:
     """What to draw of *machine*: its moves, and what *show* requests, of all *events* or of those named.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> [(each.source, each.target) for each in picture(load("cri-pod")).edges][0]
     ('absent', 'ready')
     """

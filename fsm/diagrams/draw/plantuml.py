@@ -24,7 +24,7 @@ _LINES: Final = {"": "a thin line", "bold": "a thick line", "dashed": "dashed", 
 def plantuml(picture: Picture) -> str:
     """*picture* between ``@startuml`` and ``@enduml``, ending in a newline.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture
     >>> plantuml(picture(load("cri-pod"))).splitlines()[0]
     '@startuml'

@@ -9,7 +9,7 @@ from fsm.machine.traversal import closure
 def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
     """Those states, each with the profiles that reach it; a state that nothing reaches is none of them.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> only_under(load("container-events"))
     {'blocked': ('upstream',)}
     """

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from fsm.machine.product import read
+from fsm.machine.product.system import System
+from fsm.machine.product.waiting import waiting
+from fsm.machine.property.claims import LeadsTo, Property
+from fsm.machine.property.evidence import Run, RunStep
 from fsm.machine.table import Done
-from fsm.product import read
-from fsm.product.system import System
-from fsm.product.waiting import waiting
-from fsm.property.claims import LeadsTo, Property
-from fsm.property.evidence import Run, RunStep
 
 CALLER: Final = "caller"
 """The participant that makes calls."""

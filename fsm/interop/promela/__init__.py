@@ -18,7 +18,7 @@ from fsm.interop.promela.steps import reached, steps
 from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames, size
 from fsm.machine import Machine
 from fsm.machine.conditions import All, Condition, Not
-from fsm.property import claims
+from fsm.machine.property import claims
 
 WIDTH: Final = 100
 
@@ -29,7 +29,7 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
     *file* is the name of the text in the commands of its head.  Raises
     :class:`CannotExportError` for a claim that SPIN cannot decide.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> print(promela(load("nri-pod")).partition(" in ")[0])
     /* nri-pod: A pod
     """

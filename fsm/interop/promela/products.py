@@ -14,7 +14,7 @@ from fsm.interop.promela.steps import ExportedStep, silent, steps
 from fsm.interop.promela.vocabulary import INSTANT, NOWHERE, CannotExportError, PromelaNames, size
 from fsm.machine import Event, Machine, outcomes
 from fsm.machine.conditions import Condition
-from fsm.property.claims import Fair, Idempotent, LeadsTo
+from fsm.machine.property.claims import Fair, Idempotent, LeadsTo
 
 BROKEN: Final = 255
 """The value of a variable once the claim is broken."""

@@ -18,8 +18,8 @@ from fsm.language.machine_file import WrittenDemand
 from fsm.language.property_file import Stated, WrittenProperty
 from fsm.machine import Clause, Machine
 from fsm.machine.conditions import All, In, Sequence, WrittenCondition
-from fsm.product.system import System
-from fsm.property import claims
+from fsm.machine.product.system import System
+from fsm.machine.property import claims
 
 T = TypeVar("T")
 

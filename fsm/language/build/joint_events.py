@@ -16,8 +16,8 @@ from fsm.language.read.toml import Keys
 from fsm.language.system_file import WrittenChange, WrittenJoint, WrittenStep, WrittenSystem, WrittenWay
 from fsm.machine import Machine
 from fsm.machine.conditions import Condition
+from fsm.machine.product.system import Copy, JointEvent, JointWay, PartStep, System
 from fsm.machine.versions import meant
-from fsm.product.system import Copy, JointEvent, JointWay, PartStep, System
 
 _STEP: Final = re.compile(
     r"(?P<reset>reset\s+)?(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+)"

@@ -25,7 +25,7 @@ NOTHING: Final = "nothing"
 class MachineGrammar(Grammar):
     """Reads conditions about *machine*.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> grammar = MachineGrammar(text="exited then running", machine=load("container-status"))
     >>> [each.text for each in grammar.sequence()]
     ['exited', 'running']

@@ -14,8 +14,8 @@ from fsm.language.build.system_conditions import WORDS as SYSTEM_WORDS
 from fsm.language.property_file import Stated, WrittenProperty
 from fsm.language.read import File
 from fsm.machine import Machine
-from fsm.product.system import System
-from fsm.property.claims import ANY_PROFILE, NO_PROFILE, Claim, Counts, KnownFailure, M, Property, Specification
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import ANY_PROFILE, NO_PROFILE, Claim, Counts, KnownFailure, M, Property, Specification
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from fsm.errors import documented, nearest
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.language.build.machine_conditions import NOTHING, outputs
 from fsm.machine.conditions import At, Condition, Emits, EmitsOnly, Happens, Not, Replies, Some, StepEmits
-from fsm.product.system import Copy, Part, System
+from fsm.machine.product.system import Copy, Part, System
 
 WORDS: Final = frozenset(
     {"every", "some", "no", "is", "was", "not", "and", "or", "then", "emits", "only", "tells", "replies", "happens"}

@@ -17,7 +17,7 @@ from fsm.language.build.system_conditions import WORDS, scope
 from fsm.language.read import File
 from fsm.language.system_file import WrittenJoint, WrittenSystem, WrittenVariant
 from fsm.machine import Machine
-from fsm.product.system import Copy, JointEvent, Part, System, Variant
+from fsm.machine.product.system import Copy, JointEvent, Part, System, Variant
 
 MOST_COPIES: Final = 400
 """Copies of parts in one system."""

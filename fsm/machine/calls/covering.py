@@ -37,7 +37,7 @@ class _Open(NamedTuple):
 class Covering:
     """Which configurations of an entity cover which, by its *rules*.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
     >>> rules = Rules(tabulate(load("cri-container")))
     >>> exited, row = rules.table.states.index("exited"), rules.table.row["remove"]

@@ -61,7 +61,7 @@ class CallInstant(NamedTuple):
 class Rules:
     """The rules, applied to *table*; instants are computed once.
 
-    >>> from fsm.library import load
+    >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
     >>> rules = Rules(tabulate(load("container-status")))
     >>> begun = rules.instants(rules.table.states.index("created"), rules.table.row["start"])[0]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from fsm.machine import Machine
-from fsm.product.system import System
-from fsm.property.evidence import Examined
+from fsm.machine.product.system import System
+from fsm.machine.property.evidence import Examined
 from fsm.report.page.document import document
 from fsm.report.page.machine_data import machine_data
 from fsm.report.page.property_data import property_data

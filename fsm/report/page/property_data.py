@@ -9,16 +9,17 @@ from fsm.diagrams.draw import sequence_svg
 from fsm.diagrams.draw.machine_sequence import machine_chart
 from fsm.diagrams.draw.sequence import breaks_at, chart
 from fsm.machine import Machine
-from fsm.product.system import System
-from fsm.property import evidence
-from fsm.property.claims import Property
-from fsm.property.evidence import Checked, Examined, Run
+from fsm.machine.findings import WatchedProperty
+from fsm.machine.product.system import System
+from fsm.machine.property import evidence
+from fsm.machine.property.claims import Property
+from fsm.machine.property.evidence import Checked, Examined, Run
 from fsm.report.check_report import status
 from fsm.report.json_report import Json
 from fsm.report.page.machine_data import clause_data
 from fsm.report.runs import happens, parts
 from fsm.report.words import either
-from fsm.verdict import Unknown, WatchedProperty
+from fsm.verdict import Unknown
 
 _STYLE: Final = re.compile("<style>(.*?)</style>", re.DOTALL)
 """The style of a chart, which is the same in all of them."""

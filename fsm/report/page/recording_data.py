@@ -7,9 +7,10 @@ from typing import Final
 
 from fsm.diagrams.draw import sequence_svg
 from fsm.errors import visible
-from fsm.judgement import Judged
-from fsm.judgement.part import Step, Story
 from fsm.machine import Machine
+from fsm.machine.findings import Finding, Judgement, Violation
+from fsm.monitor.judgement import Judged
+from fsm.monitor.judgement.part import Step, Story
 from fsm.report import Report, why, words
 from fsm.report.json_report import Json
 from fsm.report.lanes import stretched
@@ -17,7 +18,6 @@ from fsm.report.page.machine_data import clause_data
 from fsm.report.page.violation_charts import violation_chart
 from fsm.report.text import noted
 from fsm.trace import Line, Observation, seen_at
-from fsm.verdict import Finding, Judgement, Violation
 
 STEPS: Final = 200
 """Observations of an entity that a page shows."""

@@ -1,6 +1,6 @@
 """The page of recordings that were judged, with the machines that they were judged by."""
 
-from fsm.library import load
+from fsm.language.library import load
 from fsm.report import ExitCode, Report, words
 from fsm.report.json_report import Json
 from fsm.report.page.document import document

@@ -1,15 +1,15 @@
 """A system as a page has it: its copies, and each joint event as the steps that its parts take.
 
 Joint states are too many to write down.  A page has what a step of a part does in each of that part's states, by its table;
-what is left for its script is to put those together, as :mod:`fsm.product` does.
+what is left for its script is to put those together, as :mod:`fsm.machine.product` does.
 """
 
 import json
 
 from fsm.machine.conditions import All, At, Condition, Not, Some
-from fsm.product import JointPath, SystemTable
-from fsm.product.joint_moves import JointMove
-from fsm.product.system import System
+from fsm.machine.product import JointPath, SystemTable
+from fsm.machine.product.joint_moves import JointMove
+from fsm.machine.product.system import System
 from fsm.report.json_report import Json
 from fsm.report.page.machine_data import clause_data
 

@@ -10,8 +10,8 @@ from fsm.diagrams.draw.sequence import SequenceChart
 from fsm.diagrams.recorded_chart import recorded_chart
 from fsm.diagrams.recorded_entities import RecordedEntity
 from fsm.diagrams.recorded_steps import CallPairs, ChartStep, ChosenSteps
-from fsm.judgement.part import Step, Story
 from fsm.machine import Machine
+from fsm.monitor.judgement.part import Step, Story
 from fsm.recordings import RecordingKind
 from fsm.report.chart_marks import violation_mark
 from fsm.trace import Observation

@@ -14,7 +14,17 @@ from typing import Literal, TypeAlias, TypeVar
 from brute_force.conditions import Test, codes_named, test_of
 from brute_force.steps import Configuration, Instant, MachineModel, Model, Runs, Step
 from fsm.machine.conditions import All, Condition, Not, Sequence, WrittenCondition
-from fsm.property.claims import Always, Claim, Fair, Follows, Idempotent, LeadsTo, Never, Reachable, conditions_of
+from fsm.machine.property.claims import (
+    Always,
+    Claim,
+    Fair,
+    Follows,
+    Idempotent,
+    LeadsTo,
+    Never,
+    Reachable,
+    conditions_of,
+)
 
 Verdict: TypeAlias = Literal["holds", "fails", "unknown", "vacuous"]
 Run: TypeAlias = tuple[Step, ...]

@@ -8,9 +8,9 @@ from brute_force.claims import Run, Search, enabled, takes
 from brute_force.conditions import codes_named
 from brute_force.steps import Configuration, Instant, Runs, Step, SystemModel
 from fsm.machine.conditions import Sequence, WrittenCondition
+from fsm.machine.property import evidence
+from fsm.machine.property.claims import Always, Claim, Idempotent, LeadsTo, Never, conditions_of
 from fsm.machine.table import UNSPECIFIED
-from fsm.property import evidence
-from fsm.property.claims import Always, Claim, Idempotent, LeadsTo, Never, conditions_of
 
 MOST = 2_000
 """Most runs of the model that one shown run may stand for, because it does not show the calls in progress."""

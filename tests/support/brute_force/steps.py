@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from fsm.machine import Cannot, Event, Ignores, Machine, Moves, Outcome, Refuses, Silent
 from fsm.machine.conditions import All, At, Condition, Not, Some
-from fsm.product.system import JointEvent, JointWay, PartStep, System
+from fsm.machine.product.system import JointEvent, JointWay, PartStep, System
 
 Copy: TypeAlias = tuple[str, tuple[str, ...]]
 """The state of one copy, and the events of the calls that it has begun, sorted; one event may occur repeatedly."""

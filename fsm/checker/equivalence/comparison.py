@@ -1,0 +1,85 @@
+"""The result of comparing two machines, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from fsm.machine.property.evidence import Run
+from fsm.verdict import Fails, Holds, Unknown
+
+
+class Side(Enum):
+    """One of the two machines that are compared."""
+
+    FIRST = 0
+    SECOND = 1
+
+    @property
+    def other(self) -> Side:
+        return Side.SECOND if self is Side.FIRST else Side.FIRST
+
+
+class Observable(NamedTuple):
+    """One thing that can be observed of a machine.
+
+    A call replies, or ``begins`` and goes on later, which is an ``ends``; another event happens; or, with an empty
+    ``event``, it is observed what the machine ``shows``.  With ``silent`` the specification defines nothing for the event.
+    The reply ``error`` stands for any that neither machine mentions.
+    """
+
+    event: str = ""
+    reply: str = ""
+    emits: tuple[str, ...] = ()
+    begins: bool = False
+    ends: bool = False
+    silent: bool = False
+    shows: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equivalent(Holds):
+    """They are weakly bisimilar."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distinguished(Fails):
+    """A shortest ``trace`` that ``owner`` has and the other has not.
+
+    ``run`` is a run of the owner with that trace.  Just before its end the other may be in any of ``states``, and may do
+    ``instead``, of the same event.
+    """
+
+    owner: Side
+    trace: tuple[Observable, ...]
+    run: Run
+    states: tuple[str, ...]
+    instead: tuple[Observable, ...]
+
+
+class Round(NamedTuple):
+    """Both make a matching step, ``seen`` or hidden, and are in these states afterwards."""
+
+    seen: Observable | None
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branching(Fails):
+    """They have the same traces, but make a choice at different times.
+
+    Both begin in ``start``.  In each of the ``rounds`` one makes a step that the other cannot match and remain
+    equivalent; at the end ``owner`` has the ``option`` that the other has lost.  ``every_trace`` is false if the search
+    for a distinguishing trace was stopped by its limit.
+    """
+
+    start: tuple[str, str]
+    rounds: tuple[Round, ...]
+    owner: Side
+    option: Observable
+    every_trace: bool = True
+
+
+EquivalenceResult: TypeAlias = "Equivalent | Distinguished | Branching | Unknown"

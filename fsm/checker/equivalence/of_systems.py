@@ -1,0 +1,100 @@
+"""Whether systems of the same parts are equivalent, by joint events, their replies and outputs, and what each copy shows."""
+
+from collections.abc import Collection
+from operator import itemgetter
+
+from fsm.checker.equivalence.partition import refine, saturated
+from fsm.machine import ANY_ERROR
+from fsm.machine.graph import Graph
+from fsm.machine.product import SystemTable
+from fsm.machine.product.joint_moves import Locals
+from fsm.machine.product.system import JointEvent
+from fsm.machine.traversal import Numbering
+
+
+class StepsOf:
+    """What the joint events of a system do in every state that *graph* reaches, to hold systems of the same copies to it.
+
+    What was found of the system is kept for the next one.
+    """
+
+    def __init__(self, graph: Graph[SystemTable]) -> None:
+        self.table = graph.table
+        self._reached = [graph.table.locals(state) for state in graph.depth]
+        self._samples: dict[tuple[int, ...], tuple[Locals, ...]] = {}
+
+    def same(self, other: SystemTable, *, named: bool = False) -> bool:
+        """Whether in every state each joint event of *other* does the same.
+
+        With *named* also in ways of the same names.  Only joint events that are not the identical object are compared, or
+        all if every one is.  Linear in the states; ends at the first difference.
+        """
+        mine, others = self.table.system.events, other.system.events
+        if self.table.row.keys() != other.row.keys():
+            return False
+        return all(
+            self._alike(other, name, _differing(mine[name], others[name]), named=named)
+            or self._alike(other, name, frozenset(), named=named)
+            for name in [name for name in mine if mine[name] is not others[name]] or list(mine)
+            if name in self.table.row
+        )
+
+    def _alike(self, other: SystemTable, event: str, ways: frozenset[str], *, named: bool) -> bool:
+        """Whether some *ways* of *event*, or all, come to the same."""
+        digits = {*self.table.concerns(event, ways), *other.concerns(event, ways)}
+        return all(
+            _effects(self.table, sample, event, ways, named) == _effects(other, sample, event, ways, named)
+            for sample in self._sampled(tuple(sorted(digits)))
+        )
+
+    def _sampled(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
+        """A state for each of the values of *digits*: what depends on them only need be looked at there alone."""
+        found = self._samples.get(digits)
+        if found is None:
+            values = itemgetter(*digits) if digits else lambda _: ()
+            found = self._samples[digits] = tuple({values(each): each for each in self._reached}.values())
+        return found
+
+
+def _differing(one: JointEvent, other: JointEvent) -> frozenset[str]:
+    """The ways in which two versions of a joint event differ; none if they differ in more."""
+    if one.when != other.when:
+        return frozenset()
+    first, second = ({way.name: way for way in each.ways} for each in (one, other))
+    return frozenset(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+
+
+def _effects(table: SystemTable, sample: Locals, event: str, ways: frozenset[str], named: bool) -> Collection[object]:  # noqa: FBT001  (as the caller has it)
+    effects = table.effects(sample, event, ways)
+    return effects if named else {each[1:] for each in effects}
+
+
+def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> bool:
+    """Whether the two are weakly bisimilar."""
+    hidden: list[list[int]] = []
+    seen: list[list[tuple[int, int]]] = []
+    labels = Numbering[tuple[object, ...] | None]([None])
+    starts = []
+    codes = _codes(first) | _codes(second)
+    for graph in (first, second):
+        table = graph.table
+        number = {state: len(hidden) + index for index, state in enumerate(graph.depth)}
+        starts.append(number[table.initial])
+        for state in graph.depth:
+            hidden.append([])
+            seen.append([(labels["shows", *table.shows(state)], number[state])])
+        for step in graph.transitions:
+            event = table.rows[step.row].event
+            name = "" if event.kind == "hidden" else event.name
+            source, target = number[step.source], number[step.to]
+            if not name and not step.way.emits:
+                hidden[source].append(target)
+                continue
+            replies = {*step.way.reply, *(codes if ANY_ERROR in step.way.reply else ())}
+            for reply in replies or {""}:
+                seen[source].append((labels[name, reply, step.way.emits], target))
+    return not refine(saturated(hidden, seen)).separated(*starts)
+
+
+def _codes(graph: Graph[SystemTable]) -> set[str]:
+    return {reply for step in graph.transitions for reply in step.way.reply} - {"ok", ANY_ERROR}

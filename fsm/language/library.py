@@ -1,0 +1,326 @@
+"""Where the shipped models and properties lie, and how to get them by name.
+
+Files are read each time, so that a change is seen; what the same bytes of the same path mean is remembered.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import cache, lru_cache, partial
+from importlib.resources import files
+from os import PathLike, fspath
+from os.path import isdir, lexists
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, TypeVar
+
+from fsm.errors import InputError, a_system, is_file, nearest, refused
+from fsm.language.build import build
+from fsm.language.build.specification import specify
+from fsm.language.build.systems import build_system
+from fsm.language.machine_file import Written
+from fsm.language.property_file import Stated
+from fsm.language.read import F, File, content, form_of, parse
+from fsm.language.read.mistakes import with_meaning
+from fsm.language.system_file import MOST_COUNTED, WrittenSystem
+from fsm.machine import Machine
+from fsm.machine.product.system import System
+from fsm.machine.property.claims import Specification, is_of
+
+T = TypeVar("T")
+
+Role: TypeAlias = Literal["contract", "implementation", "system", "part"]
+
+DISTRIBUTION: Final = "container-fsm"
+
+REMEMBERED: Final = 64
+"""Files of which it is remembered what they mean."""
+
+_stated = lru_cache(maxsize=REMEMBERED)(partial(parse, form=Stated))
+_composed = lru_cache(maxsize=REMEMBERED)(partial(parse, form=WrittenSystem))
+_form_of = lru_cache(maxsize=REMEMBERED)(form_of)
+
+
+@cache
+def home() -> Path:
+    """The folder that holds ``models`` and ``properties``: the wheel's copy, or the checkout.
+
+    >>> (home() / "models").is_dir()
+    True
+    """
+    package = Path(str(files("fsm")))
+    shipped = package / "_shipped"
+    if shipped.is_dir():
+        return shipped
+    project = package.parent / "pyproject.toml"
+    if project.is_file():
+        with project.open("rb") as file:
+            name = tomllib.load(file).get("project", {}).get("name")
+        if name == DISTRIBUTION:
+            return package.parent
+    raise FileNotFoundError(f"no models beside {package}: reinstall {DISTRIBUTION}")
+
+
+def names() -> tuple[str, ...]:
+    """The names of the shipped machines, sorted.
+
+    >>> "container-status" in names()
+    True
+    """
+    return _stems("models")
+
+
+@cache
+def _stems(folder: str) -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in (home() / folder).glob("*.toml")))
+
+
+def load(name: str | PathLike[str]) -> Machine:
+    """The machine called *name*, or the one in the model file of that path.
+
+    Raises :class:`InputError` if there is none, or if it is not well formed.
+
+    >>> load("container-status").initial
+    'absent'
+    """
+    name = fspath(name)
+    if is_system(name):
+        raise a_system(name)
+    path = _located(name, "models", names(), "model")
+    return _machine(content(path), path)
+
+
+def _located(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
+    """The path *name*, or that of the shipped file in *folder*, if *name* is one of those *known*."""
+    if name in known:
+        return str(home() / folder / f"{name}.toml")
+    if _is_folder(name):
+        inside = min((str(path) for path in Path(name).glob("*.toml")), default="")
+        hint = f"give a file in it, such as {inside}" if inside else f"give the path of a {what} file"
+        raise refused(name, "FSM001", "cannot be opened: is a directory", hint)
+    if is_path(name):
+        return name
+    raise refused(name, "FSM001", f"is not the name of a {what}", _meant(name, folder, known, what))
+
+
+def _is_folder(name: str) -> bool:
+    return isdir(name)  # noqa: PTH112 - pathlib raises for a name that is too long
+
+
+def _meant(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
+    """The hint for a *name* that is not *known*: the nearest name, or file here or in *folder* here; or else all names."""
+    here = (path for place in (Path(), Path(folder)) for path in place.glob("*.toml"))
+    files = {path.stem: str(path) for path in here if path.stem not in known}
+    for near in get_close_matches(name, [*files, *known], n=1):
+        return f"did you mean {files[near]}?" if near in files else f"did you mean '{near}'? 'fsm list' has all names"
+    return f"{nearest(name, known, of=f'{what}s')}; or give the path of a .toml file"
+
+
+def systems() -> tuple[str, ...]:
+    """The names of the shipped systems, sorted."""
+    return _stems("models/systems")
+
+
+def roles() -> dict[str, Role]:
+    """Every shipped machine and system with what it is for, those that are asked for most first.
+
+    A *contract* is what another machine refines or follows.  A *part* is a machine of systems only: it has no profile,
+    and refines or follows nothing.
+
+    >>> found = roles()
+    >>> next(iter(found)), found["pod-sandbox"], found["sync-reader"]
+    ('cri-container', 'implementation', 'part')
+    """
+    bound: dict[str, str] = {}
+    for name in specified():
+        path = home() / "properties" / f"{name}.toml"
+        for stated in _stated(content(path), path=str(path)).written.property.values():
+            if other := stated.refines or stated.follows:
+                bound[name] = other
+    paths = [home() / "models" / "systems" / f"{name}.toml" for name in systems()]
+    used = {part.machine for path in paths for part in _composed(content(path), path=str(path)).written.part.values()}
+    contracts = [name for name in names() if name in bound.values()]
+    bare = {name for name in used if name not in bound and not load(name).profiles}
+    others = [name for name in names() if name not in {*contracts, *bound, *bare}]
+    return {
+        **dict.fromkeys(contracts, "contract"),
+        **dict.fromkeys((*bound, *others), "implementation"),
+        **dict.fromkeys(systems(), "system"),
+        **dict.fromkeys((name for name in names() if name in bare and name not in contracts), "part"),
+    }
+
+
+def is_system(name: str) -> bool:
+    """Whether *name* is that of a system, or the path of a system file that is there."""
+    if is_path(name) and is_file(name):
+        return _form_of(content(name), path=name) is WrittenSystem
+    return name in systems()
+
+
+def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = None) -> System:
+    """The system called *name*, or the one in the file of that path; with as many copies of its parts as *counts* says.
+
+    Raises :class:`InputError` if there is none, or if it is not well formed.
+
+    >>> load_system("node").name, len(load_system("node").copies), len(load_system("node", {"pod": 1}).copies)
+    ('node', 17, 9)
+    """
+    path = Path(_located(fspath(name), "models/systems", systems(), "system"))
+    system = _made(_composed, content(path), WrittenSystem, str(path), partial(build_system, find=partial(_part, path)))
+    return counted(system, counts) if counts else system
+
+
+def counted(system: System, counts: Mapping[str, int]) -> System:
+    """*system* with as many copies of its parts as *counts* says, of others as many as its file does.
+
+    Raises :class:`InputError` for a part that it does not have, and for a number that is not from 1 to 100.
+    """
+    path = system.path or system.name
+    for name, count in counts.items():
+        if name not in system.parts:
+            raise refused(path, "FSM701", f"unknown part '{name}'", nearest(name, system.parts, of="parts"))
+        if not 1 <= count <= MOST_COUNTED:
+            raise refused(path, "FSM703", f"{count} copies of '{name}'", f"count from 1 to {MOST_COUNTED}")
+    file = composition(system)
+    parts = {
+        name: each.model_copy(update={"count": counts.get(name, each.count)})
+        for name, each in file.written.part.items()
+    }
+    other = replace(file, written=file.written.model_copy(update={"part": parts}))
+    return build_system(other, partial(_part, Path(file.path)))
+
+
+def _part(path: Path, machine: str) -> Machine:
+    """The *machine* of a part of the system at *path*: a path beside its file, a model beside that, or a shipped one."""
+    if is_path(machine):
+        return load(_named(path.parent / machine))
+    near = [folder / f"{machine}.toml" for folder in (path.absolute().parent, path.absolute().parent.parent)]
+    return load(next((str(each) for each in near if is_file(each)), machine))
+
+
+def _named(path: Path) -> str:
+    """The *path* that a file names, unless it is that of a pipe or a device, at which one could wait for ever."""
+    if lexists(path) and not is_file(path):
+        raise refused(str(path), "FSM001", "is no file", "give the path of a model file, or a name from 'fsm list'")
+    return str(path)
+
+
+def composition(system: System) -> File[WrittenSystem]:
+    """The file that describes *system*, as it is written.
+
+    >>> composition(load_system("node")).written.system.name
+    'node'
+    """
+    return _composed(content(system.path), path=system.path)
+
+
+def specified() -> tuple[str, ...]:
+    """The names of the shipped machines of which properties are stated, sorted."""
+    return _stems("properties")
+
+
+def specification(name: str) -> Specification[Machine]:
+    """As :func:`claims`; raises :class:`InputError` for a system too.
+
+    >>> specification("container-status").machine.name
+    'container-status'
+    """
+    found = claims(name)
+    if is_of(found, Machine):
+        return found
+    raise a_system(name)
+
+
+def claims(name: str) -> Specification[Machine | System]:
+    """What is stated of the machine or system called *name*, or in the property file of that path.
+
+    A model file stands for the properties of the same file name in the folder ``properties`` beside its own.
+    Raises :class:`InputError` if there are none, or if they are not well formed.
+
+    >>> claims("node").machine.name
+    'node'
+    """
+    if is_path(name) and not _is_folder(name) and _form_of(content(name), path=name) is Stated:
+        return _specified(Path(name), None)
+    described = load_system(name) if is_system(name) else load(name)
+    return _specified(_properties_beside(Path(described.path).absolute()), described)
+
+
+def _properties_beside(model: Path) -> Path:
+    """The property file for *model*: ``models/door.toml`` has ``properties/door.toml``, and so for ``models/systems``."""
+    folder = model.parent
+    if folder.name == "systems" and folder.parent.name == "models":
+        return folder.parent.parent / "properties" / "systems" / model.name
+    return folder.parent / "properties" / model.name
+
+
+def _specified(path: Path, machine: Machine | System | None) -> Specification[Machine | System]:
+    data = content(path) if machine is None or path.is_file() else b""
+    if machine is not None and not data.strip():
+        hint = f"write its properties in {path}, or give the path of a property file"
+        raise refused(machine.path or machine.name, "FSM306", "has no properties", hint)
+    return _made(_stated, data, Stated, str(path), partial(specify, find=partial(_beside, path, known=machine)))
+
+
+def _beside(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
+    """What the property file at *path* calls *name*: a path beside it, a model next door, or a shipped one; it may be *known*."""
+    folder = path.absolute().parent
+    models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
+    near = folder / name if is_path(name) else models / f"{name}.toml"
+    found = _named(near) if is_file(near) or is_path(name) else name
+    if known is not None and is_path(found) and Path(found) == Path(known.path).absolute():
+        return known
+    return load_system(found) if is_system(found) else load(found)
+
+
+def single(specification: Specification[System]) -> Specification[System]:
+    """The same of the system with one copy of each part."""
+    return composed(specification, dict.fromkeys(specification.machine.parts, 1))
+
+
+def composed(
+    specification: Specification[System], counts: Mapping[str, int], *, copy: int = 0
+) -> Specification[System]:
+    """The same of the system with as many copies of its parts as *counts* says, see :func:`counted`.
+
+    What is claimed of each copy of a part is claimed of that of the number *copy*; with another than the first, nothing else.
+    The sizes that are expected are of the system as it is written.
+
+    >>> of = claims("node")
+    >>> len(composed(of, {"pod": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
+    (25, True)
+    """
+    system = counted(specification.machine, counts) if counts else specification.machine
+    stated = _stated(content(specification.path), path=specification.path)
+    named = stated.written.machine
+    found = specify(
+        stated, lambda name: system if name == named else _beside(Path(specification.path), name), copy=copy
+    )
+    if not is_of(found, System):
+        raise TypeError(f"{named} is a machine")
+    return replace(found, expect={}) if counts else found
+
+
+def of_copies(specification: Specification[System]) -> tuple[Specification[System], ...]:
+    """The same claims of each copy but the first, in their order."""
+    most = max(len(part.copies) for part in specification.machine.parts.values())
+    return tuple(composed(specification, {}, copy=copy) for copy in range(1, most))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _machine(data: bytes, path: str) -> Machine:
+    return _made(partial(parse, form=Written), data, Written, path, build)
+
+
+def _made(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, make: Callable[[File[F]], T]) -> T:
+    """What *make* makes of *data*, which *read* takes for a file of this *form*; all mistakes of both kinds are reported."""
+    try:
+        file = read(data, path=path)
+    except InputError as error:
+        raise with_meaning(error, data, form, path=path, make=make) from None
+    return make(file)
+
+
+def is_path(name: str) -> bool:
+    """Whether *name* is the path of a file, and not the name of what is shipped."""
+    return name.endswith(".toml") or "/" in name

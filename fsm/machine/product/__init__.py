@@ -1,0 +1,350 @@
+"""The product of machines that step together, as a table whose states are created when first reached.
+
+A state of a system is one state of each copy of each part.  A joint event takes one of its ways, whose steps, each by
+:meth:`fsm.machine.table.Table.step` of its own machine, are together one step of the system.  A way is enabled only if
+all its steps are.
+
+A question about a few copies is answered on their cone (:mod:`fsm.machine.product.influence`), and states that differ only by
+copies that can be taken for one another are one (:mod:`fsm.machine.product.symmetry`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from fsm.machine import Event
+from fsm.machine.conditions import At, Atom, Condition, atoms, predicate
+from fsm.machine.in_progress import InProgress, closed, in_progress
+from fsm.machine.product.joint_moves import JointMove, Locals
+from fsm.machine.product.system import JointEvent, JointWay, System
+from fsm.machine.table import Done, Row, Table, Way, tabulate
+from fsm.machine.traversal import Numbering
+
+if TYPE_CHECKING:
+    from fsm.machine.product.symmetry import Orbits
+
+
+class _Outcome(NamedTuple):
+    """The states of the copies concerned after a way, and what was done."""
+
+    locals: Locals
+    name: str
+    reply: tuple[str, ...]
+    emits: tuple[str, ...]
+    done: tuple[Done, ...]
+
+
+JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tuple[int, int], ...]]
+"""One outcome of a joint event: the name of its way, its reply, its outputs, and the digits that it changes with their new states."""
+
+
+@dataclass(slots=True, kw_only=True)
+class JointPath:
+    """A *way* of a joint event: its ``moves`` in the cone, and what it replies unless one of them fails."""
+
+    way: JointWay
+    when: Callable[[Locals], bool] | None
+    moves: tuple[JointMove, ...]
+    reply: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class JointRow:
+    """A joint event, the digits that it reads or writes, and its outcomes by their states, as far as computed."""
+
+    joint: JointEvent
+    when: Callable[[Locals], bool] | None
+    paths: tuple[JointPath, ...]
+    digits: tuple[int, ...]
+    known: dict[Locals, tuple[_Outcome, ...]] = field(default_factory=dict)
+
+
+class SystemTable:
+    """*system* as a table; with *cone* only its copies in there, and the events that touch them or are *mentioned*.
+
+    *tables* are those of its parts, if they were made already.  With *orbits* its states are their representatives.
+
+    >>> from fsm.language.library import load_system
+    >>> from fsm.machine.graph import explore
+    >>> table = SystemTable(load_system("node"), cone=frozenset({0}))
+    >>> len(explore(table).depth) > 1
+    True
+    """
+
+    def __init__(
+        self,
+        system: System,
+        *,
+        cone: Collection[int] | None = None,
+        mentioned: Collection[str] = (),
+        tables: Mapping[str, Table] | None = None,
+        orbits: Orbits | None = None,
+    ) -> None:
+        self._copies = copies = system.copies
+        self.system = system
+        self.cone = frozenset(range(len(copies))) if cone is None else frozenset(cone)
+        self._tables = tables or tables_of(system)
+        self._mentioned = frozenset(mentioned)
+        self.joint = [
+            each
+            for each in map(self._event, system.events.values())
+            if each.joint.name in mentioned or any(path.moves for path in each.paths)
+        ]
+        rows = (
+            Event(name=joint.name, kind=joint.kind, about=joint.about, cells={}, rpc=joint.rpc)
+            for joint in (each.joint for each in self.joint)
+        )
+        self.rows = tuple(Row(index=index, event=event, ends=False) for index, event in enumerate(rows))
+        self.row: Mapping[str, int] = {row.event.name: row.index for row in self.rows}
+        self.end: Mapping[int, int] = {}
+        beginning = tuple(self._tables[copy.part].states.index(system.parts[copy.part].initial) for copy in copies)
+        self.orbits = orbits
+        tables_ = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
+        self.timed = {digit: table for digit, table in tables_ if isinstance(table, InProgress)}
+        """The tables of copies in the cone of which calls take time."""
+        self._numbers: Numbering[Locals] = Numbering()
+        self._locals = self._numbers.listed
+        self.states: list[str] = []
+        self.initial = self.number(beginning)
+
+    def folded(self, orbits: Orbits) -> SystemTable:
+        """The same table, but that its states are representatives of *orbits*."""
+        return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=self._tables, orbits=orbits)
+
+    def step(self, state: int, row: int) -> tuple[Way, ...]:
+        event = self.joint[row]
+        before = self._locals[state]
+        known = event.known.get(tuple([before[digit] for digit in event.digits]))
+        if known is None:
+            known = self._known(event, before)
+        return tuple([self._joined(event, before, each) for each in known]) if known else ()
+
+    def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
+        """What the joint *event* may do to copies that are in *before*, by some *ways* or all; no state gets a number by that."""
+        row = self.joint[self.row[event]]
+        return frozenset(
+            (
+                each.name,
+                each.reply,
+                each.emits,
+                tuple((digit, to) for digit, to in zip(row.digits, each.locals, strict=True) if to != before[digit]),
+            )
+            for each in (self._outcomes(row, before, ways) if ways else self._known(row, before))
+        )
+
+    def _known(self, event: JointRow, before: Locals) -> tuple[_Outcome, ...]:
+        key = tuple(before[digit] for digit in event.digits)
+        found = event.known.get(key)
+        if found is None:
+            # Without those that differ only in the names of the parts' outcomes.
+            different: dict[object, _Outcome] = {}
+            for each in self._outcomes(event, before):
+                different.setdefault((each.locals, each.name, each.reply, each.emits), each)
+            found = event.known[key] = tuple(different.values())
+        return found
+
+    def blocked(self, state: int, row: int) -> tuple[Way, ...]:
+        """The ways of a joint event that are possible only by ends that are not taken; nothing comes of them."""
+        before, event = self._locals[state], self.joint[row]
+        if not self.takes_time or (event.when is not None and not event.when(before)):
+            return ()
+        return tuple(
+            Way(index=-1, name=path.way.name, to=state, reply=(), emits=())
+            for path in event.paths
+            if (path.when is None or path.when(before)) and _runs(path.moves, before, blocked=True)
+        )
+
+    def beyond(self) -> SystemTable:
+        """The same, but that ends of calls which are not written are taken."""
+        tables = {name: each.beyond() if isinstance(each, InProgress) else each for name, each in self._tables.items()}
+        return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=tables)
+
+    def bare(self, state: int) -> int:
+        return state
+
+    def idle(self, state: int) -> bool:
+        """Whether no copy in the cone has a call in progress."""
+        locals_ = self._locals[state]
+        return all(table.idle(locals_[digit]) for digit, table in self.timed.items())
+
+    @property
+    def takes_time(self) -> bool:
+        """Whether a call of a part may be in progress after a step."""
+        return bool(self.timed)
+
+    @cached_property
+    def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
+        """For each copy, by its digit: in which states a begin is cut off, and in which an unwritten end is left out."""
+        found: dict[int, dict[int, tuple[bool, bool]]] = {}
+        for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
+            if move.at in self.timed:
+                for local in range(move.states):
+                    if move.blocked(local):
+                        cut, unwritten = found.setdefault(move.at, {}).get(local, (False, False))
+                        ends = move.step.ends  # begins of a further state are never cut off
+                        found[move.at][local] = cut or not ends, unwritten or ends
+        return found
+
+    def passed(self, digit: int, locals_: Collection[int]) -> set[int]:
+        """*locals_* of the copy of this *digit*, and those that it may pass within one joint event."""
+        found = set(locals_)
+        for path in (path for row in self.joint for path in row.paths):
+            here = set(locals_)
+            for move in [move for move in path.moves if move.at == digit][:-1]:
+                here |= {to for local in here for to, *_ in move.options(local)}
+            found |= here
+        return found
+
+    def locals(self, state: int) -> Locals:
+        return self._locals[state]
+
+    def table_of(self, part: str) -> Table:
+        """The table of the machine of *part*."""
+        return self._tables[part]
+
+    def concerns(self, event: str, ways: Collection[str] = ()) -> tuple[int, ...]:
+        """The digits of the copies on whose states the effect of the joint *event* depends, by some *ways* or all."""
+        row = self.joint[self.row[event]]
+        return self._digits(row.joint, [each for each in row.paths if each.way.name in ways]) if ways else row.digits
+
+    def shows(self, state: int) -> tuple[str, ...]:
+        return tuple(self._tables[copy.part].shows[self._locals[state][copy.digit]] for copy in self.system.copies)
+
+    def _joined(self, event: JointRow, before: Locals, outcome: _Outcome) -> Way:
+        after = list(before)
+        for digit, local in zip(event.digits, outcome.locals, strict=True):
+            after[digit] = local
+        return Way(
+            index=-1,
+            name=outcome.name,
+            to=self.number(tuple(after)),
+            reply=outcome.reply,
+            emits=outcome.emits,
+            done=outcome.done,
+        )
+
+    def number(self, locals_: Locals) -> int:
+        """The state in which the copies are in *locals_*, or that stands for it."""
+        if self.orbits:
+            locals_ = self.orbits.representative(locals_)
+        number = self._numbers[locals_]
+        if number == len(self.states):
+            copies = ((copy, locals_[copy.digit]) for copy in self._copies if copy.digit in self.cone)
+            self.states.append(
+                self.system.shows({copy.name: self._tables[copy.part].states[at] for copy, at in copies})
+            )
+        return number
+
+    def seen(self, locals_: Locals) -> int:
+        """The number of the state that is taken for *locals_*, in which copies outside the cone may be anywhere."""
+        beginning = self._locals[self.initial]
+        inside = (locals_[digit] if digit in self.cone else local for digit, local in enumerate(beginning))
+        return self.number(tuple(inside))
+
+    def _event(self, joint: JointEvent) -> JointRow:
+        paths = tuple(self._path(way, call=joint.kind == "call") for way in joint.ways)
+        return JointRow(joint=joint, when=self._test(joint.when), paths=paths, digits=self._digits(joint, paths))
+
+    def _digits(self, joint: JointEvent, paths: Collection[JointPath]) -> tuple[int, ...]:
+        """The digits that *paths* of *joint* read or write."""
+        steps = [move.step for path in paths for move in path.moves]
+        conditions = [joint.when, *(path.way.when for path in paths), *(step.when for step in steps)]
+        conditions += [self.system.parts[step.copy.part].heard for step in steps]
+        digits = {move.at for path in paths for move in path.moves}
+        digits |= {digit for condition in conditions for digit in read(condition)} & self.cone
+        return tuple(sorted(digits))
+
+    def _path(self, way: JointWay, *, call: bool) -> JointPath:
+        moves = (
+            JointMove(step, self._tables[step.copy.part], self.system.parts[step.copy.part], self._test, call=call)
+            for step in way.steps
+            if step.copy.digit in self.cone
+        )
+        reply = way.reply or ("ok",) if call else ()
+        return JointPath(way=way, when=self._test(way.when), moves=tuple(moves), reply=reply)
+
+    def _test(self, condition: Condition | None) -> Callable[[Locals], bool] | None:
+        """A test of *condition*, if it is one that is :meth:`tested`."""
+        condition = self.tested(condition)
+        return None if condition is None else predicate(condition, self._at)
+
+    def tested(self, condition: Condition | None) -> Condition | None:
+        """*condition* on what a step is taken; ``None`` if there is none, or if it reads copies outside the cone."""
+        return condition if condition is not None and read(condition) <= self.cone else None
+
+    def test(self, condition: At) -> Callable[[int], bool]:
+        """A test of *condition* on a state, given by its number."""
+        holds, locals_ = self._at(condition), self._locals
+        return lambda state: holds(locals_[state])
+
+    def _at(self, condition: Atom) -> Callable[[Locals], bool]:
+        """A test of *condition* on the state after a step."""
+        if not isinstance(condition, At):
+            raise TypeError(f"{condition} is not about the states of parts")
+        states = self._tables[condition.part].states
+        those = frozenset(number for number, state in enumerate(states) if state in condition.states)
+        copies = condition.copies
+        if len(copies) == 1:
+            [only] = copies
+            return lambda here: here[only] in those
+        if condition.every:
+            return lambda here: all(here[copy] in those for copy in copies)
+        return lambda here: any(here[copy] in those for copy in copies)
+
+    def _outcomes(self, event: JointRow, before: Locals, ways: Collection[str] = ()) -> Iterator[_Outcome]:
+        if event.when is not None and not event.when(before):
+            return
+        for path in event.paths:
+            if (ways and path.way.name not in ways) or (path.when is not None and not path.when(before)):
+                continue
+            for here, done, failed in _runs(path.moves, before):
+                yield _Outcome(
+                    locals=tuple(here[digit] for digit in event.digits),
+                    name=path.way.name,
+                    reply=failed or path.reply,
+                    emits=tuple(output for each in done for output in each.emits),
+                    done=done,
+                )
+
+
+_Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
+"""The states that a run of steps leads to, what was done, and the error that ended it."""
+
+
+def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False) -> list[_Run]:
+    """Every run of *moves*, in order, from *before*; if *blocked*, by ends that are possible but not taken, too."""
+    going: list[_Run] = [(before, (), ())]
+    ended: list[_Run] = []
+    for move in moves:
+        following: list[_Run] = []
+        for run in going:
+            here, done, _ = run
+            if move.when is not None and not move.when(here):
+                following.append(run)
+                continue
+            heard = move.heard is None or move.heard(here)
+            at = move.at
+            options = move.options(here[at])
+            for to, error, delivered, undelivered in (*options, *move.blocked(here[at])) if blocked else options:
+                after = here if to == here[at] else (*here[:at], to, *here[at + 1 :])
+                (ended if error else following).append((after, (*done, delivered if heard else undelivered), error))
+        going = following
+    return [*going, *ended]
+
+
+def tables_of(system: System, overlap: int = 1) -> dict[str, Table]:
+    """The table of the machine of each part, with calls in progress, of each event up to *overlap*."""
+    known: dict[int, Table] = {}
+    for part in system.parts.values():
+        if id(part.machine) not in known:
+            known[id(part.machine)] = closed(in_progress(tabulate(part.machine), overlap))
+    return {name: known[id(part.machine)] for name, part in system.parts.items()}
+
+
+def read(condition: Condition | None) -> frozenset[int]:
+    """The digits of the copies whose states *condition* depends on."""
+    parts = atoms(condition) if condition else ()
+    return frozenset(digit for part in parts if isinstance(part, At) for digit in part.copies)

@@ -1,0 +1,400 @@
+"""A system with any number of copies of a part, as one of a fixed number that simulates them all.
+
+One copy is kept as it is.  The others are a *crowd*, of which is known only in which states some of them are: a counter
+abstraction whose counters tell none from some (Pnueli, Xu and Zuck, *Liveness with (0, 1, ∞)-counter abstraction*, 2002).
+Conditions say no more than that every copy or some copy is in a state, so they hold of the crowd as they hold of the copies.
+What one of the crowd does may leave others in the state that it was in, or none.  So each step of a system with two copies or
+more is a step here, with the same outputs and reply, but not the other way round: what can never happen here never happens
+there.
+
+That a system with one copy more does the same is not taken for granted: that of three has to do what that of two does, and to
+the third copy what it does to the second, which has to come to the same in either order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, groupby
+from typing import TYPE_CHECKING, Final
+
+from fsm.machine import Cannot, Clause, Event, Machine, Moves, Outcome, State
+from fsm.machine.conditions import All, At, Condition, Happens, Not, Replies, Some
+from fsm.machine.product import SystemTable
+from fsm.machine.product.symmetry import Symmetry, commute, same
+from fsm.machine.product.system import Copy, JointEvent, JointWay, Part, PartStep, System
+
+if TYPE_CHECKING:
+    from fsm.machine.product import JointPath, JointRow
+    from fsm.machine.product.joint_moves import JointMove
+
+NONE, SOME = "none", "some"
+FILL, MAY_FILL, DRAIN = "fills", "may-fill", "drains"
+"""States and events of a counter."""
+
+FAILS: Final = "fails"
+"""An event that is never possible."""
+
+SHOWN: Final = 3
+"""Copies of the system that is looked at: the one that is kept, one of the crowd, and another one."""
+
+NOBODY: Final = Clause(name="crowd", says="Copies of which only is known where some are.", level="MAY", source="none")
+
+
+class NoCrowdError(Exception):
+    """What happens to one copy more is not as what happens to the others, or not in a way that is known here; *why*."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Course:
+    """A course that a joint event may take with a copy of the crowd: its ``steps``, which lead it to ``local``; an ``error`` ended it.
+
+    Whether ``others`` are there is known where it has come there in this event.
+    """
+
+    steps: tuple[PartStep, ...] = ()
+    holding: tuple[Condition, ...] = ()
+    local: int
+    others: bool | None = None
+    error: tuple[str, ...] = ()
+
+
+class Crowd:
+    """What there is of *part* in a *system* that has three copies of it, but for the first; *fewer* is the same with two.
+
+    ``system`` simulates those of two copies and more.  Raises :class:`NoCrowdError`.
+    """
+
+    def __init__(self, system: System, fewer: System, part: str) -> None:
+        self._part = system.parts[part]
+        self._table = SystemTable(system, mentioned=system.events)
+        if len(self._part.copies) != SHOWN:
+            raise NoCrowdError(f"there are several of what '{part}' belongs to, each with copies of its own")
+        _, one, other = self._part.copies
+        self._one, self._other = one, other
+        self._check(SystemTable(fewer, mentioned=fewer.events))
+        kept = [copy for copy in system.copies if copy not in {one, other}]
+        self._digits = {copy.digit: place for place, copy in enumerate(kept)}
+        self._names = self._table.table_of(part).states
+        self._free = len(kept)
+        self._parts: dict[str, Part] = {}
+        named = [self._table.table_of(part).named(local) for local in range(len(self._names))]
+        self._bits = [self._counter(f"some {part} is {name}", name == self._part.initial) for name in named]
+        self._next = [self._counter(f"some {part} will be {name}", begins=False) for name in named]
+        self._never = self._helper("what is impossible", {FAILS: None})
+        said = {
+            done.emits: f"says {', '.join(done.emits)}"
+            for row in self._table.joint
+            for path in row.paths
+            for move in path.moves
+            if move.at == one.digit
+            for local in range(move.states)
+            for _, _, done, _ in move.options(local)
+            if done.emits
+        }
+        self._said = said
+        suffix = len(one.suffix)
+        self._voice = self._helper(
+            f"one {part}", {name: tuple(each[: len(each) - suffix] for each in emits) for emits, name in said.items()}
+        )
+        self.system = self._made(system)
+
+    def condition(self, condition: Condition) -> Condition:
+        """*condition*, which does not tell those of the crowd apart, of this system; else raises :class:`NoCrowdError`."""
+        if not same(condition, condition, self._exchange):
+            raise NoCrowdError(f"it tells copies of '{self._part.name}' apart, beside the first")
+        return self._of(condition, None)
+
+    def image(self, cone: Collection[int]) -> frozenset[int]:
+        """What there is here of the copies in *cone*: of one of the crowd, all that stands for it."""
+        crowd = {self._one.digit, self._other.digit}.intersection(cone)
+        added = {copy.digit for part in self._parts.values() for copy in part.copies}
+        return frozenset({self._digits[digit] for digit in cone if digit in self._digits} | (added if crowd else set()))
+
+    # -- that one copy more is like the others ----------------------------------------
+
+    def _check(self, fewer: SystemTable) -> None:
+        system, part, to = self._table.system, self._part, {self._one.digit: self._other.digit}
+        if any(each.root == part.root and each is not part and len(each.copies) > 1 for each in system.parts.values()):
+            raise NoCrowdError(f"'{part.name}' is not the only part of its own of which there are several copies")
+        exchanges = Symmetry(self._table).exchanges
+        exchange = next((each for each in exchanges if to.items() <= each.digits.items()), None)
+        if exchange is None:
+            raise NoCrowdError(f"what happens to one '{part.name}' may depend on which of them comes first")
+        self._exchange = exchange
+        digits = {copy.name: copy.digit for copy in fewer.system.copies}
+        less = {copy.digit: digits[copy.name] for copy in system.copies if copy is not self._other}
+        heard = [(_less(each.heard, less), fewer.system.parts[name].heard) for name, each in system.parts.items()]
+        if any(one != two for one, two in heard):
+            raise NoCrowdError("what is heard differs")
+        for row in fewer.joint:
+            if not self._goes_on(self._table.joint[self._table.row[row.joint.name]], row, less):
+                what = f"does not do with each '{part.name}', one after the other, what it does with the first two"
+                raise NoCrowdError(f"'{row.joint.family}' {what}")
+
+    def _goes_on(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
+        """Whether *row* does what the row of *fewer* copies does, and to the other copy what it does to the one."""
+        if _less(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
+            return False
+        for path, before in zip(row.paths, fewer.paths, strict=True):
+            those = [move for move in path.moves if move.at != self._other.digit]
+            if [_step(move.step, less) for move in those] != [_step(move.step, None) for move in before.moves]:
+                return False
+            if (path.reply, _less(path.way.when, less)) != (before.reply, before.way.when):
+                return False
+            crowd = [move for move in path.moves if move.at in {self._one.digit, self._other.digit}]
+            if not all(commute(one, two) for one, two in combinations(crowd, 2) if one.at != two.at):
+                return False
+            shared = row.joint.of not in {self._one, self._other}
+            if shared and any(
+                done.emits for move in crowd for local in range(move.states) for _, _, done, _ in move.options(local)
+            ):
+                return False
+        return True
+
+    # -- the system --------------------------------------------------------------------
+
+    def _made(self, system: System) -> System:
+        own = {self._one, self._other}
+        parts = {
+            name: replace(
+                part,
+                copies=tuple(replace(copy, digit=self._digits[copy.digit]) for copy in part.copies if copy not in own),
+                heard=None if part.heard is None else self._of(part.heard, None),
+            )
+            for name, part in system.parts.items()
+        }
+        joints = (row for row in self._table.joint if row.joint.of != self._other)
+        return replace(
+            system,
+            parts=parts | self._parts,
+            events={row.joint.name: self._joint(row) for row in joints},
+            profiles={},
+        )
+
+    def _joint(self, row: JointRow) -> JointEvent:
+        joint = row.joint
+        if joint.of == self._one:
+            ways = tuple(way for path in row.paths for way in self._one_does(joint, path))
+            return replace(joint, of=None, ways=ways, when=None)
+        of = replace(joint.of, digit=self._digits[joint.of.digit]) if joint.of else None
+        return replace(joint, of=of, when=self._maybe(joint.when), ways=tuple(self._way(path) for path in row.paths))
+
+    def _one_does(self, joint: JointEvent, path: JointPath) -> Iterator[JointWay]:
+        """The ways of an event of one of the crowd: for each state that it may be in, and each that it may come to."""
+        for local in range(len(self._names)):
+            conditions = (each for each in (joint.when, path.way.when) if each is not None)
+            before = [self._some(self._bits[local]), *(self._of(each, local) for each in conditions)]
+            for course in self._courses(path.moves, local, counted=True):
+                yield JointWay(
+                    name=path.way.name,
+                    when=All(of=tuple(before)),
+                    steps=course.steps,
+                    reply=course.error or path.way.reply,
+                )
+
+    def _courses(self, moves: Sequence[JointMove], local: int, *, counted: bool = False) -> Iterator[_Course]:
+        """The courses of *moves* with one of the crowd, which is in the state *local*; *counted* after each of its moves."""
+        going = [_Course(local=local)]
+        for place, move in enumerate(moves):
+            last = all(later.at != self._one.digit for later in moves[place + 1 :])
+            further: list[_Course] = []
+            for each in going:
+                if each.error:
+                    further.append(each)
+                elif move.at != self._one.digit:
+                    further.append(replace(each, steps=(*each.steps, self._shared(move.step, each.local))))
+                elif moved := list(self._moved(move, each)):
+                    for one in moved:
+                        further += self._counted(each, one, last=last) if counted else [one]
+                elif counted and each.steps:  # an error of another copy may end the event before this step is asked for
+                    never = replace(self._step(self._bits[local], DRAIN), outcomes=frozenset({"impossible"}))
+                    further.append(replace(each, steps=(*each.steps, never), error=("error",)))
+            going = further
+        yield from going
+
+    def _counted(self, before: _Course, course: _Course, *, last: bool) -> Iterator[_Course]:
+        """*course*, which has moved on from *before*, with others where it was, or none; and where it is, unless it stays there.
+
+        What follows in the event may read where some are, or end it.
+        """
+        if course.local == before.local:
+            yield course
+            return
+        here = self._bits[course.local]
+        left = (*course.steps, self._step(self._bits[before.local], DRAIN))
+        for stay in (True, False) if before.others is None else (before.others,):
+            moved = course if stay else replace(course, steps=left)
+            for others in (None,) if last else (True, False):
+                further = replace(moved, others=others)
+                if others is not None:
+                    there = self._some(here)
+                    further = self._while(further, there if others else Not(of=there))
+                yield replace(further, steps=(*further.steps, self._step(here, FILL)))
+
+    def _moved(self, move: JointMove, course: _Course) -> Iterator[_Course]:
+        """What becomes of *course* by a *move* of the copy."""
+        when = None if move.step.when is None else self._of(move.step.when, course.local)
+        if when is not None:
+            yield self._while(course, Not(of=when))
+            course = self._while(course, when)
+        for to, error, done, _ in move.options(course.local):
+            for heard in (True, False) if done.emits and move.part.heard is not None else (True,):
+                further = replace(course, local=to, error=error)
+                if done.emits and move.part.heard is not None:
+                    holds = self._of(move.part.heard, course.local)
+                    further = self._while(further, holds if heard else Not(of=holds))
+                if done.emits and heard:
+                    further = replace(further, steps=(*further.steps, self._step(self._voice, self._said[done.emits])))
+                yield further
+
+    def _while(self, course: _Course, condition: Condition) -> _Course:
+        """*course*, where *condition* holds at this point."""
+        impossible = self._step(self._never, FAILS, when=Not(of=condition))
+        return replace(course, steps=(*course.steps, impossible), holding=(*course.holding, condition))
+
+    def _way(self, path: JointPath) -> JointWay:
+        """The way of an event that is none of the crowd, but may do something with all of it."""
+        steps: list[PartStep] = []
+        moves = [move for move in path.moves if move.at != self._other.digit]
+        for crowded, those in groupby(moves, lambda move: move.at == self._one.digit):
+            if crowded:
+                steps += self._all_do(list(those))
+            else:
+                steps += [self._shared(move.step, None) for move in those]
+        return replace(path.way, when=self._maybe(path.way.when), steps=tuple(steps))
+
+    def _all_do(self, moves: Sequence[JointMove]) -> Iterator[PartStep]:
+        """What *moves* do to each of the crowd: where some will be is counted first, and is then where they are."""
+        for local, here in enumerate(self._bits):
+            courses = list(self._courses(moves, local))
+            certain = len(courses) == 1 and not courses[0].holding
+            led = []
+            for course in courses:
+                then = self._next[course.local]
+                yield self._step(then, FILL if certain else MAY_FILL, when=All(of=(self._some(here), *course.holding)))
+                led.append(All(of=(self._some(then), *course.holding)))
+            if not certain:  # each of them goes one of the ways, or the event does not happen
+                yield self._step(self._never, FAILS, when=All(of=(self._some(here), Not(of=Some(of=tuple(led))))))
+        for here, then in zip(self._bits, self._next, strict=True):
+            yield self._step(here, DRAIN)
+            yield self._step(here, FILL, when=self._some(then))
+            yield self._step(then, DRAIN)
+
+    def _shared(self, step: PartStep, local: int | None) -> PartStep:
+        """A *step* of what is no crowd."""
+        when = None if step.when is None else self._of(step.when, local)
+        return replace(step, copy=replace(step.copy, digit=self._digits[step.copy.digit]), when=when)
+
+    # -- conditions and counters ---------------------------------------------------------
+
+    def _maybe(self, condition: Condition | None) -> Condition | None:
+        return None if condition is None else self._of(condition, None)
+
+    def _of(self, condition: Condition, local: int | None) -> Condition:
+        """*condition* of this system; *local* is the state of the one of the crowd that is spoken of."""
+        match condition:
+            case Not(of=inner):
+                return Not(of=self._of(inner, local))
+            case All(of=parts):
+                return All(of=tuple(self._of(part, local) for part in parts))
+            case Some(of=parts):
+                return Some(of=tuple(self._of(part, local) for part in parts))
+            case Happens(event=event) | Replies(event=event) if self._table.system.events[event].of == self._other:
+                return Some(of=())
+            case At(copies=copies, states=states, every=every):
+                found: list[Condition] = []
+                if kept := tuple(self._digits[copy] for copy in copies if copy in self._digits):
+                    found.append(replace(condition, copies=kept))
+                if {self._one.digit, self._other.digit} <= set(copies):
+                    those = [
+                        bit for name, bit in zip(self._names, self._bits, strict=True) if (name in states) != every
+                    ]
+                    some = [self._some(bit, before=condition.before) for bit in those]
+                    found += [Not(of=each) for each in some] if every else [Some(of=tuple(some))]
+                elif self._one.digit in copies:
+                    if local is None:
+                        raise NoCrowdError(f"one of the copies of '{self._part.name}' is spoken of, beside the first")
+                    found.append(All(of=()) if self._names[local] in states else Some(of=()))
+                return All(of=tuple(found)) if every else Some(of=tuple(found))
+            case _:
+                return condition
+
+    def _some(self, counter: Copy, *, before: bool = False) -> Condition:
+        return At(part=counter.part, copies=(counter.digit,), states=frozenset({SOME}), before=before)
+
+    def _step(self, copy: Copy, event: str, when: Condition | None = None) -> PartStep:
+        return PartStep(copy=copy, event=event, when=when, goes_on=True)
+
+    def _counter(self, name: str, begins: bool) -> Copy:  # noqa: FBT001
+        return self._added(name, _COUNTER, SOME if begins else NONE)
+
+    def _helper(self, name: str, emits: Mapping[str, tuple[str, ...] | None]) -> Copy:
+        """A part without states, whose events emit this, or are impossible."""
+        events = {
+            event: _event(event, {NONE: Cannot(clause=NOBODY) if each is None else _leads((NONE,), each)})
+            for event, each in emits.items()
+        }
+        return self._added(name, _machine((NONE,), events), NONE)
+
+    def _added(self, name: str, machine: Machine, initial: str) -> Copy:
+        copy = Copy(part=name, index=self._one.index, digit=self._free)
+        self._free += 1
+        self._parts[name] = Part(name=name, machine=machine, initial=initial, root=name, copies=(copy,))
+        return copy
+
+
+def _less(condition: Condition | None, to: Mapping[int, int]) -> Condition | None:
+    """*condition* as it is where there are only the copies that are mapped *to* others."""
+    match condition:
+        case Not(of=inner):
+            return Not(of=_less(inner, to) or inner)
+        case All(of=parts) | Some(of=parts):
+            return type(condition)(of=tuple(_less(part, to) or part for part in parts))
+        case At(copies=copies):
+            return replace(condition, copies=tuple(to[copy] for copy in copies if copy in to))
+        case _:
+            return condition
+
+
+def _step(step: PartStep, to: Mapping[int, int] | None) -> PartStep:
+    """*step* of the copy that its own is mapped *to*."""
+    if to is None:
+        return step
+    return replace(step, copy=replace(step.copy, digit=to[step.copy.digit]), when=_less(step.when, to))
+
+
+def _leads(to: Sequence[str], emits: tuple[str, ...] = ()) -> Moves:
+    return Moves(outcomes=tuple(Outcome(name=each, to=each, emits=emits) for each in to), clause=NOBODY)
+
+
+def _event(name: str, cells: Mapping[str, Moves | Cannot]) -> Event:
+    return Event(name=name, kind="hidden", about=name, cells=dict(cells))
+
+
+def _machine(states: Sequence[str], events: Mapping[str, Event]) -> Machine:
+    return Machine(
+        name="counter",
+        title="Whether some copy is in a state",
+        about="Whether some copy is in a state.",
+        source="none",
+        initial=states[0],
+        entity="counter",
+        states={name: State(name=name, about=name, shows=name) for name in states},
+        events=dict(events),
+        clauses={},
+    )
+
+
+_COUNTER: Final = _machine(
+    (NONE, SOME),
+    {
+        FILL: _event(FILL, {NONE: _leads((SOME,)), SOME: _leads((SOME,))}),
+        MAY_FILL: _event(MAY_FILL, {NONE: _leads((SOME, NONE)), SOME: _leads((SOME,))}),
+        DRAIN: _event(DRAIN, {NONE: _leads((NONE,)), SOME: _leads((NONE,))}),
+    },
+)

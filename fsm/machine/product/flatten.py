@@ -1,0 +1,101 @@
+"""A small system as one machine, for whatever takes a machine."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import Final
+
+from fsm.errors import refused
+from fsm.machine import Cannot, Cell, Machine, Moves, Outcome, State
+from fsm.machine.product import SystemTable
+from fsm.machine.product.system import JointEvent, System
+from fsm.machine.table import Done, Way
+
+MOST: Final = 2_000
+"""Largest number of states; a machine with more could not be read or drawn."""
+
+
+def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) -> Machine:
+    """*system* as one machine of its reachable states, each of which shows where all parts are.
+
+    If only the parts *visible* can be seen, it shows what these show.  Ways of the same name are named by what their parts do, too.  Raises :class:`InputError` where there are more than
+    *most* states.
+
+    >>> from fsm.language.library import load_system
+    >>> flat = flatten(load_system("plugin-sync"))
+    >>> flat.initial, flat.states[flat.initial].shows == load_system("plugin-sync").shows({})
+    ('the beginning', True)
+    """
+    table = SystemTable(system)
+    cells: list[dict[str, Cell]] = [{} for _ in table.rows]
+    state = 0
+    while state < len(table.states):  # which grows as states are met
+        for row in table.rows:
+            joint = system.events[row.event.name]
+            cells[row.index][_named(table, state)] = _cell(joint, table, table.step(state, row.index))
+        state += 1
+        if len(table.states) > most:
+            what = f"has more than {most} states, too many for one machine"
+            hint = "ask for fewer copies of its parts with --parts, or for one of its parts, each of which is a machine"
+            raise refused(system.path or system.name, "FSM602", what, hint)
+    names = [_named(table, each) for each in range(state)]
+    shown = [_shown(table, each, visible) for each in range(state)] if visible else table.states
+    return Machine(
+        name=system.name,
+        title=system.title,
+        about=system.about,
+        source=system.source,
+        initial=names[table.initial],
+        entity="system",
+        states={
+            name: State(name=name, about=name, shows=shows, kind="initial" if name == names[table.initial] else None)
+            for name, shows in zip(names, shown, strict=True)
+        },
+        events={row.event.name: replace(row.event, cells=cells[row.index]) for row in table.rows},
+        clauses=system.clauses,
+        path=system.path,
+    )
+
+
+def _named(table: SystemTable, state: int) -> str:
+    """The name of *state*, with the calls in progress."""
+    here = table.locals(state)
+    calls = (
+        f"{table.system.copies[digit].name} {part.named(here[digit])}"
+        for digit, part in table.timed.items()
+        if not part.idle(here[digit])
+    )
+    return ", ".join([table.states[state], *calls])
+
+
+def _shown(table: SystemTable, state: int, visible: Collection[str]) -> str:
+    """What the copies of the parts *visible* show in *state*."""
+    copies = zip(table.system.copies, table.shows(state), strict=True)
+    return ", ".join(f"{copy.name} {shows}" for copy, shows in copies if copy.part in visible)
+
+
+def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:
+    if not ways:
+        return Cannot(clause=joint.clause)
+    return Moves(
+        outcomes=tuple(
+            Outcome(name=name, to=_named(table, way.to), reply=way.reply, emits=way.emits)
+            for name, way in zip(_names(ways), ways, strict=True)
+        ),
+        clause=joint.clause,
+    )
+
+
+def _names(ways: tuple[Way, ...]) -> Iterator[str]:
+    """A name for each of *ways*: its own; if others have the same, with the steps that only it takes."""
+    for way in ways:
+        alike = [other for other in ways if other.name == way.name]
+        if len(alike) == 1:
+            yield way.name
+            continue
+        common = set.intersection(*({_did(done) for done in other.done} for other in alike))
+        own = [_did(done) for done in way.done if _did(done) not in common]
+        yield f"{way.name}: {', '.join(own) or 'no more'}"
+
+
+def _did(done: Done) -> str:
+    return f"{done.copy} {done.outcome or done.event or 'reset'}"

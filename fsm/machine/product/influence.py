@@ -1,0 +1,66 @@
+"""What may have a say in what becomes of a few copies of a system: their *cone of influence*.
+
+It is those copies, and all that may affect them (Clarke, Grumberg and Peled, *Model Checking*, 1999, section 13.1).  All
+others can be left out without loss: they can neither enable nor prevent what happens in the cone.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from fsm.machine.product import read, tables_of
+from fsm.machine.product.joint_moves import offered
+from fsm.machine.product.system import JointEvent, JointWay, System
+from fsm.machine.table import Table
+
+
+class Influence:
+    """Which copies of *system* affect which others, by the *tables* of its parts."""
+
+    def __init__(self, system: System, tables: Mapping[str, Table] | None = None) -> None:
+        self._system = system
+        self.tables = tables or tables_of(system)
+        self._read = cache(read)
+        self._cones = cache(self._cone)
+        self._may_stop = cache(self._stops)
+
+    def cone(self, digits: Iterable[int], mentioned: Iterable[str] = (), outputs: Iterable[int] = ()) -> frozenset[int]:
+        """The copies that affect those in *digits*, how the events *mentioned* go, or whether *outputs* of copies are delivered."""
+        return self._cones(frozenset(digits), frozenset(mentioned), frozenset(outputs))
+
+    def _cone(self, digits: frozenset[int], mentioned: frozenset[str], outputs: frozenset[int]) -> frozenset[int]:
+        system = self._system
+        found = {*digits, *outputs}
+        for digit in outputs:
+            found |= read(system.parts[system.copies[digit].part].heard)
+        ways = [(joint, way) for joint in system.events.values() for way in joint.ways]
+        before: set[int] | None = None
+        while found != before:
+            before = set(found)
+            for joint, way in ways:
+                found |= self._needed(joint, way, found, mentioned=joint.name in mentioned)
+        return frozenset(found)
+
+    def _needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
+        """The copies that affect what *way* does to those in *found*, or, if its event is *mentioned*, how it goes."""
+        inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
+        if not inside and not mentioned:
+            return set()
+        needed = set(self._read(joint.when) | self._read(way.when))
+        last = len(way.steps) if mentioned else max(inside)
+        for number, step in enumerate(way.steps):
+            disabled, fails = self._may_stop(step.copy.part, step.event, step.outcomes, step.ends)
+            blocks = disabled or (fails and number < last and joint.kind == "call" and not step.goes_on)
+            if blocks:
+                needed.add(step.copy.digit)
+            if blocks or step.copy.digit in found:
+                needed |= self._read(step.when)
+        return needed
+
+    def _stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001  (a key)
+        """Whether a step is disabled in some state, and whether it may reply an error in some state."""
+        if not event:
+            return False, False
+        table, without = self.tables[part], self._system.parts[part].without
+        row = table.end[table.row[event]] if ends else table.row[event]
+        ways = [tuple(offered(table.step(state, row) or (), outcomes, without)) for state in range(len(table.states))]
+        return not all(ways), any(reply != "ok" for each in ways for way in each for reply in way.reply)

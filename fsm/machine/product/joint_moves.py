@@ -1,0 +1,88 @@
+"""A step of a joint event: what it may do to the copy that takes it, and what ends the joint event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import TypeAlias
+
+from msgspec import structs
+
+from fsm.machine.conditions import Condition
+from fsm.machine.product.system import Part, PartStep
+from fsm.machine.table import Done, Table, Way
+
+Locals: TypeAlias = tuple[int, ...]
+"""The state of each copy, by its digit; of copies outside the cone, the initial state."""
+
+_Test: TypeAlias = "Callable[[Condition | None], Callable[[Locals], bool] | None]"
+_Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
+"""The state that a step leads to, the error that ends the joint event, and what is done: with and without outputs."""
+
+
+class JointMove:
+    """A *step* of a way, by the *table* of its *part*; with ``ends``, an error reply ends the joint event.
+
+    ``when`` it is taken, and its outputs are ``heard``, is tested on the states before it.  From a local state there are
+    ``options``; those that are ``blocked`` are possible, and not taken.
+    """
+
+    def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:
+        row = table.row[step.event] if step.event else -1
+        self.step = step
+        self.part = part
+        self.at = step.copy.digit
+        self.when = test(step.when)
+        self.heard = test(part.heard)
+        self.options = cache(self._options)
+        self.blocked = cache(self._blocked)
+        self.states = len(table.states)
+        self._ends = call and not step.goes_on
+        self._table = table
+        self._row = table.end[row] if step.ends else row
+        self._reset = Way(index=-1, name="", to=table.states.index(part.initial), reply=(), emits=())
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the options depend on: moves of a table for which this is the same have the same ones."""
+        return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
+
+    def _options(self, local: int) -> tuple[_Option, ...]:
+        ways = self.offered(self._table.step(local, self._row) or ()) if self._row >= 0 else [self._reset]
+        return tuple(each for way in ways for each in self._each(local, way))
+
+    def _blocked(self, local: int) -> tuple[_Option, ...]:
+        ways = self.offered(self._table.blocked(local, self._row)) if self._row >= 0 else ()
+        return tuple(each for way in ways for each in self._each(local, way))
+
+    def offered(self, ways: Iterable[Way]) -> Iterator[Way]:
+        """Those of *ways* in which this step may go."""
+        return offered(ways, self.step.outcomes, self.part.without)
+
+    def _each(self, local: int, way: Way) -> Iterator[_Option]:
+        """What *way* may come to: the joint event goes on, unless the reply is an error that ends it."""
+        states, copy = self._table.states, self.step.copy
+        done = Done(
+            copy=copy.name,
+            digit=copy.digit,
+            event=self.step.event,
+            ends=self.step.ends,
+            outcome=way.name,
+            source=states[local],
+            target=states[way.to],
+            emits=tuple(f"{output}{copy.suffix}" for output in way.emits),
+            reply=way.reply,
+        )
+        silent = structs.replace(done, emits=())
+        errors = tuple(reply for reply in way.reply if reply != "ok") if self._ends else ()
+        if len(errors) < len(way.reply) or not way.reply:
+            yield way.to, (), done, silent
+        if errors:
+            yield way.to, errors, done, silent
+
+
+def offered(ways: Iterable[Way], outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
+    """Those of *ways* in which a step may go, by *outcomes* if any are given."""
+    for way in ways:
+        if way.name not in without and (not outcomes or way.name in outcomes):
+            yield way

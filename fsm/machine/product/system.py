@@ -1,0 +1,194 @@
+"""A system: machines that step together.
+
+Each part is a machine, of which there may be several copies.  A joint event is one step of the whole: it takes one of its
+*ways*, each of which is a list of events of parts, in order.  Systems are made by :mod:`fsm.language.build.systems`,
+which checks all that these classes take for granted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from fsm.errors import InputError
+from fsm.machine import Clause, Kind, Machine
+from fsm.machine.conditions import Condition
+from fsm.machine.versions import conflict, meant
+
+BEGINNING: Final = "the beginning"
+"""Name of the state in which every copy is in its initial state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """One copy of a part: ``index`` numbers it within the part, ``digit`` among all copies of the system.
+
+    ``suffix`` is what distinguishes its ``name`` from those of other copies; empty if there are none.
+
+    >>> Copy(part="container", index=(1, 2), digit=0).suffix
+    '.1.2'
+    """
+
+    part: str
+    index: tuple[int, ...]
+    digit: int
+    suffix: str = field(init=False, repr=False, compare=False)
+    name: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "suffix", "".join(f".{each}" for each in self.index))
+        object.__setattr__(self, "name", f"{self.part}{self.suffix}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Copies of one machine; ``root`` is the outermost part that they belong to.
+
+    Its events do not have the outcomes ``without`` here.  Outputs are delivered only while ``heard`` holds.
+    """
+
+    name: str
+    machine: Machine
+    initial: str
+    root: str
+    copies: tuple[Copy, ...]
+    about: str = ""
+    without: frozenset[str] = frozenset()
+    heard: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartStep:
+    """One event of one ``copy`` of a part, or its ``ends``.
+
+    ``outcomes`` are those that it may have, all if empty; without an ``event`` the copy goes back to its initial state.
+    The step is skipped where ``when`` does not hold.  An error reply ends the joint event unless it ``goes_on``.
+    """
+
+    copy: Copy
+    event: str = ""
+    ends: bool = False
+    outcomes: frozenset[str] = frozenset()
+    when: Condition | None = None
+    goes_on: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointWay:
+    """One way in which a joint event may go; enabled where all its steps are."""
+
+    name: str
+    steps: tuple[PartStep, ...]
+    about: str = ""
+    when: Condition | None = None
+    reply: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointEvent:
+    """What parts do together; where each copy has an event of its own, the one ``of`` a copy, all of one ``family``."""
+
+    name: str
+    family: str
+    kind: Kind
+    about: str
+    clause: Clause
+    ways: tuple[JointWay, ...]
+    of: Copy | None = None
+    rpc: str = ""
+    when: Condition | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A profile of a system: the joint ``events`` that are otherwise under it."""
+
+    name: str
+    about: str
+    events: Mapping[str, JointEvent]
+    since: str = ""
+    until: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """Parts and joint events, with their sources; ``profile`` names the profile that it is as, if any."""
+
+    name: str
+    title: str
+    about: str
+    source: str
+    parts: Mapping[str, Part]
+    events: Mapping[str, JointEvent]
+    clauses: Mapping[str, Clause]
+    profiles: Mapping[str, Variant] = field(default_factory=dict)
+    path: str = ""
+    profile: str = ""
+
+    def under(self, profile: str | None) -> System:
+        """The system as *profile* has it, as of :meth:`Machine.under`, and its parts, where their machines have such a profile.
+
+        >>> from fsm.language.library import load_system
+        >>> system = load_system("cri-service")
+        >>> system.under(None) is system, system.under("mended") is system
+        (True, False)
+        """
+        if not profile or profile == self.profile:
+            return self
+        names = meant(profile, self.profiles).values()
+        if not all(names):
+            known = ", ".join(self.profiles) or "none"
+            raise ValueError(f"system '{self.name}' has no profile {profile!r}; profiles: {known}")
+        changed: dict[str, tuple[Variant, JointEvent]] = {}
+        problems = {}
+        for variant in map(self.profiles.__getitem__, names):
+            for name, joint in variant.events.items():
+                other, before = changed.setdefault(name, (variant, joint))
+                if before != joint:
+                    of, places = f"'{joint.family}'", [(each.name, each.line) for each in (variant, other)]
+                    problems[joint.family] = conflict(self.path, of, *places)
+        if problems:
+            raise InputError(problems.values())
+        parts = {name: replace(part, machine=part.machine.partly_under(profile)) for name, part in self.parts.items()}
+        events = {**self.events} | {name: joint for name, (_, joint) in changed.items()}
+        return replace(self, parts=parts, events=events, profiles={}, profile=profile)
+
+    def partly_under(self, profile: str | None) -> System:
+        """The system as :meth:`under` *profile* if that is one of its own, else with its parts as they are under it.
+
+        >>> from fsm.language.library import load_system
+        >>> load_system("node").partly_under("containerd-2.1").parts["container"].machine.profile
+        'containerd-2.1'
+        """
+        if not profile or all(meant(profile, self.profiles).values()):
+            return self.under(profile)
+        parts = {name: replace(part, machine=part.machine.partly_under(profile)) for name, part in self.parts.items()}
+        return replace(self, parts=parts, profiles={}, profile=profile)
+
+    @property
+    def copies(self) -> tuple[Copy, ...]:
+        return tuple(copy for part in self.parts.values() for copy in part.copies)
+
+    def shows(self, states: Mapping[str, str]) -> str:
+        """What the system as one machine shows where copies, by name, are in *states*, and others in their initial ones.
+
+        >>> from fsm.language.library import load_system
+        >>> load_system("cri-service").shows({"service": "recovering"})
+        'service recovering'
+        """
+        named = [
+            f"{copy.name} {states[copy.name]}"
+            for copy in self.copies
+            if states.get(copy.name, self.parts[copy.part].initial) != self.parts[copy.part].initial
+        ]
+        return ", ".join(named) or BEGINNING
+
+    def related(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
+        """The copies of *part* that *copy* belongs to, or that belong to it; all copies if the parts are unrelated."""
+        copies = self.parts[part].copies
+        if copy is None or self.parts[copy.part].root != self.parts[part].root:
+            return copies
+        depth = len(copy.index)
+        return tuple(each for each in copies if each.index[:depth] == copy.index[: len(each.index)])

@@ -1,0 +1,389 @@
+"""A recording judged by machines: each observation goes to the monitor of its kind of entity.
+
+A history of concurrent operations is judged as a whole (:mod:`fsm.monitor.judgement.histories`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from os import PathLike, fspath
+from pathlib import Path
+
+from msgspec import structs
+
+from fsm.errors import InputError, Problem, nearest, refused, require_machine
+from fsm.language.library import is_path, is_system, load, load_system
+from fsm.machine import Machine
+from fsm.machine.findings import Illegal, Judgement, Violation
+from fsm.machine.versions import unknown_profile, within
+from fsm.monitor import Monitor
+from fsm.monitor.cache import shared
+from fsm.monitor.judgement.detection import AUTO, detected, name_of, read_ahead
+from fsm.monitor.judgement.event_findings import EventFindings
+from fsm.monitor.judgement.histories import judge_history
+from fsm.monitor.judgement.joint import JointWatch
+from fsm.monitor.judgement.part import WHOLE, Chosen, Part, Story, Teller, check_one
+from fsm.monitor.judgement.properties import PropertyWatch, stated
+from fsm.recordings import Recording, RecordingKind, Source, open_recording
+from fsm.recordings.combined import open_combined
+from fsm.recordings.line_reader import BROKEN_OFF
+from fsm.recordings.notes import FOREIGN, INCOMPLETE
+from fsm.recordings.restarts import SHORTEST, Assume, Restarts
+from fsm.trace import Batch, Line
+from fsm.verdict import Holds, Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The verdicts on one recording, machine by machine.
+
+    ``notes`` count lines that were foreign, damaged or beside the point; ``foreign`` are the first of those that are foreign or
+    damaged where all lines have one form, which those of a log have not.  It was judged under ``profile``, if that is not empty; ``version`` is that of the containerd that wrote it, where it
+    says so.  ``stories`` are of the entity that was asked for.
+    ``detected`` says which profile was found to be its, if that was asked for.
+    """
+
+    name: str
+    kind: RecordingKind
+    judgements: tuple[Judgement, ...]
+    notes: Mapping[str, int]
+    version: str
+    foreign: tuple[Line, ...] = ()
+    profile: str = ""
+    stories: tuple[Story, ...] = ()
+    detected: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Judging:
+    """A recording while it is judged: :meth:`take` each of its batches, then ask what was :meth:`judged`."""
+
+    recording: Recording
+    machines: Sequence[Machine]
+    monitors: Sequence[Monitor]
+    watches: Sequence[PropertyWatch]
+    judgements: tuple[Judgement, ...]
+    version: str
+    pieces: Callable[[Batch], Iterable[Batch]]
+    chosen: Chosen
+    detected: str
+    shown: str
+    tellers: Sequence[Teller]
+
+    def take(self, batch: Batch) -> None:
+        """Feed *batch*, the next of the recording, to the monitors."""
+        # What an operation of a history shows was so at some instant of it, not necessarily at its end.
+        if self.recording.history:
+            batch = batch._replace(observations=[structs.replace(each, shows="") for each in batch.observations])
+        for piece in self.pieces(self.chosen.read(batch)):
+            _feed([*(self.tellers or self.monitors), *self.watches], piece)
+
+    def tell(self, *found: Callable[[Violation], None]) -> None:
+        """Call each of *found* with each violation from now on, as soon as it is found, without what follows it."""
+
+        def tell(violation: Violation) -> None:
+            for each in (*found, *(teller.found for teller in self.tellers)):
+                each(violation)
+
+        for monitor in self.monitors:
+            monitor.folder.found = tell
+
+    def shed(self) -> None:
+        """Forget what a recording that never ends would let grow without bound; what it shows is judged more leniently then."""
+        for monitor in self.monitors:
+            monitor.shed()
+
+    def judged(self, *, over: bool = True) -> Judged:
+        """The verdicts on all that was taken; the recording is not taken to end there unless it is *over*."""
+        recording, notes = self.recording, self.recording.notes
+        version, later = self.version or name_of(recording.version()), ""
+        if self.detected and name_of(recording.version()) != name_of(self.shown):
+            later = f"; then containerd {recording.version()} was started, and is judged by the same"
+        found = self.judgements or tuple(monitor.judgement(over=over) for monitor in self.monitors)
+        found = tuple(_of_version(each, of, version) for each, of in zip(found, self.machines, strict=True))
+        if self.watches:
+            found = tuple(watch.added_to(each) for watch, each in zip(self.watches, found, strict=True))
+        unread = notes[FOREIGN] + notes[INCOMPLETE] if recording.kind is RecordingKind.TRACE else 0
+        if unread:
+            why = f"{unread} {'line' if unread == 1 else 'lines'} of the trace could not be read"
+            found = tuple(_incomplete(each, why) for each in found)
+        if notes[BROKEN_OFF]:
+            why = "the compressed data break off, and what is missing is not judged"
+            found = tuple(_incomplete(each, why) for each in found)
+        if self.chosen.part.timed and not self.chosen.inside:
+            found = tuple(_empty(each, self.chosen) for each in found)
+        return Judged(
+            name=recording.name,
+            kind=recording.kind,
+            judgements=found,
+            notes=dict(notes),
+            version=recording.version(),
+            foreign=tuple(Line.of(each, recording.name) for each in notes.foreign),
+            profile=self.version,
+            stories=tuple(story for teller in self.tellers for story in teller.told()),
+            detected=f"{self.detected}{later}",
+        )
+
+
+def judge(
+    name: str | PathLike[str],
+    *,
+    calls: str | PathLike[str] = "",
+    models: Sequence[str | Machine] = (),
+    profile: str | None = None,
+    fresh: bool = False,
+    restarts: Assume = "maybe",
+    shortest_restart: float = SHORTEST / 1e9,
+    properties: Sequence[str] | None = None,
+    every: bool = False,
+    part: Part = WHOLE,
+    lenient: bool = False,
+    source: Source | None = None,
+    advanced: Callable[[int], None] = lambda _: None,
+    telling: Callable[[str], bool] | None = None,
+) -> Judged:
+    """The verdicts on the recording in the file *name*, ``-`` for standard input.
+
+    If it is of NRI events, the file ``calls`` may hold what was called in the same run.  ``models`` are machines,
+    names of shipped ones, or paths of model files.  A system is refused, except one that recordings of the kind are judged by.
+    Without them the kind of recording decides.  ``profile`` applies to every machine that has one of that name; ``auto``
+    is that of the version of containerd that the recording shows, if it shows one.  With
+    ``fresh`` no entity existed before the recording began.  ``restarts`` says where a restart of the runtime is
+    assumed that no line shows (:data:`fsm.recordings.restarts.Assume`), and ``shortest_restart`` how many seconds one
+    takes at least.  With ``properties`` the verdicts are also on those of the machines' properties that have these
+    names, or on all if there are none.  Violations of one cause are counted, and the first few of them kept; with
+    ``every`` all are kept.  Lines of a trace that cannot be read are an error; if the judge is ``lenient``, they are
+    counted, and the verdict is unknown.  What is not in the ``part`` that is asked for is no violation.  The lines are those of the
+    ``source``, if there is one, and not of the file.  The stories of entities are told of which ``telling`` says so.
+    Reads as a stream.
+
+    Raises :class:`InputError` for a file that cannot be read, a model that is
+    not well formed, a profile or a property that no machine has, or an entity that the recording does not have.
+    """
+    name, calls = fspath(name), fspath(calls)
+    room = Restarts(assume=restarts, shortest=round(shortest_restart * 1e9))
+    if calls:
+        recording = open_combined(name, calls, advanced)
+    else:
+        recording = open_recording(name, advanced, restarts=room, source=source, lenient=lenient)
+    if profile == AUTO:
+        recording = read_ahead(recording)
+    judging = begin(
+        recording,
+        models=models,
+        profile=profile,
+        fresh=fresh,
+        restarts=restarts,
+        properties=properties,
+        every=every,
+        part=part,
+        telling=telling,
+    )
+    if judging.watches or recording.history is None:
+        for each in recording.batches:
+            judging.take(each)
+    judged = judging.judged()
+    if part.entity:
+        check_one(judged.stories, part.entity, name)
+    return judged
+
+
+def begin(
+    recording: Recording,
+    *,
+    models: Sequence[str | Machine] = (),
+    profile: str | None = None,
+    fresh: bool = False,
+    restarts: Assume = "maybe",
+    properties: Sequence[str] | None = None,
+    every: bool = False,
+    part: Part = WHOLE,
+    telling: Callable[[str], bool] | None = None,
+) -> Judging:
+    """The judging of *recording*, none of whose observations was taken yet; as :func:`judge` has it."""
+    name = recording.name
+    machines = [machine for each in models for machine in _machines(each, recording)] or _defaults(recording)
+    words, shown = "", recording.version()
+    if profile == AUTO:
+        profile, words = detected(shown, machines)
+    if wrong := unknown_profile(profile, [machine.profiles for machine in machines]):
+        of = " and ".join(machine.name for machine in machines)
+        raise refused(name, "FSM203", f"no profile '{wrong[0]}' of {of}", wrong[1])
+    _check_unseen(machines, recording)
+    if part and (properties is not None or recording.history is not None):
+        what = "a property is" if properties is not None else "a history is"
+        raise refused(name, "FSM204", f"{what} judged by the whole of it", "ask for no time and no entity")
+    chosen = Chosen(part=part, notes=recording.notes, names=recording.names, telling=telling)
+    held_to = None if properties is None else stated(machines, properties, name, profile)
+    fresh, outputs = fresh or recording.fresh, recording.outputs
+    monitors: list[Monitor] = []
+    watches: list[PropertyWatch] = []
+    for index, machine in enumerate(machines):
+        own = within(profile, machine.profiles)
+        seen = _shown(machine, recording, restarts)
+        monitor = Monitor(
+            machine,
+            file=name,
+            profile=own,
+            seen=seen,
+            fresh=fresh,
+            outputs=outputs,
+            own=recording.kind is RecordingKind.TRACE,
+            every=every,
+            wanted=chosen.wanted if part else lambda _: True,
+            ids=recording.kind in {RecordingKind.LOG, RecordingKind.CALLS, RecordingKind.COMBINED},
+        )
+        monitors.append(monitor)
+        if held_to is not None:
+            moves = shared(machine, own, seen, outputs=outputs).dynamics
+            watches.append(PropertyWatch(held_to[index], moves, profile=own, fresh=fresh, file=name))
+            monitor.violated = watches[-1].violated
+    judgements: tuple[Judgement, ...] = ()
+    if recording.history is not None:
+        judgements = judge_history(recording.history, machines, file=name, profile=profile, hidden=recording.hidden)
+    judging = Judging(
+        recording=recording,
+        machines=machines,
+        monitors=monitors,
+        watches=watches,
+        judgements=judgements,
+        version=profile or "",
+        pieces=_joint(models or recording.machines, recording, monitors, profile),
+        chosen=chosen,
+        detected=words,
+        shown=shown,
+        tellers=[Teller(monitor, chosen, name) for monitor in monitors] if part.entity or telling else (),
+    )
+    if part.entity or telling:
+        judging.tell()
+    return judging
+
+
+def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgement:
+    """*judgement*, naming of the known deviations those of the *version* only, if one of *machine*'s profiles is of it."""
+    own = None if version in machine.profiles else machine.profiled(version)
+    if own is None or not isinstance(judgement.verdict, Illegal):
+        return judgement
+    known = {each.name: each.deviation for each in own.overrides if each.deviation}
+
+    def resembling(violation: Violation) -> Violation:
+        alike = dict.fromkeys(known[each.name] for each in violation.resembles if each.name in known)
+        return replace(violation, resembles=tuple(alike))
+
+    findings = (replace(each, first=tuple(map(resembling, each.first))) for each in judgement.verdict.findings)
+    return replace(judgement, verdict=replace(judgement.verdict, findings=tuple(findings)))
+
+
+def _incomplete(judgement: Judgement, why: str) -> Judgement:
+    """*judgement* of a recording of which a part is missing: without a violation nothing is known."""
+    match judgement.verdict:
+        case Holds():
+            return replace(judgement, verdict=Unknown(why=why))
+        case Illegal(incomplete="") as found:
+            return replace(judgement, verdict=replace(found, incomplete=why))
+        case _:
+            return judgement
+
+
+def _empty(judgement: Judgement, chosen: Chosen) -> Judgement:
+    """*judgement* of a time in which nothing was observed: it is unknown."""
+    why = f"nothing was observed in the time asked for{chosen.times()}"
+    return replace(judgement, verdict=Unknown(why=why)) if judgement.observations else judgement
+
+
+def _joint(
+    models: Sequence[str | Machine], recording: Recording, monitors: Sequence[Monitor], profile: str | None
+) -> Callable[[Batch], Iterable[Batch]]:
+    """Gives a batch in pieces, between which what the parts of a system do is held to the system."""
+    if recording.kind is RecordingKind.CALLS:
+        return EventFindings(monitors, file=recording.name).pieces
+    systems = [load_system(each) for each in models if isinstance(each, str) and is_system(each)]
+    kinds = {each.machine.entity for each in monitors}
+    if len(systems) != 1 or recording.pods is None or len(kinds) < len(monitors):
+        return lambda batch: (batch,)
+    return JointWatch(systems[0], monitors, recording.pods, profile=profile, file=recording.name).pieces
+
+
+def _machines(name: str | Machine, recording: Recording) -> list[Machine]:
+    """The machine called *name*; or the parts of the system, if *recording* is of a kind that is judged by that system."""
+    if not isinstance(name, str):
+        require_machine(name)
+        return [name]
+    if recording.kind is RecordingKind.TRACE or name not in recording.machines or not is_system(name):
+        return [load(name)]
+    parts = (part.machine for part in load_system(name).parts.values())
+    return list({machine.name: machine for machine in parts}.values())
+
+
+def _defaults(recording: Recording) -> list[Machine]:
+    if not recording.machines:
+        header = "history" if recording.kind is RecordingKind.HISTORY else "trace"
+        what = f"does not say which machine it is a {header} of"
+        hint = f'say --model NAME, or start it with a line {{"{header}": 1, "machine": "NAME"}}'
+        raise refused(recording.name, "FSM202", what, hint)
+    try:
+        return [machine for each in recording.machines for machine in _machines(_in_reach(each, recording), recording)]
+    except InputError as error:
+        raise InputError(
+            each if each.line else replace(each, path=recording.name, line=1, what=f"machine '{each.path}' {each.what}")
+            for each in error.problems
+        ) from error
+
+
+def _in_reach(name: str, recording: Recording) -> str:
+    """What the header of *recording* names: a shipped model, or the path of a file beside or below the recording."""
+    if not is_path(name):
+        return name
+    folder = Path(recording.name).parent
+    try:
+        path = (folder / name).resolve()
+        inside = path.is_relative_to(folder.resolve()) and (path.is_file() or not path.exists())
+    except (OSError, ValueError):
+        inside = False
+    if not inside or Path(name).is_absolute() or ".." in Path(name).parts:
+        what = f"machine '{name}' is no file in the folder of the recording, nor below it"
+        hint = "a header names a shipped model, or a file there; for others say --model FILE"
+        raise refused(recording.name, "FSM214", what, hint, line=1)
+    return str(folder / name)
+
+
+def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
+    kinds = {event.name: event.kind for machine in machines for event in machine.events.values()}
+    signals = [name for name, kind in kinds.items() if kind != "call"]
+    of = " and ".join(machine.name for machine in machines)
+    problems = []
+    for name in recording.hidden:
+        if name not in signals:
+            what = f"unseen '{name}' is {'a call, whose reply is seen' if name in kinds else 'no signal'} of {of}"
+            hint = nearest(name, signals, of="signals")
+            problems.append(Problem(path=recording.name, line=1, code="FSM205", what=what, hint=hint))
+    if problems:
+        raise InputError(problems)
+
+
+def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozenset[str] | None:
+    """The signals that *recording* shows, and the hidden events that do not happen but where it has them."""
+    shown = recording.shown
+    if recording.hidden or (shown is None and restarts != "maybe"):
+        signals = frozenset(event.name for event in machine.events.values() if event.kind == "signal")
+        shown = signals - frozenset(recording.hidden)
+    if shown is not None and restarts != "maybe":
+        shown |= {"restart"}
+    return shown
+
+
+def _feed(receivers: Sequence[Monitor | PropertyWatch], batch: Batch) -> None:
+    """Pass *batch* on to each of *receivers*, split by kind of entity where there is more than one kind."""
+    if not batch.observations:
+        return
+    if batch.columns is not None:
+        receivers = [each for each in receivers if not (isinstance(each, Monitor) and each.take(batch))]
+        batch = Batch(list(batch.observations), list(batch.lines)) if receivers else Batch((), ())
+    kinds = set(map(attrgetter("of"), batch.observations))
+    for receiver in receivers:
+        entity = receiver.machine.entity
+        if kinds <= {entity, ""}:
+            receiver.feed(batch.observations, batch.lines)
+            continue
+        mine = [index for index, seen in enumerate(batch.observations) if seen.of in {entity, ""}]
+        receiver.feed([batch.observations[index] for index in mine], [batch.lines[index] for index in mine])

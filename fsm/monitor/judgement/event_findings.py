@@ -1,0 +1,56 @@
+"""What is wrong with the events of GetContainerEvents, as violations by the containers and the pods that they are about."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from msgspec import structs
+
+from fsm.machine import Clause
+from fsm.machine.findings import Cause, Violation
+from fsm.monitor import Monitor
+from fsm.recordings.container_events import DISORDERED, KINDS, MISSING, UNCAUSED
+from fsm.trace import Batch, Line, Observation
+
+_SOURCE: Final = (
+    "containerd v2.1, internal/cri/server: sandbox_run.go, sandbox_remove.go, container_create.go, container_start.go, "
+    "container_remove.go, events.go; integration/container_event_test.go"
+)
+
+CLAUSES: Final = {
+    name: Clause(name=name, says=says, level="SHOULD", source=_SOURCE)
+    for name, says in {
+        UNCAUSED: "An event tells of a creation, a start or a removal that succeeds, once, or of the end of what was started.",
+        MISSING: "Each creation, start and removal that succeeds is told, and so is the end of a container before its removal.",
+        DISORDERED: "What one call sends is told before what a later call sends.",
+    }.items()
+}
+
+
+class EventFindings:
+    """Hands what was found of the events to those of *monitors* that judge entities of its kind."""
+
+    def __init__(self, monitors: Sequence[Monitor], *, file: str) -> None:
+        self._monitors = {each.machine.entity: each for each in monitors}
+        self._file = file
+
+    def pieces(self, batch: Batch) -> Iterator[Batch]:
+        """*batch*, whose findings are folded."""
+        yield batch
+        for seen, line in zip(batch.observations, batch.lines, strict=True):
+            if monitor := self._monitors.get(KINDS.get(seen.of, "")):
+                place = Line.of(line, self._file)
+                monitor.folder.fold(broken_by(seen, monitor.machine.name, place, monitor.states(seen.entity)))
+
+
+def broken_by(seen: Observation, machine: str, place: Line, before: Collection[str] = ()) -> Violation:
+    """What was *seen* of an event at *place*, as a violation found by *machine*."""
+    return Violation(
+        machine=machine,
+        cause=Cause.EVENT,
+        observation=structs.replace(seen, of=KINDS[seen.of]),
+        file=place.file,
+        line=place.number,
+        before=tuple(sorted(before)),
+        clause=CLAUSES[seen.event],
+        illegal=seen.output,
+    )

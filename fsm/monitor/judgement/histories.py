@@ -1,0 +1,289 @@
+"""A history judged by a machine: is it linearizable, entity by entity, and if not, which clause says so?
+
+Names are understood here: what an operation's event, reply and sight are to the machine, as
+``docs/how-to/linearizability.md`` has it.  The order of operations is :mod:`fsm.linearizability`'s affair.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as copied
+from typing import Final
+
+from msgspec.structs import replace
+
+from fsm.errors import InputError, Problem, nearest
+from fsm.linearizability import Linearizable, NotLinearizable, linearize
+from fsm.linearizability.history import History, Operation
+from fsm.linearizability.moves import Step
+from fsm.machine import Clause, Deviation, Machine
+from fsm.machine.calls.endings import finals
+from fsm.machine.findings import (
+    NOTHING_MET,
+    Cause,
+    Covered,
+    Edit,
+    Illegal,
+    Judgement,
+    Legality,
+    Permitted,
+    Repair,
+    Stretch,
+    Violation,
+)
+from fsm.machine.pairs import reachable_pairs
+from fsm.machine.versions import within
+from fsm.monitor.cache import shared
+from fsm.monitor.diagnosis import Explained
+from fsm.monitor.grouping import Folder
+from fsm.monitor.scene import Scene
+from fsm.recordings.histories import Recorded, RecordedHistory
+from fsm.trace import Key, Line, Observation, key
+from fsm.verdict import Holds, Unknown
+
+LOOKS: Final = ("look", "read")
+"""What histories call an operation that only looks at what is shown, where the machine has no event of the name."""
+
+
+def judge_history(
+    history: RecordedHistory, machines: Sequence[Machine], *, file: str, profile: str | None, hidden: Sequence[str]
+) -> tuple[Judgement, ...]:
+    """The judgement of each of *machines* on the *history* in *file*, under its *profile*, if it has one of the name.
+
+    ``hidden`` names signals that happen without standing in the history.
+    Raises :class:`InputError` for events and sights that no machine has.
+    """
+    understood = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
+    problems: dict[str, Problem] = {}
+    for each in history.operations:
+        for problem in _problems(each, [names for names in understood if names.mine(each.seen)], file):
+            problems.setdefault(problem.what, problem)
+    if problems:
+        raise InputError(problems.values())
+    return tuple(_Judging(names, history, file, hidden).judgement() for names in understood)
+
+
+class _Names:
+    """What operations are to one machine."""
+
+    def __init__(self, machine: Machine, profile: str | None) -> None:
+        self.known = shared(machine, profile, None, outputs=False)
+        self.machine = self.known.machine
+        self.table = self.known.dynamics.table
+        self._events = {event.rpc: event.name for event in machine.events.values() if event.rpc}
+        self._events |= {name: name for name in machine.events}
+        ways = (reply for way in self.table.ways for reply in way.reply)
+        self._replies = {"ok", *ways, *machine.indefinite}
+
+    def mine(self, seen: Observation) -> bool:
+        return seen.of in {self.machine.entity, ""}
+
+    def has(self, seen: Observation) -> bool:
+        return not seen.event or seen.event in self._events or seen.event in LOOKS
+
+    def understood(self, seen: Observation) -> Observation | None:
+        """*seen* in the machine's words; ``None`` if it says nothing about it."""
+        event = self._events.get(seen.event, "")
+        reply, shows = seen.reply, seen.shows
+        if not shows and reply in self.table.shows and reply not in self._replies:
+            reply, shows = "ok", reply
+        capitals = reply.upper().replace("-", "_")
+        if reply not in self._replies and capitals in self._replies:
+            reply = capitals
+        if not event or self.machine.events[event].kind != "call":
+            reply = ""
+        return replace(seen, event=event, reply=reply, shows=shows) if event or shows else None
+
+
+def _problems(each: Recorded, understood: Sequence[_Names], file: str) -> Iterator[Problem]:
+    of = " and ".join(names.machine.name for names in understood)
+    known = [names for names in understood if names.has(each.seen)]
+    if understood and not known and not each.aside:
+        events = dict.fromkeys(event for names in understood for event in names.machine.events)
+        what = f"no event '{each.seen.event}' of {of}"
+        hint = nearest(each.seen.event, events, of="events")
+        yield Problem(path=file, line=each.called, code="FSM210", what=what, hint=hint)
+    shown = [seen for names in known if (seen := names.understood(each.seen)) is not None and seen.shows]
+    sights = dict.fromkeys(shows for names in known for shows in names.table.shows)
+    if shown and shown[0].shows not in sights:
+        what = f"'{shown[0].shows}' is shown, which {of} never shows"
+        hint = nearest(shown[0].shows, sights, of="its states show")
+        yield Problem(path=file, line=each.returned, code="FSM210", what=what, hint=hint)
+
+
+@dataclass(slots=True)
+class _Judging:
+    """One machine's judgement on a history."""
+
+    names: _Names
+    history: RecordedHistory
+    file: str
+    hidden: Sequence[str]
+    _folder: Folder = field(default_factory=Folder)
+    _covered: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def judgement(self) -> Judgement:
+        entities = self._entities()
+        undecided = [reason for entity, those in entities.items() if (reason := self._entity(entity, those))]
+        table = self.names.table
+        cells = [(table.rows[row].name, table.states[state]) for row, state in reachable_pairs(table)]
+        return Judgement(
+            machine=self.names.machine,
+            verdict=self._verdict(undecided, len(entities)),
+            tolerated=self._folder.tolerated(),
+            covered=Covered(
+                machine=self.names.machine.name,
+                cells={cell: self._covered[cell] for cell in cells},
+            ),
+            entities=len(entities),
+            observations=sum(map(len, entities.values())),
+            notes={},
+        )
+
+    def _verdict(self, undecided: Sequence[str], entities: int) -> Legality:
+        incomplete = undecided[0] if undecided else ""
+        if findings := self._folder.findings():
+            return Illegal(findings=findings, incomplete=incomplete)
+        if not entities:
+            return Unknown(why=f"the history has no operation on a {self.names.machine.entity}")
+        incomplete = incomplete or ("" if any(self._covered.values()) else NOTHING_MET)
+        return Unknown(why=incomplete) if incomplete else Holds()
+
+    def _entities(self) -> dict[str, list[tuple[Recorded, Observation]]]:
+        """The operations of each entity; what names no entity, where others do, is of every one."""
+        found: dict[str, list[tuple[Recorded, Observation]]] = {}
+        everybody = []
+        for each in self.history.operations:
+            if self.names.mine(each.seen) and self.names.has(each.seen):
+                seen = self.names.understood(each.seen)
+                if seen is not None:
+                    found.setdefault(seen.entity, []).append((each, replace(seen, line=each.returned)))
+        found |= {entity: [] for entity in self.history.outputs if entity not in found}
+        if len(found) > 1:
+            everybody = found.pop("", [])
+        return {
+            entity: those + [(each, replace(seen, entity=entity)) for each, seen in everybody]
+            for entity, those in found.items()
+        }
+
+    def _entity(self, entity: str, those: Sequence[tuple[Recorded, Observation]]) -> str:
+        """Judge one entity; why it could not be, or nothing."""
+        operations = tuple(
+            Operation(
+                called=seen.start or 0,
+                returned=seen.end,
+                event=seen.event,
+                reply=seen.reply,
+                shows=seen.shows,
+                entity=seen.entity,
+            )
+            for _, seen in those
+        )
+        origin = {id(one): each for one, each in zip(operations, those, strict=True)}
+        outputs = self.history.outputs.get(entity, () if self.history.title.outputs else None)
+        history = History(operations=operations, outputs={} if outputs is None else {entity: outputs})
+        answer = linearize(self.names.machine, history, unseen=self.hidden, fresh=self.history.title.fresh)
+        if isinstance(answer, Unknown):
+            return answer.why
+        self._covered.update((step.row, step.before) for step in answer.steps if step.row)
+        if isinstance(answer, NotLinearizable):
+            self._folder.fold(self._violation(answer, history, origin))
+            return ""
+        for step in answer.steps:
+            if step.deviation is not None:
+                each, seen = origin[id(step.operation)] if step.operation else (None, Observation())
+                place = Line(self.file, each.returned if each else 0)
+                self._folder.tolerate(self.names.machine.name, [step.deviation], seen, place)
+        return ""
+
+    def _violation(
+        self, answer: NotLinearizable, history: History, origin: Mapping[int, tuple[Recorded, Observation]]
+    ) -> Violation:
+        each, seen = origin[id(answer.operation)] if answer.operation else (None, Observation(entity=answer.entity))
+        clause, resembles = self._clause(answer, seen)
+        return Violation(
+            machine=self.names.machine.name,
+            cause=answer.cause,
+            observation=seen,
+            file=self.file,
+            line=each.returned if each else max((one.returned for one, _ in origin.values()), default=1),
+            before=answer.before,
+            permitted=tuple(Permitted(state=state, what=answer.allowed) for state in answer.before),
+            clause=clause,
+            edits=tuple(self._edits(answer, history)),
+            illegal=_illegal(answer, history),
+            resembles=resembles,
+            stretch=Stretch(
+                operations=tuple(origin[id(one)][1] for one in answer.window.operations),
+                beside=tuple(origin[id(one)][1] for one in answer.window.beside),
+                begins=answer.window.begins,
+                least=answer.window.least,
+            ),
+        )
+
+    def _clause(self, answer: NotLinearizable, seen: Observation) -> tuple[Clause, tuple[Deviation, ...]]:
+        """The clause that is broken, and known deviations that look like it.
+
+        Of clauses that may be broken it is the weakest; of those, that of the state to which the legal part leads.
+        """
+        fitting = {state for state in answer.before if self._fits(seen, state)}
+        states = [state for state in answer.before if state not in fitting] or list(answer.before)
+        whole = self._explained(answer, seen, states)
+        if answer.steps and answer.steps[-1].after in states:
+            last = self._explained(answer, seen, [answer.steps[-1].after])
+            if last.clause.level == whole.clause.level:
+                return last.clause, last.resembles
+        return whole.clause, whole.resembles
+
+    def _fits(self, seen: Observation, state: str) -> bool:
+        table = self.names.table
+        row = table.row.get(seen.event, -1)
+        ways = finals(table, table.states.index(state), row) if row >= 0 else ()
+        return any(way.replies(seen.reply) for way in ways or ())
+
+    def _explained(self, answer: NotLinearizable, seen: Observation, states: Sequence[str]) -> Explained:
+        known = self.names.known
+        names = known.dynamics.table.states
+        before = (each for each in known.everything if not each.pending and names[each.state] in states)
+        return known.explain(
+            Scene(
+                dynamics=known.dynamics,
+                before=frozenset(before),
+                seen=key(seen),
+                led=_led(answer.steps),
+                others=known.others,
+            )
+        )
+
+    def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
+        """Single edits that make all legal that returned by then: another reply, or that it had not been."""
+        if answer.cause is Cause.REPLY:
+            yield from (Edit(repair=Repair.REPLY, instead=reply) for reply in answer.allowed)
+        last = answer.operation
+        if last is None or last.returned is None:
+            return
+        others = tuple(
+            one if one.returned is not None and one.returned <= last.returned else copied(one, returned=None)
+            for one in history.operations
+            if one is not last and one.called <= last.returned
+        )
+        without = History(operations=others)
+        fresh = self.history.title.fresh
+        if isinstance(linearize(self.names.machine, without, unseen=self.hidden, fresh=fresh), Linearizable):
+            yield Edit(repair=Repair.EXTRA)
+
+
+def _led(steps: Sequence[Step]) -> Key | None:
+    """What last moved the entity, or showed where it is, as far as all was legal."""
+    for step in reversed(steps):
+        if step.operation is not None and (step.before != step.after or not step.row):
+            made = step.operation
+            return Key(event=made.event, reply=made.reply) if step.row else Key(reply=made.reply, shows=made.shows)
+    return None
+
+
+def _illegal(answer: NotLinearizable, history: History) -> str:
+    last = answer.operation
+    if last is None or answer.cause is Cause.OUTPUT:
+        return " ".join(history.outputs.get(answer.entity, ()))
+    return {Cause.STATE: last.shows, Cause.REPLY: last.reply}.get(answer.cause, last.event)

@@ -1,0 +1,222 @@
+"""The part of a recording that a verdict is asked for: a time, or one entity with its whole story.
+
+All of the recording is read, so that the state at the beginning of the time is known, but only what is part of it can be
+a violation, or be tolerated.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from math import inf
+from typing import Final, NamedTuple
+
+from fsm.errors import refused
+from fsm.machine import Machine
+from fsm.machine.findings import Violation
+from fsm.monitor import Monitor
+from fsm.trace import Batch, Line, Observation, seen_at
+
+MOST: Final = 64
+"""Entities of which stories are kept, when the beginning of an id, or a name, is that of several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """From the time ``since`` on and ``until`` a time, in nanoseconds since the epoch.
+
+    It is of the ``entity`` whose id begins so, or that is called so.
+    """
+
+    since: int | None = None
+    until: int | None = None
+    entity: str = ""
+
+    @property
+    def timed(self) -> bool:
+        return self.since is not None or self.until is not None
+
+    def __bool__(self) -> bool:
+        return self != WHOLE
+
+
+WHOLE: Final = Part()
+
+
+_LISTED: Final = 4
+"""Entities that a message lists."""
+
+
+class Step(NamedTuple):
+    """What was ``seen`` of an entity: the states possible ``before`` and ``after``, and what it breaks, or what tolerates it.
+
+    ``met`` are the cells that it certainly met, each as row and state of the machine's table.
+    """
+
+    seen: Observation
+    place: Line
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    violations: tuple[Violation, ...]
+    tolerated: tuple[str, ...]
+    met: frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """All that was observed of one entity, in order, as ``machine`` explains it; ``names`` are what people call it."""
+
+    machine: Machine
+    entity: str
+    names: tuple[str, ...]
+    steps: Sequence[Step]
+
+
+@dataclass(slots=True, kw_only=True)
+class Chosen:
+    """Which observations belong to the *part*; ``notes`` count the others, ``names`` has what entities are called.
+
+    ``telling`` says of which entities the story is told, though all are judged.
+    """
+
+    part: Part
+    notes: Counter[str]
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    telling: Callable[[str], bool] | None = None
+    inside: int = 0
+    """Observations of the time that is asked for, and those without a time."""
+    first: int | None = None
+    last: int | None = None
+    """The times of the first and of the last observation of the whole recording, where a time is asked for."""
+
+    def read(self, batch: Batch) -> Batch:
+        """*batch* without what is later than the part."""
+        since, until = self._since(), self.part.until
+        if not self.part.timed:
+            return batch
+        kept = []
+        for seen, line in zip(batch.observations, batch.lines, strict=True):
+            at = seen_at(seen)
+            if at is not None:
+                self.first = at if self.first is None else min(self.first, at)
+                self.last = at if self.last is None else max(self.last, at)
+            if at is not None and at > (inf if until is None else until):
+                self.notes["observations after the time asked for"] += 1
+                continue
+            kept.append((seen, line))
+            early = since is not None and at is not None and at < since
+            self.inside += not early
+            if early:
+                self.notes["observations before the time asked for"] += 1
+        return Batch([seen for seen, _ in kept], [line for _, line in kept])
+
+    def times(self) -> str:
+        """When the first and the last observation were, where that is known."""
+        if self.first is None or self.last is None:
+            return ""
+        try:
+            first, last = (
+                f"{datetime.fromtimestamp(at // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (self.first, self.last)
+            )
+        except (OverflowError, ValueError, OSError):  # no such year
+            return ""
+        return f": the first observation is of {first}, the last of {last}"
+
+    def wanted(self, seen: Observation) -> bool:
+        """Whether *seen* can be a violation; what has no time is part of any."""
+        if self.part.entity and not self.names_it(seen.entity):
+            return False
+        since = self._since()
+        return since is None or (at := seen_at(seen)) is None or at >= since
+
+    def _since(self) -> int | None:
+        """From when on, in whole microseconds, as the times of lines are read."""
+        return None if self.part.since is None else self.part.since // 1_000 * 1_000
+
+    def tells(self, entity: str) -> bool:
+        """Whether the story of *entity* is told."""
+        return self.telling(entity) if self.telling is not None else self.names_it(entity)
+
+    def names_it(self, entity: str) -> bool:
+        """Whether *entity* may be the one that is asked for."""
+        asked = self.part.entity
+        return bool(entity) and (entity.startswith(asked) or asked in self.names.get(entity, ()))
+
+
+class Teller:
+    """Feeds *monitor*, and keeps the stories of the entities that are *chosen*."""
+
+    def __init__(self, monitor: Monitor, chosen: Chosen, file: str) -> None:
+        self.machine = monitor.machine
+        self.stories: dict[str, list[Step]] = {}
+        self._monitor, self._chosen, self._file = monitor, chosen, file
+        self._found: list[Violation] = []
+
+    def found(self, violation: Violation) -> None:
+        """A *violation* was found just now, of some machine."""
+        if violation.machine == self.machine.name:
+            self._found.append(violation)
+
+    def told(self) -> Iterator[Story]:
+        """Each story; of an entity that is asked for by the beginning of its id, only that of the whole id."""
+        for entity, steps in self.stories.items():
+            if self._chosen.telling is not None or not any(
+                other != entity and other.startswith(entity) for other in self.stories
+            ):
+                names = self._chosen.names.get(entity, ())
+                yield Story(machine=self.machine, entity=entity, names=names, steps=steps)
+
+    def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
+        """As :meth:`Monitor.feed`."""
+        start = 0
+        for index, seen in enumerate(observations):
+            if told := self._whose(seen):
+                self._monitor.feed(observations[start:index], lines[start:index])
+                self._tell(seen, lines[index], told)
+                start = index + 1
+        self._monitor.feed(observations[start:], lines[start:])
+
+    def _whose(self, seen: Observation) -> tuple[str, ...]:
+        """The entities whose story goes on with *seen*."""
+        if not seen.entity:
+            event = self.machine.events.get(seen.event)
+            return tuple(self.stories) if seen.phase == "gap" or (event and event.kind != "call") else ()
+        known = seen.entity in self.stories or len(self.stories) < MOST
+        return (seen.entity,) if known and self._chosen.tells(seen.entity) else ()
+
+    def _tell(self, seen: Observation, line: int | Line, told: tuple[str, ...]) -> None:
+        before = {entity: self._states(entity) for entity in told}
+        counted = self._tolerated()
+        met = self._monitor.met(seen, line)
+        tolerated = [name for name, count in self._tolerated().items() if count > counted.get(name, 0)]
+        place = Line.of(line, self._file)
+        for entity in told:
+            mine = tuple(each for each in self._found if each.observation.entity == entity)
+            after, cells = self._states(entity), met.get(entity, frozenset())
+            step = Step(seen, place, before[entity], after, mine, tuple(tolerated), cells)
+            self.stories.setdefault(entity, []).append(step)
+        self._found.clear()
+
+    def _tolerated(self) -> dict[str, int]:
+        return {each.first.deviation.name: each.count for each in self._monitor.folder.tolerated()}
+
+    def _states(self, entity: str) -> tuple[str, ...]:
+        possible = self._monitor.states(entity)
+        return tuple(state for state in self.machine.states if state in possible)
+
+
+def check_one(stories: Sequence[Story], asked: str, name: str) -> None:
+    """Raises :class:`InputError` unless the recording *name* has one entity that is *asked* for."""
+    found = {story.entity: story for story in stories}
+    if len(found) == 1:
+        return
+    if not found:
+        hint = (
+            "give the beginning of an id, or a name where a log shows how it was made: NAME, NAMESPACE/NAME, POD/NAME"
+        )
+        raise refused(name, "FSM204", f"tells of no container and no pod '{asked}'", hint)
+    listed = (f"{each.machine.entity} {each.entity}" for each in islice(found.values(), _LISTED))
+    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    hint = f"give more of the id: {', '.join(listed)}{more}"
+    raise refused(name, "FSM204", f"tells of several that begin with '{asked}', or are called so", hint)

@@ -1,0 +1,306 @@
+"""A recording held to the properties of a machine, beside the machine itself."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from msgspec import structs
+
+from fsm.checker import as_known
+from fsm.checker.instants import StepCache
+from fsm.errors import InputError, Problem, nearest
+from fsm.language.library import specification
+from fsm.machine import Clause, Deviation, Machine
+from fsm.machine.calls.belief import Dynamics
+from fsm.machine.calls.unobserved import TooManyError
+from fsm.machine.findings import (
+    Cause,
+    Deviated,
+    Finding,
+    Illegal,
+    Judgement,
+    Legality,
+    Tolerated,
+    Violation,
+    WatchedProperty,
+)
+from fsm.machine.property.claims import KnownFailure, Property, Requires
+from fsm.machine.versions import within
+from fsm.monitor.field_clauses import held_to
+from fsm.monitor.grouping import Folder
+from fsm.monitor.property_watch.automata import parts
+from fsm.monitor.property_watch.property_product import PropertyProduct
+from fsm.monitor.property_watch.recording_watch import ENTITIES, WHOLE, Breach, ClaimWatch, unwatchable
+from fsm.trace import Line, Observation
+from fsm.verdict import Holds, Unknown
+
+WINDOW: Final = 64
+"""Observations of an entity that are kept for the line that no run explains."""
+TOO_MANY: Final = "too many calls overlap to be followed"
+UNEXERCISED: Final = "nothing in the recording puts a property to the test"
+
+
+def stated(
+    machines: Sequence[Machine], only: Sequence[str], file: str, profile: str | None
+) -> list[tuple[Property, ...]]:
+    """The properties of each of *machines*, or those of them called *only*, to judge *file* under *profile*.
+
+    Raises :class:`InputError` for a name that none of them has, and for a machine without properties.
+    """
+    own = [specification(machine.path or machine.name) for machine in machines]
+    found = [as_known(each, within(profile, each.machine.profiles)).properties for each in own]
+    known = dict.fromkeys(each.name for properties in found for each in properties)
+    of = " and ".join(machine.name for machine in machines)
+    unknown = [
+        (f"no property '{name}' of {of}", nearest(name, known, of="properties")) for name in only if name not in known
+    ]
+    if unknown:
+        raise InputError(Problem(path=file, line=0, code="FSM211", what=what, hint=hint) for what, hint in unknown)
+    return [tuple(each for each in properties if not only or each.name in only) for properties in found]
+
+
+@dataclass(slots=True)
+class _Window:
+    """What was seen of an entity, from its first observation if that ``begins`` it, but for calls that changed nothing.
+
+    It is not ``open`` while more is in progress than it has, ``late`` if it has calls that may act at any later time.
+    ``advanced`` are the claims that later observations may put to the test, ``assumptions`` how many events that are
+    assumed were taken into account.
+    """
+
+    begins: bool
+    open: bool = True
+    late: bool = False
+    assumptions: int = 0
+    seen: list[tuple[Observation, Line]] = field(default_factory=list)
+    advanced: set[ClaimWatch] = field(default_factory=set)
+
+    def add(self, seen: Observation, line: Line, *, moves: bool) -> None:
+        """Take an observation of an event that can change the state, if it *moves*."""
+        if not moves and seen.phase in {"", "reply", "answered"}:
+            asked = [each for each in self.seen if each[0].phase == "request" and each[0].event == seen.event]
+            if seen.phase == "reply" and asked:
+                self.seen.remove(asked[0])
+            return
+        if seen.phase == "answered":
+            self.cut(over=self.settled())  # it acted at some instant before
+            return
+        if seen.phase == "assumed" and self.seen and self.seen[-1][0] == seen:
+            return  # once or repeatedly is what it means
+        self.seen.append((seen, line))
+        if len(self.seen) > WINDOW:
+            self.cut(over=False)
+
+    def settled(self, *last: Observation) -> bool:
+        """Whether nothing is in progress after all that was seen and the *last* observation."""
+        phases = Counter(seen.phase for seen in (*(seen for seen, _ in self.seen), *last))
+        return phases["request"] == phases["reply"] + phases["lost"] and not self.late
+
+    def cut(self, *, over: bool) -> None:
+        """Forget what was seen but lost calls; unless it is *over*, what is in progress is not known either."""
+        lost = {seen.event: (seen, line) for seen, line in self.seen if over and seen.phase == "lost"}
+        self.begins, self.open, self.late = False, over, False
+        self.seen = [
+            (structs.replace(seen, phase=phase), line) for seen, line in lost.values() for phase in ("request", "lost")
+        ]
+
+
+class PropertyWatch:
+    """Watches *properties* on the entities of the machine whose beliefs move by *dynamics*, as *profile* has both.
+
+    With *fresh* every entity is in the initial state when it is first seen.  A claim that no run of the machine
+    breaks is looked at only where :meth:`violated` says that no run explains a line.
+
+    >>> from fsm.language.library import load, specification
+    >>> from fsm.machine.calls.belief import dynamics
+    >>> from fsm.machine.table import tabulate
+    >>> from fsm.monitor import Monitor
+    >>> of = specification("cri-container")
+    >>> watch = PropertyWatch(of.properties, dynamics(tabulate(of.machine)), profile=None, fresh=True, file="x")
+    >>> stops = [Observation(entity="c1", event="stop", reply=reply) for reply in ("ok", "NOT_FOUND")]
+    >>> watch.violated("c1", Line("x", 2))
+    >>> watch.feed(stops, [1, 2])
+    >>> verdict = watch.added_to(Monitor(of.machine).judgement()).verdict
+    >>> [(each.first[0].clause.name, [line.number for line in each.first[0].lines]) for each in verdict.findings]
+    [('stop-is-idempotent', [1, 2]), ('stop-of-the-stopped-succeeds', [2])]
+    """
+
+    def __init__(
+        self, properties: Sequence[Property], dynamics: Dynamics, *, profile: str | None, fresh: bool, file: str
+    ) -> None:
+        self.machine = dynamics.table.machine
+        self._file = file
+        self._profile = profile
+        self._dynamics = dynamics
+        self._fresh = fresh
+        self._watches: list[tuple[Property, list[ClaimWatch], str]] = []
+        shown = [each.claim.requirement for each in properties if isinstance(each.claim, Requires)]
+        self._folder = Folder()
+        self._fields = held_to(shown, self.machine, self._folder)
+        stepping = StepCache(dynamics.table)
+        for each in properties:
+            products: list[PropertyProduct] = []
+            why = unwatchable(each)
+            if not why and not isinstance(each.claim, Requires):
+                try:
+                    products = [PropertyProduct(stepping, part, profile) for part in parts(each.claim)]
+                    for product in products:
+                        product.explore()
+                except TooManyError:
+                    why = "too many states to be followed"
+            self._watches.append((each, [ClaimWatch(product, dynamics, fresh=fresh) for product in products], why))
+        watches = [watch for _, those, _ in self._watches for watch in those]
+        self._proved = [watch for watch in watches if watch.product.proved]
+        self._others = [watch for watch in watches if not watch.product.proved]
+        self._unexercised = dict.fromkeys(watches)
+        self._violated: set[tuple[str, Line]] = set()
+        self._assumed: dict[str, tuple[Observation, Line]] = {}
+        self._assumptions = 0
+        self._windows: OrderedDict[str, _Window] = OrderedDict()
+
+    def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
+        """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
+        places = [Line.of(line, self._file) for line in lines]
+        for seen, line in zip(observations, places, strict=True):
+            if seen.event and self._dynamics.row(seen.event) < 0:
+                continue
+            self._fields.notice(seen)
+            if (seen.entity, line) not in self._violated:  # else its fields are those of another state
+                self._fields.hold(seen, line)
+            if seen.entity:
+                self._take(seen, line)
+            elif seen.phase == "assumed":  # every entity takes the last one into account when it is next observed
+                self._assumed[seen.event] = seen, line
+                self._assumptions += 1
+            else:
+                for entity in tuple(self._windows):
+                    self._take(structs.replace(seen, entity=entity), line)
+                for watch in self._others:
+                    watch.happened_to_all(seen)
+                self._fresh = self._fresh and seen.phase != "gap"
+
+    def violated(self, entity: str, line: Line) -> None:
+        """No run of the machine explains what *line* is going to show of *entity*."""
+        self._violated.add((entity, line))
+
+    def _take(self, seen: Observation, line: Line) -> None:
+        window = self._windows.pop(seen.entity, None) or _Window(begins=self._fresh)
+        self._windows[seen.entity] = window
+        if len(self._windows) > ENTITIES:
+            self._windows.popitem(last=False)
+            self._fresh = False
+        if window.assumptions < self._assumptions:
+            window.assumptions = self._assumptions
+            for assumed, place in self._assumed.values():
+                self._take(structs.replace(assumed, entity=seen.entity), place)
+        for watch in self._others:
+            watch.take(seen, line)
+        self._exercise(window, seen)
+        if (seen.entity, line) in self._violated:
+            self._violated.remove((seen.entity, line))
+            for watch in self._proved:
+                if window.open:
+                    watch.replay([*window.seen, (seen, line)], begins=window.begins)
+                watch.incomplete = watch.incomplete or not window.open
+            window.cut(over=window.settled(seen))
+        elif seen.phase == "gap":
+            window.cut(over=True)
+        elif window.open:
+            row = self._dynamics.row(seen.event)
+            window.late = window.late or (seen.phase in {"maybe", "noticed"} and self._dynamics.calls(row))
+            window.add(seen, line, moves=row < 0 or self._dynamics.rules.moves(row))
+
+    def _exercise(self, window: _Window, seen: Observation) -> None:
+        if seen.phase in {"request", "assumed"} or not self._unexercised:
+            return
+        row = self._dynamics.row(seen.event)
+        event = self._dynamics.table.rows[row].event.name if row >= 0 else ""
+        replies = {seen.reply or seen.output, "error" if seen.reply not in {"", "ok"} else ""}
+        marks = {(event, reply) for reply in replies}
+        for watch in tuple(self._unexercised):
+            product = watch.product
+            if marks & product.asking or (watch in window.advanced and marks & product.asking_later):
+                del self._unexercised[watch]
+            elif marks & product.advancing:
+                window.advanced.add(watch)
+
+    def added_to(self, judgement: Judgement) -> Judgement:
+        """*judgement* of the same observations by the machine, with what they show of the properties."""
+        properties, tolerated = [], [*judgement.tolerated]
+        findings: list[Finding] = []
+        of_fields = self._folder.findings()
+        for of, watches, unwatched in self._watches:
+            clause = of.clause
+            found = [each for each in of_fields if each.first[0].clause.name == of.name]
+            if broken := [self._violation(clause, each) for watch in watches for each in watch.breaches]:
+                count = sum(watch.count for watch in watches)
+                entities = len(set[str]().union(*(watch.entities for watch in watches)))
+                found = [Finding(first=tuple(broken[:WHOLE]), count=count, entities=entities)]
+            properties.append(self._watched(of, clause, watches, unwatched, broken=bool(found)))
+            known = of.expected(self._profile)
+            if found and known is not None:
+                first = self._tolerated(found[0].first[0], known)
+                tolerated.append(Deviated(first=first, count=sum(each.count for each in found)))
+            else:
+                findings += found
+        answer = _with(judgement, properties, tuple(findings))
+        return replace(judgement, verdict=answer, tolerated=tuple(tolerated), properties=tuple(properties))
+
+    def _watched(
+        self, of: Property, clause: Clause, watches: Sequence[ClaimWatch], unwatched: str, *, broken: bool
+    ) -> WatchedProperty:
+        if unwatched:
+            return WatchedProperty(clause=clause, status="not watched", why=unwatched)
+        if broken:
+            return WatchedProperty(clause=clause, status="known" if of.expected(self._profile) else "violated")
+        if any(watch.incomplete for watch in watches) and of.expected(self._profile) is None:
+            return WatchedProperty(clause=clause, status="unknown", why=TOO_MANY)
+        if not self._fields.tested.get(of.name, any(watch not in self._unexercised for watch in watches)):
+            return WatchedProperty(clause=clause, status="not exercised", why=UNEXERCISED)
+        return WatchedProperty(clause=clause, status="holds")
+
+    def _violation(self, clause: Clause, breach: Breach) -> Violation:
+        return Violation(
+            machine=self.machine.name,
+            cause=Cause.PROPERTY,
+            observation=breach.observation,
+            file=breach.lines[-1].file,
+            line=breach.lines[-1].number,
+            clause=clause,
+            illegal=breach.text,
+            lines=breach.lines,
+        )
+
+    def _tolerated(self, broken: Violation, known: KnownFailure) -> Tolerated:
+        return Tolerated(
+            machine=self.machine.name,
+            deviation=Deviation(
+                name=broken.clause.name,
+                event="",
+                clause=broken.clause,
+                about=known.about,
+                profile=self._profile or self.machine.name,
+                link=known.link,
+            ),
+            observation=broken.observation,
+            file=broken.file,
+            line=broken.line,
+        )
+
+
+def _with(judgement: Judgement, properties: Sequence[WatchedProperty], findings: tuple[Finding, ...]) -> Legality:
+    """The verdict of the machine and on *properties*, of which *findings* are violations."""
+    states = {each.status for each in properties}
+    incomplete = TOO_MANY if "unknown" in states else ""
+    match judgement.verdict:
+        case Illegal(findings=found, incomplete=why):
+            return Illegal(findings=(*found, *findings), incomplete=why or incomplete)
+        case answer if findings:
+            return Illegal(findings=findings, incomplete=answer.why if isinstance(answer, Unknown) else incomplete)
+        case Unknown() as unknown:
+            return unknown
+        case Holds():
+            unexercised = "" if not states or states & {"holds", "known"} else UNEXERCISED
+            why = incomplete or unexercised
+            return Unknown(why=why) if why else Holds()

@@ -1,0 +1,36 @@
+"""What happened to the entities that a report shows: a recording is judged once more, and their stories are told.
+
+First those that break something, in the order in which it was found, then those that come first.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from fsm.machine.findings import Illegal
+from fsm.monitor.judgement import Judged
+from fsm.recordings import RecordingKind
+
+TOLD: Final = 40
+"""Entities of a recording whose stories are told."""
+
+Telling = Callable[[str], bool]
+
+
+def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: int = TOLD) -> Judged:
+    """*judged* with the stories of *most* of its entities; *again* judges it, and tells those that it is asked for."""
+    if judged.stories or judged.kind in {RecordingKind.HISTORY, RecordingKind.NOTHING}:
+        return judged
+    illegal = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)]
+    found = [each.observation.entity for one in illegal for finding in one.findings for each in finding.first]
+    broken = [*dict.fromkeys(filter(None, found))][:most]
+    chosen = {*broken}
+
+    def telling(entity: str) -> bool:
+        if len(chosen) < most:
+            chosen.add(entity)
+        return entity in chosen
+
+    stories = again(telling).stories
+    rank = {entity: number for number, entity in enumerate(broken)}
+    return replace(judged, stories=tuple(sorted(stories, key=lambda story: rank.get(story.entity, len(rank)))))

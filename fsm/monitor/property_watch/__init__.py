@@ -1,0 +1,379 @@
+"""A property, watched on what an implementation does, step by step.
+
+What is seen of an implementation is not its state: several runs of the machine may look alike.  A property is
+*violated* only if none of them has it, so what the checker has proved is never violated by an implementation that keeps
+to the machine.  One that does not has left it: then any state that shows what was read may be the one it is in.
+
+No test sees a run without an end.  Of what comes about sooner or later this is tested: once a test lets nothing happen
+but what is fair, in turn (:meth:`Watch.due`), the target comes within as many steps as a machine that has the property
+may need, and before nothing fair can happen any more.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import factorial
+from typing import Final, NamedTuple, TypeAlias
+
+from fsm.checker.instants import InstantStep, StepCache
+from fsm.checker.safety import DONE
+from fsm.machine import Machine
+from fsm.machine.calls.belief import Dynamics, dynamics
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending
+from fsm.machine.calls.covering import Covering
+from fsm.machine.calls.held import stepped
+from fsm.machine.calls.rules import HELD
+from fsm.machine.conditions import SilentOn, atoms
+from fsm.machine.property.claims import Always, Fair, LeadsTo, MatchesDiagram, Never, Property, Reachable
+from fsm.machine.property.evidence import Run
+from fsm.machine.table import Way, tabulate
+from fsm.machine.traversal import BreadthFirst, Numbering
+from fsm.monitor.property_watch.automata import Broken, Owing, parts
+from fsm.monitor.property_watch.property_product import PropertyProduct, RunPlace
+from fsm.sut import Response, Stimulus, StimulusStage
+
+REMEMBERED: Final = 20_000
+"""Steps whose effect is remembered."""
+
+AIMS: Final = 20_000
+"""Places that are looked through for aims."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violated:
+    """That an implementation does not have a property.
+
+    ``steps`` are the numbers, from 1, of the steps of the test that matter; ``text`` is what it went through.  It has
+    ``stopped`` if a target is due and comes no more, and ``left`` if no run of the machine explains all that was seen.
+    """
+
+    of: Property
+    steps: tuple[int, ...]
+    text: str
+    stopped: bool = False
+    left: bool = False
+
+
+def untestable(stated: Property) -> str:
+    """Why no implementation can be held to *stated*; empty if one can.
+
+    >>> from fsm.language.library import specification
+    >>> [each.name for each in specification("container-status").properties if untestable(each)]
+    ['nothing-is-left-open', 'as-it-is-drawn']
+    """
+    match stated.claim:
+        case MatchesDiagram():
+            return "it compares the machine with a drawing, and an implementation draws nothing"
+        case Always(conditions=conditions):
+            means = [each.means for each in conditions]
+        case Never(sequences=sequences) | Reachable(sequences=sequences):
+            means = [each.means for sequence in sequences for each in sequence]
+        case _:
+            return ""
+    if all(isinstance(part, SilentOn) for each in means for part in atoms(each)):
+        return "it is about what the machine says, not about what an implementation does"
+    return ""
+
+
+_Taken: TypeAlias = tuple[RunPlace, InstantStep]
+"""A step that may have been taken, and from where."""
+
+
+class _Led(NamedTuple):
+    """A place of a product, and the way by which the property came as far as it is there."""
+
+    number: int
+    by: int = -1
+
+
+class _Leading(NamedTuple):
+    to: _Led
+    way: Way
+
+
+class _Next(NamedTuple):
+    """What a step leads to; the ``moves`` that explain it, if any do; what it has put to the test, what fair it was."""
+
+    after: Configurations
+    moves: Dynamics | None = None
+    asked: bool = False
+    fair: frozenset[int] = frozenset()
+
+
+class Watch:
+    """Watches *stated* of *machine*, which is as *profile* has it.
+
+    Where what is seen cannot be explained otherwise, events in *unseen* may have happened between the steps of a test
+    without being asked for; unless it is given, those that the machine calls hidden.  Raises :class:`ValueError` for
+    what is :func:`untestable`.
+
+    >>> from fsm.language.library import specification
+    >>> from fsm.sut import Response
+    >>> of = specification("container-status")
+    >>> stated = next(each for each in of.properties if each.name == "stop-is-idempotent")
+    >>> watch = Watch(of.machine, stated)
+    >>> for event, reply in (("create", "ok"), ("stop", "ok"), ("stop", "NOT_FOUND")):
+    ...     violated = watch.step(Stimulus(event), Response(reply=reply, shows="CONTAINER_CREATED"))
+    >>> violated.steps, violated.text
+    ((2, 3), 'stop then stop')
+    """
+
+    def __init__(
+        self, machine: Machine, stated: Property, *, profile: str | None = None, unseen: Collection[str] | None = None
+    ) -> None:
+        if why := untestable(stated):
+            raise ValueError(f"{stated.name} cannot be tested: {why}")
+        self.of = stated
+        self._table = tabulate(machine.under(profile))
+        if unseen is None:
+            unseen = [row.event.name for row in self._table.rows if row.event.kind == "hidden"]
+        self._stepping = StepCache(self._table)
+        self._profile = profile
+        self._product = PropertyProduct(self._stepping, stated.claim, profile)
+        self._memory = self._product.memory
+        rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
+        rules = self._product.rules
+        bare = replace(dynamics(self._table), rules=rules, covering=Covering(rules), unseen=())
+        self._moves = (bare, replace(bare, unseen=rows)) if rows else (bare,)
+        begins = [
+            (row, way.to) for way, (row, _) in zip(self._table.ways, self._table.origin, strict=True) if way.begins
+        ]
+        self._begun = frozenset((self._table.end.get(row, row), state) for row, state in begins)
+        self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
+        self._next = lru_cache(REMEMBERED)(self._led)
+        self._due = list(range(len(self._memory.texts)))
+        self.tried = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a new test; what other tests have met or tried is not forgotten."""
+        self._belief = frozenset([Configuration(0)])
+        self._test: list[tuple[Stimulus, Response, _Next]] = []
+        self._violated: Violated | None = None
+        self._turns = list(range(len(self._fair)))
+        self._waited = 0
+        self.left = False
+        """Whether no run of the machine explains all that was seen."""
+        self._asked_for = self._turn()
+
+    def step(self, step: Stimulus, seen: Response) -> Violated | None:
+        """Take one more *step* of a test, and what was *seen*; that the property is violated, once it is."""
+        if self._violated is not None:
+            return self._violated
+        step = step._replace(expected=())  # what was expected is no evidence
+        found = self._next(self._belief, step, seen)
+        self._test.append((step, seen, found))
+        if found.moves is None and not self.left:
+            found = self._explained_anyhow() or found
+        self._belief = found.after
+        self.left = self.left or found.moves is None
+        self.tried = self.tried or found.asked
+        if self._fair:
+            # What was taken waits for the others.
+            self._waited = self._waited + 1 if self._asked_for in found.fair else 0
+            self._turns = [each for each in self._turns if each not in found.fair] + sorted(found.fair)
+            self._asked_for = self._turn()
+        if isinstance(self.of.claim, Reachable):
+            rows = [place.progress for place in self._places if isinstance(place.progress, tuple)]
+            if len(rows) == len(self._places):
+                self._due = [index for index in self._due if any(row[index] != DONE for row in rows)]
+        elif self._broken():
+            self._violated = self._evidence()
+        return self._violated
+
+    def finish(self) -> Violated | None:
+        """The test ends here: whether the target that is due comes no more, or the beginning was wrong already."""
+        if self._violated is None and self._broken():
+            self._violated = self._evidence()
+        if self._violated is None and self._owed() and (self.due() is None or self._waited >= self.patience):
+            self._violated = self._evidence(stopped=True)
+        return self._violated
+
+    @property
+    def _places(self) -> set[RunPlace]:
+        return {self._product.places[each.state] for each in self._belief}
+
+    def _broken(self) -> bool:
+        """Whether every run that explains the test breaks the property."""
+        return all(isinstance(place.progress, Broken) for place in self._places)
+
+    def _led(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
+        """Where *step* leads; nothing unobserved happens unless it explains what else nothing does."""
+        for moves in self._moves:
+            if after := stepped(moves, before, step, seen):
+                taken = self._taken(before, step, seen, {each.state for each in after})
+                return self._met(_Next(after, moves), taken)
+        left = [(to, moved) for here in sorted(before) for to, moved in self._departed(here, step, seen)]
+        return self._met(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
+
+    def _explained_anyhow(self) -> _Next | None:
+        """What the whole test leads to if anything unobserved may have happened at any time, if that explains it."""
+        moves, after = self._moves[-1], frozenset([Configuration(0)])
+        steps = []
+        for step, seen, _ in self._test:
+            before, after = after, stepped(moves, after, step, seen)
+            steps.append((step, seen, _Next(after, moves)))
+        if not after:
+            return None
+        self._test = steps
+        step, seen, found = steps[-1]
+        return self._met(found, self._taken(before, step, seen, {each.state for each in after}))
+
+    def _met(self, found: _Next, taken: Iterable[_Taken]) -> _Next:
+        """*found*, with what the steps *taken* say of the property."""
+        moves = [*taken]
+        asked = any(isinstance(at.progress, tuple) and self._memory.asks(at.progress, moved) for at, moved in moves)
+        fair = frozenset(
+            index
+            for index, one in enumerate(self._fair)
+            if isinstance(self._memory, Owing) and any(self._memory.waiting.takes(one, moved) for _, moved in moves)
+        )
+        return found._replace(asked=asked, fair=fair)
+
+    def _taken(
+        self, before: Configurations, step: Stimulus, seen: Response, after: Collection[int]
+    ) -> Iterator[_Taken]:
+        """The steps of the machine by which *step* may have led *after* it was seen."""
+        row = self._table.row[step.event]
+        end = self._table.end.get(row, row)
+        stages = Numbering((each.state, end if step.stage == "end" else row) for each in before)
+        for number, at in stages.listed:  # which grow meanwhile
+            for way in self._product.step(number, at) or ():
+                moved = self._product.places[number], self._product.taken[way.index]
+                if way.begins and step.stage == "do":
+                    yield moved
+                    stages[way.to, end]  # which numbers it
+                fits = way.begins == (seen.reply is None) and (not way.reply or way.replies(seen.reply or ""))
+                if fits and way.to in after:
+                    yield moved
+
+    def _departed(self, here: Configuration, step: Stimulus, seen: Response) -> Iterator[tuple[Configuration, _Taken]]:
+        """Wherever what was *seen*, which the machine does not do, may have led from *here*, with the call in progress or not."""
+        table, product = self._table, self._product
+        row = table.row[step.event]
+        end = table.end.get(row, row)
+        pending = (Pending(row, HELD, 0),) if seen.reply is None else () if step.stage == "end" else here.pending
+        pending = () if table.rows[row].event.interrupts else pending
+        showing = [state for state, shows in enumerate(table.shows) if seen.shows in {"", shows}]
+        reached = [state for state in showing or range(len(table.states)) if state in product.reached]
+        if seen.reply is None:
+            likely = [state for state in reached if (end, state) in self._begun]
+        else:
+            busy = {state for _, state in self._begun}
+            likely = reached if pending else [state for state in reached if state not in busy]
+        ways = [way for state in range(len(table.states)) for way in table.step(state, row) or ()]
+        outputs = dict.fromkeys([(), *(way.emits for way in ways)]) if seen.outputs is None else [seen.outputs]
+        reply = (seen.reply or "") if table.rows[row].event.kind == "call" else ""
+        starts = {(here.state, end if step.stage == "end" else row)}
+        if step.stage == "do":
+            starts |= {(way.to, end) for way in product.step(here.state, row) or () if way.begins}
+        for number, at in sorted(starts):
+            place = product.places[number]
+            for emits in outputs:
+                for state in likely or reached or showing:
+                    to, moved = product.unspecified(
+                        place, at, state, reply=reply, emits=emits, begins=seen.reply is None
+                    )
+                    yield Configuration(product.number(to), pending), (place, moved)
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """What should be reachable, and no test so far has certainly gone through; nothing for other claims."""
+        if not isinstance(self.of.claim, Reachable):
+            return ()
+        return tuple(self._memory.texts[index] for index in self._due)
+
+    def _owed(self) -> bool:
+        """Whether the target is certainly due."""
+        return isinstance(self._memory, Owing) and all(place.progress == (1,) for place in self._places)
+
+    @property
+    def patience(self) -> int:
+        """As many fair steps in turn as may pass before the target comes, in a machine that has the property."""
+        return len(self._table.states) * factorial(len(self._fair))
+
+    def due(self) -> Stimulus | None:
+        """What should happen next, to be fair, while the target is due: what can and had its turn longest ago.
+
+        ``None`` if nothing is due, or if nothing that is fair can happen.
+        """
+        index = self._turn()
+        if index is None:
+            return None
+        fair = self._fair[index]
+        stage: StimulusStage = "end" if fair.ends else "begin" if self._table.machine.events[fair.event].ends else "do"
+        return Stimulus(fair.event, stage, (fair.outcome,) if fair.outcome else ())
+
+    def _turn(self) -> int | None:
+        """Which fair step can be taken and had its turn longest ago, while the target is due."""
+        if not isinstance(self._memory, Owing) or not self._owed():
+            return None
+        return next((each for each in self._turns if any(self._can(self._fair[each], at) for at in self._belief)), None)
+
+    def _can(self, fair: Fair, here: Configuration) -> bool:
+        """Whether what is *fair* can be taken; an end of a call in progress can that is not written."""
+        machine, row = self._product.machine, self._table.row[fair.event]
+        if fair.ends and all(call.row != row for call in here.pending):
+            return False
+        ways = machine.step(self._product.places[here.state].state, machine.end[row] if fair.ends else row) or ()
+        return any(fair.outcome in {"", way.name} for way in ways) or (fair.ends and not (ways or fair.outcome))
+
+    def _evidence(self, *, stopped: bool = False) -> Violated:
+        """What breaks the property: the test once more, with the places through which a run goes."""
+        runs = {Configuration(0): [0]}
+        for step, seen, found in self._test:
+            after: dict[Configuration, list[int]] = {}
+            for here, run in runs.items():
+                if found.moves is None:
+                    left = frozenset(to for to, _ in self._departed(here, step, seen))
+                else:
+                    left = stepped(found.moves, frozenset([here]), step, seen)
+                for to in sorted(left):
+                    after.setdefault(to, [*run, to.state])
+            runs = after
+        places = [self._product.places[number] for number in next(iter(runs.values()))]
+        broken = [number for number, place in enumerate(places) if isinstance(place.progress, Broken)]
+        last = broken[0] if broken else len(places) - 1
+        progress = places[last].progress
+        mattering = []
+        for number in range(last, 0, -1):
+            if places[number].progress != places[number - 1].progress:
+                mattering.append(number)
+            if places[number - 1].progress == self._memory.start:
+                break
+        text = self._memory.texts[progress.which if isinstance(progress, Broken) else 0]
+        return Violated(of=self.of, steps=tuple(mattering[::-1]), text=text, stopped=stopped, left=self.left)
+
+    def aims(self) -> tuple[Run, ...]:
+        """Runs of the machine whose last steps put the property to the test; the shortest come first.
+
+        Each goes by a way of its own, or through a history of its own.  Of a call that takes time each stage is a step.
+        """
+        found: dict[Run, None] = {}
+        for claim in parts(self.of.claim):
+            found.update(dict.fromkeys(self._asking(PropertyProduct(self._stepping, claim, self._profile))))
+        return tuple(sorted(found, key=lambda run: run.length))
+
+    def _asking(self, product: PropertyProduct) -> Iterator[Run]:
+        """The shortest runs to the steps that the property of *product* asks about, for each way by which it came to ask."""
+
+        def following(here: _Led) -> Iterator[_Leading]:
+            place = product.places[here.number]
+            if not isinstance(place.progress, tuple):
+                return
+            for row in self._table.rows:
+                for way in product.step(here.number, row.index) or ():
+                    changed = product.places[way.to].progress != place.progress
+                    yield _Leading(_Led(way.to, product.taken[way.index].way.index if changed else here.by), way)
+
+        search: BreadthFirst[_Led, _Leading] = BreadthFirst([_Led(0)], following)
+        asked: set[tuple[_Led, int]] = set()
+        for leading in search:
+            if len(search.depth) > AIMS:
+                return
+            step, progress = product.taken[leading.way.index], product.places[search.node.number].progress
+            which = (search.node, step.way.index)
+            if isinstance(progress, tuple) and which not in asked and product.memory.asks(progress, step):
+                asked.add(which)
+                steps = tuple(product.taken[each.way.index].taken for each in search.path(leading))
+                yield Run(initial=self._table.states[self._table.initial], steps=steps)

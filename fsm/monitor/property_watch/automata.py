@@ -1,0 +1,277 @@
+"""What each kind of property remembers of a run: the checker's own automata, moved step by step.
+
+The checker searches a machine beside such an automaton; a watch moves it along the one run that there was.  What a run
+was like so far is a few numbers, or :class:`Broken` once the property is.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from fsm.checker.idempotence import CallPair, IdempotenceAutomaton
+from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine_table
+from fsm.checker.liveness import LeadsToGraph
+from fsm.checker.refinement import BeliefTable, OutputListener
+from fsm.checker.safety import DONE, SequenceAutomaton, breaches
+from fsm.machine.calls.unobserved import TooManyError
+from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
+from fsm.machine.property import claims
+from fsm.machine.table import tabulate
+from fsm.trace import Key
+
+Progress: TypeAlias = tuple[int, ...]
+"""How far a run is in breaking a property; only its memory knows what the numbers are."""
+
+GIVEN_UP: Progress = (-2,)
+"""Nothing more can be concluded about this run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """The run does not have the property; ``which`` of its sequences it went through."""
+
+    which: int = 0
+
+
+def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
+    """Claims of one sequence each that together make *claim*."""
+    match claim:
+        case claims.Always(conditions=conditions):
+            return tuple(replace(claim, conditions=(each,)) for each in conditions)
+        case claims.Never(sequences=sequences) | claims.Reachable(sequences=sequences):
+            return tuple(replace(claim, sequences=(each,)) for each in sequences)
+        case claims.Requires(reached=reached):
+            return parts(reached)
+        case _:
+            return (claim,)
+
+
+class Passing:
+    """How many conditions of each sequence have held; for what is reachable, having held all of them is no harm."""
+
+    def __init__(self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache) -> None:
+        sequences = breaches(claim) if isinstance(claim, claims.Always) else claim.sequences
+        until = claim.until if isinstance(claim, claims.Never) else None
+        self._breaks = not isinstance(claim, claims.Reachable)
+        self._automata = tuple(SequenceAutomaton(each, until, stepping) for each in sequences)
+        self._asked = tuple(self._trigger(claim, each[-1], stepping) for each in sequences)
+        self.texts = tuple(" then ".join(condition.text for condition in each) for each in sequences)
+
+    def _trigger(
+        self, claim: claims.Always | claims.Never | claims.Reachable, last: WrittenCondition, stepping: StepCache
+    ) -> Callable[[Instant], bool] | None:
+        """What an instant must be like to be worth a look; ``None`` if any is."""
+        trigger: Condition | None = None
+        if isinstance(claim, claims.Always):
+            trigger = claim.when.means if claim.when else None
+        elif isinstance(last.means, All):
+            trigger = Some(of=tuple(part for part in last.means.of if not isinstance(part, Not)) or (last.means,))
+        return holds(trigger, stepping.table) if trigger else None
+
+    @property
+    def start(self) -> Progress | Broken:
+        return self._advanced(self.restarted, [self._automata[0].steps.beginning])
+
+    @property
+    def restarted(self) -> Progress:
+        return (0,) * len(self._automata)
+
+    def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
+        return self._advanced(progress, step.instants)
+
+    def _advanced(self, progress: Progress, instants: Sequence[Instant]) -> Progress | Broken:
+        held = tuple(
+            now if now == DONE else automaton.advance(now, instants)
+            for now, automaton in zip(progress, self._automata, strict=True)
+        )
+        return Broken(which=held.index(DONE)) if self._breaks and DONE in held else held
+
+    def asks(self, progress: Progress, step: InstantStep) -> bool:
+        for held, automaton, asked in zip(progress, self._automata, self._asked, strict=True):
+            if not self._breaks:
+                if held != DONE and automaton.advance(held, step.instants) == DONE:
+                    return True
+            elif held == len(automaton.conditions) - 1 and (asked is None or any(map(asked, step.instants))):
+                return True
+        return False
+
+
+_UNKNOWN: Final = -1
+"""Instead of the number of calls in progress, if it is not known which there were before."""
+
+_TOO_MANY: Final = -2
+"""The same, if there were more than are followed: none are in progress only once all have been interrupted."""
+
+MOST_CALLS: Final = 4
+"""Calls in progress of one entity that are followed."""
+
+
+class Repeating:
+    """The rows of the calls in progress, where these are known, and the calls of which the next step may be the second."""
+
+    restarted: Progress = (_UNKNOWN,)
+    start: Progress = (0,)
+
+    def __init__(self, claim: claims.Idempotent, stepping: StepCache) -> None:
+        self._automaton = IdempotenceAutomaton(claim, stepping)
+        self._end = stepping.table.end
+        self._busy = {stepping.table.bare(each) for each in stepping.reached if not stepping.table.idle(each)}
+        self._rows = stepping.table.rows
+        self.texts = (f"{claim.event} then {claim.event}",)
+
+    def _nodes(self, progress: Progress) -> list[CallPair]:
+        size, begin = len(CallPair._fields), 1 + max(0, progress[0])
+        parts = [progress[index : index + size] for index in range(begin, len(progress), size)]
+        return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
+
+    def _calls(self, progress: Progress, step: InstantStep) -> Progress:
+        """How many calls are in progress after *step*, and their rows; a number alone where that is not known."""
+        row = self._rows[step.row]
+        if row.event.interrupts:
+            return (0,)
+        if progress[0] < 0:
+            return progress[:1]
+        calls = list(progress[1 : 1 + progress[0]])
+        if row.ends and row.index in calls:
+            calls.remove(row.index)
+        if step.way.begins:
+            calls.append(row.index if row.ends else self._end[row.index])
+        return (len(calls), *sorted(calls)) if len(calls) <= MOST_CALLS else (_TOO_MANY,)
+
+    def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
+        found: set[CallPair] = set()
+        calls = self._calls(progress, step)
+        idle = step.way.to not in self._busy if calls[0] == _UNKNOWN else not calls[0]
+        for node in (CallPair(step.instants[0].source), *self._nodes(progress)):
+            for edge in self._automaton.taken(node, step, idle=idle):
+                if edge.found:
+                    return Broken()
+                if edge.to.calls:
+                    found.add(edge.to)
+        return (*calls, *(int(part) for node in sorted(found) for part in node))
+
+    def asks(self, progress: Progress, step: InstantStep) -> bool:
+        return any(node.calls and step.row == self._automaton.due(node) for node in self._nodes(progress))
+
+
+class Owing:
+    """Whether the target is due.  No run without an end is ever seen, so nothing breaks here."""
+
+    restarted: Progress = (0,)
+
+    def __init__(self, claim: claims.LeadsTo, stepping: StepCache) -> None:
+        self.waiting = LeadsToGraph(claim, stepping)
+        self.texts = (f"{claim.source.text} leads to {claim.target.text}",)
+
+    @property
+    def start(self) -> Progress:
+        return (int(self.waiting.due(due=False, instants=[self.waiting.steps.beginning])),)
+
+    def after(self, progress: Progress, step: InstantStep) -> Progress:
+        return (int(self.waiting.due(due=bool(progress[0]), instants=step.instants)),)
+
+    def asks(self, progress: Progress, step: InstantStep) -> bool:
+        return any(self.after(progress, step)) or any(progress)
+
+
+class Following:
+    """The belief about the other machine, which hears outputs as its events."""
+
+    def __init__(self, claim: claims.Follows, stepping: StepCache, profile: str | None) -> None:
+        other = tabulate(claim.other.partly_under(profile))
+        self._listener = OutputListener(machine_table(stepping.table), other)
+        self.start: Progress = (self._listener.belief_table.initial,)
+        self.restarted: Progress = (self._listener.belief_table.everything,)
+        self.texts = (f"is a run of {claim.other.name}",)
+
+    def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
+        if progress == GIVEN_UP:
+            return GIVEN_UP
+        try:
+            belief = self._listener.after(progress[0], step)
+        except TooManyError:
+            return GIVEN_UP
+        return (belief,) if belief >= 0 else Broken()
+
+    def asks(self, progress: Progress, step: InstantStep) -> bool:
+        known = self._listener.belief_table.dynamics.names
+        return progress != GIVEN_UP and any(event in known for event in self._listener.observed(step))
+
+
+class Resembling:
+    """The belief about a machine that allows all that can be seen, and the rows of the calls in progress."""
+
+    restarted = GIVEN_UP
+
+    def __init__(self, claim: claims.Refines, stepping: StepCache, profile: str | None) -> None:
+        self._table = machine_table(stepping.table)
+        self._beliefs = BeliefTable(self._table, tabulate(claim.other.partly_under(profile)))
+        self._overlap = claim.overlap
+        self.start: Progress = (self._beliefs.initial,)
+        self.texts = (f"is allowed by {claim.other.name}",)
+
+    def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
+        belief, *calls = progress
+        event = self._table.rows[step.row].event
+        if progress == GIVEN_UP or (calls and self._overlap == 0 and self._call(step) not in calls):
+            return GIVEN_UP
+        seen = [Key(event=self._beliefs.called(event))] if event.kind == "signal" else []
+        if event.kind == "call":
+            if not self._table.rows[step.row].ends:
+                seen.append(Key(event=self._beliefs.called(event), phase="request"))
+                calls.append(step.row)
+            if self._call(step) not in calls or len(calls) > max(1, self._overlap):
+                return GIVEN_UP
+            if not step.way.begins:
+                calls.remove(self._call(step))
+                seen.append(Key(event=self._beliefs.called(event), phase="reply", reply=step.taken.reply))
+        if event.interrupts:
+            events = [self._table.rows[call].event for call in calls]
+            seen += [Key(event=self._beliefs.called(each), phase="lost") for each in events]
+            calls.clear()
+        seen.append(Key(shows=self._table.shows[step.way.to]))
+        try:
+            for each in seen:
+                belief = self._beliefs.after(belief, each)
+                if belief < 0:
+                    return Broken()
+        except TooManyError:
+            return GIVEN_UP
+        return (belief, *sorted(calls))
+
+    def _call(self, step: InstantStep) -> int:
+        """The row of the call that *step* belongs to."""
+        return self._table.row[self._table.rows[step.row].event.name]
+
+    def asks(self, progress: Progress, step: InstantStep) -> bool:
+        event = self._table.rows[step.row].event
+        known = self._beliefs.dynamics.names
+        return progress != GIVEN_UP and event.kind != "hidden" and self._beliefs.called(event) in known
+
+
+PropertyMemory: TypeAlias = Passing | Repeating | Owing | Following | Resembling
+"""What a property remembers of a run.
+
+``texts`` are the sequences that :class:`Broken` numbers.  ``start`` is the progress after the first instant,
+``restarted`` the one where nothing is known of what was before: what breaks the property from there on would break it
+after anything.  ``after`` is the progress after a step too; a step ``asks`` if it puts the property to the test.
+"""
+
+
+def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
+    """The memory of *claim* about the machine of *stepping*, which is as *profile* has it."""
+    match claim:
+        case claims.Always() | claims.Never() | claims.Reachable():
+            return Passing(claim, stepping)
+        case claims.Idempotent():
+            return Repeating(claim, stepping)
+        case claims.LeadsTo():
+            return Owing(claim, stepping)
+        case claims.Follows():
+            return Following(claim, stepping, profile)
+        case claims.Refines():
+            return Resembling(claim, stepping, profile)
+        case claims.Requires(reached=reached):
+            return Passing(reached, stepping)
+        case claims.MatchesDiagram():
+            raise ValueError("a drawing is compared with a machine; an implementation draws nothing")

@@ -1,0 +1,195 @@
+"""A machine together with what a property remembers of its runs, as one table.
+
+A *place* is a state, and what the property remembers of a run that leads there.  Beliefs about the product
+(:mod:`fsm.machine.calls.belief`) are therefore beliefs about the state of an entity and about the property at once:
+nothing else need be known to follow a recording or a test in which calls overlap, replies are lost and events happen
+unobserved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from fsm.checker.instants import InstantStep, StepCache, machine_table
+from fsm.machine import ANY_ERROR
+from fsm.machine.calls.rules import CallInstant, Rules
+from fsm.machine.calls.unobserved import TooManyError
+from fsm.machine.property.claims import Claim, conditions_of
+from fsm.machine.table import UNSPECIFIED, Table, Way
+from fsm.monitor.property_watch.automata import Broken, Progress, memory
+
+PLACES: Final = 4_000
+"""Places of one product; a larger one is not built."""
+
+
+class RunPlace(NamedTuple):
+    """A state, and how far the run is; ``None`` while it is where the property says nothing."""
+
+    state: int
+    progress: Progress | Broken | None
+
+
+class PropertyProduct:
+    """The product of the machine of *stepping* with *claim*, as *profile* has both.
+
+    Places are added as they are met; the numbers of places and of ways do not change.
+
+    Once it is explored, an event and its reply, or nothing and an output, are in ``asking`` if they may put the claim
+    to the test, in ``asking_later`` if they may after one that is in ``advancing``.
+
+    >>> from fsm.checker.instants import StepCache
+    >>> from fsm.language.library import specification
+    >>> from fsm.machine.table import tabulate
+    >>> of = specification("container-status")
+    >>> claim = next(each.claim for each in of.properties if each.name == "stop-is-idempotent")
+    >>> product = PropertyProduct(StepCache(tabulate(of.machine)), claim, None)
+    >>> product.explore()
+    >>> len(product.places) > len(product.machine.states)
+    True
+    """
+
+    def __init__(self, stepping: StepCache, claim: Claim, profile: str | None) -> None:
+        self.machine = machine = machine_table(stepping.table)
+        self.steps = stepping.steps(written.means for written in conditions_of(claim))
+        self.memory = memory(claim, stepping, profile)
+        self.reached = frozenset(map(stepping.table.bare, stepping.reached))
+        self.places: list[RunPlace] = []
+        self.taken: list[InstantStep] = []
+        """The step of the machine that each way is."""
+        self.asking: set[tuple[str, str]] = set()
+        self.asking_later: set[tuple[str, str]] = set()
+        self.advancing: set[tuple[str, str]] = set()
+        self._states: list[str] = []
+        self._shows: list[str] = []
+        self._ways: list[Way] = []
+        self._origin: list[tuple[int, int]] = []
+        self._number: dict[RunPlace, int] = {}
+        self.step = cache(self._step)
+        self.anywhere = cache(self._anywhere)
+        self._rest = {self.memory.start, self.memory.restarted, None}
+        self.table = _ProductTable(
+            machine=machine.machine,
+            states=self._states,
+            shows=self._shows,
+            initial=self.number(RunPlace(machine.initial, self.memory.start)),
+            rows=machine.rows,
+            row=machine.row,
+            end=machine.end,
+            ways=self._ways,
+            origin=self._origin,
+            cells=(),
+            product=self,
+        )
+        self.unknown = [self.number(self._unknown(state)) for state in range(len(machine.states))]
+        self.rules: Rules = _ProductRules(self)
+
+    @property
+    def proved(self) -> bool:
+        """Whether no run through the places that are known breaks the claim."""
+        return not any(isinstance(place.progress, Broken) for place in self.places)
+
+    def explore(self) -> None:
+        """Add every place that a run comes to; raises :class:`TooManyError` if there are more than :data:`PLACES`."""
+        for number, place in enumerate(self.places):  # which grow meanwhile
+            if len(self.places) > PLACES:
+                raise TooManyError
+            for row in self.machine.rows:
+                for way in self.step(number, row.index) or ():
+                    if isinstance(place.progress, tuple):
+                        self._mark(place.progress, self.taken[way.index], self.places[way.to])
+
+    def number(self, place: RunPlace) -> int:
+        """The number of *place*, which is added if it is new."""
+        number = self._number.setdefault(place, len(self.places))
+        if number == len(self.places):
+            self.places.append(place)
+            self._states.append(self.machine.states[place.state])
+            self._shows.append(self.machine.shows[place.state])
+        return number
+
+    def after(self, place: RunPlace, step: InstantStep) -> RunPlace:
+        """Where *step* leads from *place*; in states that cannot be reached a property says nothing."""
+        match place.progress:
+            case Broken():
+                return RunPlace(step.way.to, place.progress)
+            case None:
+                return self._unknown(step.way.to)
+            case progress:
+                return RunPlace(step.way.to, self.memory.after(progress, step))
+
+    def unspecified(
+        self, place: RunPlace, row: int, to: int, *, reply: str, emits: tuple[str, ...], begins: bool = False
+    ) -> tuple[RunPlace, InstantStep]:
+        """Where an event of *row* leads from *place* that goes as the machine does not have it, and that step."""
+        way = Way(index=-1, name=UNSPECIFIED, to=to, reply=(reply,) if reply else (), emits=emits, begins=begins)
+        step = self.steps.step(place.state, row, way, reply)
+        return self.after(place, step), step
+
+    def _anywhere(self, number: int, row: int, reply: str, emits: tuple[str, ...]) -> tuple[int, ...]:
+        """Where an event of *row* leads from a place that moves the entity to any state, whatever the machine has of it."""
+        place = self.places[number]
+        moved = (self.unspecified(place, row, to, reply=reply, emits=emits)[0] for to in sorted(self.reached))
+        return tuple(map(self.number, moved))
+
+    def _unknown(self, state: int) -> RunPlace:
+        return RunPlace(state, self.memory.restarted if state in self.reached else None)
+
+    def _step(self, number: int, row: int) -> tuple[Way, ...] | None:
+        """What happens at a place: for each way of the machine, one for each reply that the property distinguishes."""
+        place, first = self.places[number], len(self._ways)
+        ways = self.machine.step(place.state, row)
+        if ways is None:
+            return None
+        for way in ways:
+            for reply in self.steps.replies(way):
+                step = self.steps.step(place.state, row, way, reply)
+                index, replies, to = len(self._ways), (reply,) if reply else (), self.number(self.after(place, step))
+                self._ways.append(replace(way, index=index, to=to, reply=replies, deviation=None))
+                self._origin.append((row, number))
+                self.taken.append(step)
+        return tuple(self._ways[first:])
+
+    def _mark(self, progress: Progress, step: InstantStep, to: RunPlace) -> None:
+        asks, rests = self.memory.asks(progress, step), progress in self._rest
+        for seen in ((step.taken.event, step.taken.reply), *(("", output) for output in step.way.emits)):
+            if asks:
+                (self.asking if rests else self.asking_later).add(seen)
+            if rests and to.progress not in self._rest:
+                self.advancing.add(seen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _ProductTable(Table):
+    """The places as states, and what is known of them so far."""
+
+    product: PropertyProduct
+
+    def step(self, state: int, row: int) -> tuple[Way, ...] | None:
+        return self.product.step(state, row)
+
+
+class _ProductRules(Rules):
+    """The rules on a product: where nothing is specified, nothing is known of the property afterwards."""
+
+    def __init__(self, product: PropertyProduct) -> None:
+        super().__init__(product.table)
+        self._product = product
+
+    def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
+        """Every way of the machine, one for each reply that the property distinguishes."""
+        found, product = super()._found(state, row, begun=begun), self._product
+        if not found or found[0].way is not None:
+            return found
+        silent = self.table.step(state, found[0].row) is None
+        targets = product.unknown if silent else [product.unknown[product.places[state].state]]
+        stages = dict.fromkeys(each.stage for each in found)
+        return tuple(found[0]._replace(to=to, stage=how) for how in stages for to in targets)
+
+    def fits(self, stage: int, reply: str) -> bool:
+        """Whether *reply* fits; an error that the property distinguishes has a way of its own."""
+        distinguished = stage >= 0 and reply in self._product.steps.codes
+        return super().fits(stage, reply) and not (distinguished and ANY_ERROR in self.table.ways[stage].reply)

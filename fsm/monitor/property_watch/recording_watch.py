@@ -1,0 +1,275 @@
+"""A property, watched on a recording: many entities, calls that overlap, events that are not seen.
+
+All runs of the machine are followed that explain what was seen of an entity, as beliefs about the product of the
+machine with the property (:mod:`~fsm.monitor.property_watch.property_product`).  The property is violated once each of them
+has broken it.  So what the checker has proved is violated only where no run explains a line of the recording.  That
+line is then taken for what it shows: the event happened once, with this reply, and may have led to every state that can
+be reached.  Nothing unseen is assumed right before it, since nothing unseen would explain it.
+
+What cannot be known is forgotten: after a gap, after a call that may have acted at any time before, and after a
+violation, the entity may be in any state, and the property begins again.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Final, NamedTuple
+
+from fsm.machine.calls.belief import Dynamics
+from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_of, interrupted, passing
+from fsm.machine.calls.covering import Covering
+from fsm.machine.calls.rules import ASKED, BEGUN
+from fsm.machine.calls.unobserved import TooManyError
+from fsm.machine.property.claims import LeadsTo, Property, Reachable, Refines
+from fsm.monitor.property_watch import untestable
+from fsm.monitor.property_watch.automata import Broken
+from fsm.monitor.property_watch.property_product import PropertyProduct, RunPlace
+from fsm.trace import Key, Line, Observation, key
+
+ENTITIES: Final = 65_536
+"""Entities that are remembered; nothing is known of older ones."""
+KEPT: Final = 20_000
+"""Configurations, in all, whose successors are remembered."""
+LIMIT: Final = 400
+"""Configurations of an entity beyond its places; with more they are forgotten."""
+WINDOW: Final = 24
+"""Observations of an entity among which a call that no run explains is looked for."""
+WHOLE: Final = 3
+"""Violations of a property that are kept whole."""
+NAMED: Final = 1_000
+"""Entities that break a property and are counted."""
+MATTERING: Final = 6
+"""Lines that are kept of how a run comes near to breaking a property."""
+
+
+def unwatchable(stated: Property) -> str:
+    """Why no recording can break *stated*; empty if one can.
+
+    >>> from fsm.language.library import specification
+    >>> stated = next(each for each in specification("container-status").properties if each.name == "start-ends")
+    >>> unwatchable(stated)
+    'not decided by a finite recording'
+    """
+    match stated.claim:
+        case LeadsTo():
+            return "not decided by a finite recording"
+        case Reachable():
+            return "what is possible need not happen in a recording"
+        case Refines(other=other):
+            return f"judge the recording by the other machine: --model {other.name}"
+        case _:
+            return untestable(stated)
+
+
+class Breach(NamedTuple):
+    """How an entity breaks a claim: the last observation, the lines that matter, what it went through."""
+
+    observation: Observation
+    lines: tuple[Line, ...]
+    text: str
+
+
+class _Step(NamedTuple):
+    """Where an observation leads, and whether all runs have broken the claim then.
+
+    ``begins`` and ``changes`` say what becomes of the progress.  It is ``whole`` unless something of it was seen only
+    in part: a reply without its request.
+    """
+
+    to: Configurations
+    broken: bool
+    begins: bool
+    changes: bool
+    whole: bool
+
+
+@dataclass(slots=True)
+class _Life:
+    """An entity: its configurations, the lines that matter, and its last observations with what was possible before."""
+
+    configurations: Configurations
+    lines: tuple[Line, ...] = ()
+    window: deque[tuple[Configurations, Key]] = field(default_factory=lambda: deque(maxlen=WINDOW))
+
+
+class ClaimWatch:
+    """Watches the claim of *product* on the entities of the machine whose beliefs move by *dynamics*.
+
+    With *fresh* every entity is in the initial state when it is first seen.
+    """
+
+    def __init__(self, product: PropertyProduct, dynamics: Dynamics, *, fresh: bool) -> None:
+        self.incomplete = False
+        self.count = 0
+        self.breaches: list[Breach] = []
+        self.entities: set[str] = set()
+        self.product = product
+        self._dynamics = replace(dynamics, rules=product.rules, covering=Covering(product.rules), limit=LIMIT)
+        self._bare = replace(self._dynamics, unseen=())
+        self._unknown = self._dynamics.closed(map(Configuration, product.unknown))
+        self._beginning = self._dynamics.beginning()
+        self._stranger = self._beginning if fresh else self._unknown
+        self._lives: OrderedDict[str, _Life] = OrderedDict()
+        self._steps: dict[tuple[Configurations, Key], _Step] = {}
+        self._size = 0
+
+    def happened_to_all(self, seen: Observation) -> None:
+        """Something was seen of all entities, hence of those that were not observed yet."""
+        self._stranger |= self._step(self._stranger, key(seen)).to
+
+    def replay(self, observations: Iterable[tuple[Observation, Line]], *, begins: bool) -> None:
+        """Take *observations* of one entity, which was in its initial state if that *begins* with its first."""
+        self._lives.clear()
+        self._stranger = self._beginning if begins else self._unknown
+        for seen, line in observations:
+            self.take(seen, line)
+
+    def take(self, observation: Observation, line: Line) -> None:
+        entity, seen = observation.entity, key(observation)
+        life = self._lives.pop(entity, None) or _Life(self._stranger)
+        step = self._step(life.configurations, seen)
+        explained = bool(step.to)
+        if not explained:
+            step = self._led(life.configurations, self._unexplained(life, seen), seen)
+        if not explained or step.to is self._unknown:
+            life.window.clear()
+        elif step.whole:
+            life.window.append((life.configurations, seen))
+        life.configurations = step.to
+        if step.changes:
+            life.lines = (*life.lines, line)[-MATTERING:]
+        if step.broken:
+            self.count += 1
+            if len(self.entities) < NAMED:
+                self.entities.add(entity)
+            if len(self.breaches) < WHOLE:
+                lines = tuple(dict.fromkeys((*life.lines, line)))
+                self.breaches.append(Breach(observation, lines, self.product.memory.texts[0]))
+            life = _Life(self._unknown)
+        elif step.begins:
+            life.lines = ()
+        self._lives[entity] = life
+        if len(self._lives) > ENTITIES:
+            self._lives.popitem(last=False)
+            self._stranger = self._unknown
+
+    def _places(self, configurations: Configurations) -> Iterator[RunPlace]:
+        return (self.product.places[each.state] for each in configurations)
+
+    def _step(self, before: Configurations, seen: Key) -> _Step:
+        """Where *seen* leads, remembered; nowhere if no run explains it."""
+        found = self._steps.get((before, seen))
+        if found is None:
+            try:
+                to = self._observed(before, seen)
+            except TooManyError:
+                self.incomplete, to = True, self._unknown
+            self._size += len(before) + len(to)
+            if self._size > KEPT:
+                self._steps.clear()
+                self._size = 0
+            found = self._steps[before, seen] = self._led(before, to, seen)
+        return found
+
+    def _observed(self, before: Configurations, seen: Key) -> Configurations:
+        row = self._dynamics.row(seen.event)
+        if seen.phase == "gap":
+            return self._unknown
+        if not self._whole(before, seen):
+            return self._unknown if self._dynamics.rules.moves(row) else self._shown(before, seen.shows)
+        return self._dynamics.observed(before, seen).configurations
+
+    def _whole(self, before: Configurations, seen: Key) -> bool:
+        return seen.phase != "answered" and not self._dynamics.unasked(before, seen)
+
+    def _led(self, before: Configurations, to: Configurations, seen: Key) -> _Step:
+        memory = self.product.memory
+        now = {place.progress for place in self._places(to)}
+        return _Step(
+            to,
+            broken=bool(now) and all(isinstance(each, Broken) for each in now),
+            begins=now <= {memory.restarted, memory.start, None},
+            changes=now != {place.progress for place in self._places(before)},
+            whole=self._whole(before, seen),
+        )
+
+    def _unexplained(self, life: _Life, seen: Key) -> Configurations:
+        """Where *seen* leads, which no run explains: any state that can be reached and shows what was read."""
+        try:
+            return self._departed(life, seen) or self._shown(self._unknown, seen.shows) or self._unknown
+        except TooManyError:
+            self.incomplete = True
+            return self._unknown
+
+    def _shown(self, configurations: Configurations, shows: str) -> Configurations:
+        look = Key(shows=shows)
+        return self._dynamics.observed(configurations, look).configurations if shows else configurations
+
+    def _departed(self, life: _Life, seen: Key) -> Configurations:
+        """What is possible once the event of *seen* has happened, with its reply; nothing if there is no such event."""
+        row, window = self._dynamics.row(seen.event), [*life.window]
+        if seen.phase not in {"", "reply"} or not (seen.event or seen.output):
+            return frozenset()
+        if seen.phase == "reply" and (not window or self._dynamics.waits(window[0][0], row)):
+            return frozenset()  # it may have happened before the window
+        if not window:
+            return self._shown(self._happened(life.configurations, seen), seen.shows)
+        found: set[Configuration] = set()
+        for last in range(len(window), 0, -1):
+            here = self._right_after(window[:last])
+            if seen.phase == "reply" and not self._dynamics.waits(here, row):
+                break
+            after = self._happened(here, seen)
+            for _, later in window[last:]:
+                after = self._dynamics.observed(after, later).configurations
+            found |= self._shown(after, seen.shows)
+            if seen.phase != "reply":
+                break
+        return frozenset(found)
+
+    def _right_after(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
+        """What is possible after *window*, if nothing unseen has happened since its last observation but requests."""
+        last = max((index for index, (_, seen) in enumerate(window) if seen.phase != "request"), default=0)
+        before = window[last][0]
+        for _, seen in window[last:]:
+            before = self._bare.observed(before, seen).configurations
+        return before
+
+    def _happened(self, before: Configurations, seen: Key) -> Configurations:
+        """What is possible right after *seen* has happened, whatever the machine has of it."""
+        row, product = self._dynamics.row(seen.event), self.product
+        if seen.phase == "" and self._dynamics.calls(row):
+            before = self._bare.asked(before, row)
+        given = cache(lambda at: tuple(self._given(at, seen)))
+        moved = (
+            Configuration(to, passing(pending, to), (), each.deviations)
+            for each in before
+            for at, pending in self._happening(each, row)
+            for reply, emits in given(at)
+            for to in product.anywhere(each.state, at, reply, emits)
+        )
+        return self._dynamics.closed(dict.fromkeys(moved))
+
+    def _happening(self, each: Configuration, row: int) -> Iterator[tuple[int, tuple[Pending, ...]]]:
+        """The rows by which an event of *row* may happen, or any event, and the calls that are in progress then."""
+        table = self._dynamics.table
+        if row < 0:
+            yield from ((other.index, each.pending) for other in table.rows)
+        elif not self._dynamics.calls(row):
+            yield row, interrupted(each.pending) if self._dynamics.rules.interrupts(row) else each.pending
+        for call, others in each_of(each.pending):
+            if call.row == row and call.stage in {ASKED, BEGUN}:
+                yield table.end[row] if call.stage == BEGUN else row, others
+
+    def _given(self, row: int, seen: Key) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """The replies and outputs with which an event of *row* may have happened."""
+        reply, output, emits = seen.reply, seen.output, seen.emits
+        machine = self.product.machine
+        ways = [way for state in range(len(machine.states)) for way in machine.step(state, row) or ()]
+        if output:
+            replies = [each for way in ways if output in way.emits for each in self.product.steps.replies(way)]
+            return dict.fromkeys((each, (output,)) for each in replies)
+        if emits is not None:
+            return [(reply, emits)]
+        return dict.fromkeys((reply, each) for each in ((), *(way.emits for way in ways)))

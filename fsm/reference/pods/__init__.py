@@ -1,6 +1,0 @@
-"""Pods of the CRI service, driven by the machine ``pod-sandbox``; ``service`` has the calls.
-
-A pod has a name of its own, ``metadata`` in a file, an address from ``network``, a pause process of
-:mod:`~fsm.reference.sandbox.controller`, and ``containers``.  ``stages`` makes in order what a run needs, and takes it
-back.
-"""

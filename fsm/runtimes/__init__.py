@@ -1,0 +1,1 @@
+"""Container runtimes: CRI, NRI and containerd, as machines see them, imitated, and on real sockets."""

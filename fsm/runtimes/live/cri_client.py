@@ -1,0 +1,173 @@
+"""A client of CRI on a Unix socket.
+
+What a call comes to is a value, whatever it is: :class:`CallAnswer` has the code and the text of the status, as recordings
+have them.  Only an address at which there is no runtime is an error.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from fsm.errors import InputError, refused
+from fsm.recordings.error_texts import capitals
+from fsm.runtimes.live.cri_methods import METHODS, OLDER
+from fsm.runtimes.live.cri_pb2 import VersionRequest, VersionResponse
+from fsm.runtimes.live.sockets import CHANNEL_OPTIONS, reached, target
+
+CODE: Final = "FSM604"
+
+TIMEOUT: Final = 10.0
+"""Seconds that a call may take, if nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAnswer:
+    """What one call of *op* came to; ``start`` and ``end`` are in nanoseconds since the epoch.
+
+    ``code`` is that of gRPC in capitals, ``OK`` where there is a ``message``.
+    """
+
+    op: str
+    request: Message
+    start: int
+    end: int
+    code: str = "OK"
+    detail: str = ""
+    message: Any = None
+
+    @property
+    def reply(self) -> str:
+        """``ok`` or the code, as models have it."""
+        return "ok" if self.code == "OK" else self.code
+
+
+class CriClient:
+    """A connection to the runtime at *address*; each call may take *timeout* seconds.
+
+    ``seen``, if there is one, is called with each answer of a unary call.  Threads may share a client.
+    """
+
+    def __init__(
+        self, address: str, *, timeout: float = TIMEOUT, seen: Callable[[CallAnswer], object] | None = None
+    ) -> None:
+        self.address = address
+        self.timeout = timeout
+        self.seen = seen
+        self._channel = grpc.insecure_channel(target(address), options=CHANNEL_OPTIONS)
+        self._calls: dict[str, Callable[..., Any]] = {
+            each.name: (self._channel.unary_stream if each.streams else self._channel.unary_unary)(
+                each.path,
+                request_serializer=each.request.SerializeToString,
+                response_deserializer=each.response.FromString,
+            )
+            for each in METHODS.values()
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connection back; calls in progress end as cancelled.  May be called again."""
+        self._channel.close()
+
+    def call(self, op: str, request: Message | None = None, *, timeout: float | None = None) -> CallAnswer:
+        """What the method *op* answers to *request*, or to an empty one; never an exception for a status of gRPC."""
+        asked = METHODS[op].request() if request is None else request
+        start = time.time_ns()
+        code, detail, message = "OK", "", None
+        try:
+            message = self._calls[op](asked, timeout=self.timeout if timeout is None else timeout)
+        except grpc.RpcError as error:
+            code, detail = _status(error)
+        except ValueError as error:  # gRPC has it for a channel that was closed
+            code, detail = "CANCELED", str(error)
+        answer = CallAnswer(
+            op=op, request=asked, start=start, end=time.time_ns(), code=code, detail=detail, message=message
+        )
+        if self.seen is not None:
+            self.seen(answer)
+        return answer
+
+    def events(self, *, timeout: float) -> "EventStream":
+        """The container events from now on, for *timeout* seconds at most."""
+        name = "GetContainerEvents"
+        return EventStream(self._calls[name](METHODS[name].request(), timeout=timeout))
+
+    def version(self) -> VersionResponse:
+        """What the runtime calls itself; raises :class:`InputError` if what answers is no runtime that speaks CRI v1."""
+        answer = self.call("Version", VersionRequest(version="v1"))
+        if answer.code == "OK" and isinstance(answer.message, VersionResponse) and answer.message.runtime_name:
+            return answer.message
+        raise self._foreign(answer)
+
+    def _foreign(self, answer: CallAnswer) -> InputError:
+        way = "name the socket of a CRI runtime, such as unix:///run/containerd/containerd.sock"
+        if answer.code == "UNIMPLEMENTED":
+            if self._older():
+                what = "speaks runtime.v1alpha2 only, an older API than runtime.v1"
+                return refused(self.address, CODE, what, "containerd has runtime.v1 since 1.6, CRI-O since 1.23")
+            return refused(self.address, CODE, f"is not CRI: it has no Version ({answer.detail})", way)
+        if answer.code == "OK":
+            return refused(self.address, CODE, "is not CRI: its Version has no name of a runtime", way)
+        if answer.code == "DEADLINE_EXCEEDED":
+            what = f"has not answered Version in {self.timeout:g} s"
+            return refused(self.address, CODE, what, f"the runtime hangs, or it is not gRPC; {way}")
+        return refused(self.address, CODE, f"is not CRI: Version was answered {answer.code}: {answer.detail}", way)
+
+    def _older(self) -> bool:
+        raw: Callable[..., Any] = self._channel.unary_unary(OLDER, request_serializer=None, response_deserializer=None)
+        try:
+            raw(b"", timeout=self.timeout)
+        except grpc.RpcError:
+            return False
+        return True
+
+
+class EventStream:
+    """A stream of container events, as the messages come; ``code`` and ``detail`` have its end once it has ended."""
+
+    def __init__(self, stream: Any) -> None:  # noqa: ANN401  (gRPC's)
+        self._stream = stream
+        self.code = ""
+        self.detail = ""
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self._stream
+        except grpc.RpcError as error:
+            self.code, self.detail = _status(error)
+        else:
+            self.code = "OK"
+
+    def close(self) -> None:
+        """End the stream; who iterates over it meets its end."""
+        self._stream.cancel()
+
+
+def connected(
+    address: str, *, timeout: float = TIMEOUT, seen: Callable[[CallAnswer], object] | None = None
+) -> tuple[CriClient, VersionResponse]:
+    """A client of the runtime at *address*, and what that calls itself.
+
+    Raises :class:`InputError` if nothing listens there, or nothing that speaks CRI v1.
+    """
+    reached(address)
+    client = CriClient(address, timeout=timeout, seen=seen)
+    try:
+        return client, client.version()
+    except BaseException:
+        client.close()
+        raise
+
+
+def _status(error: Any) -> tuple[str, str]:  # noqa: ANN401  (an RpcError that is also a call)
+    if isinstance(error, DecodeError):
+        return "INTERNAL", str(error)
+    return capitals(error.code().name), error.details() or ""

@@ -1,0 +1,43 @@
+"""The methods of CRI by their names: path on the wire, and what is asked and answered, from the descriptors of its services."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from fsm.runtimes.live.cri_pb2 import DESCRIPTOR
+
+OLDER: Final = "/runtime.v1alpha2.RuntimeService/Version"
+"""The path of Version in the API before v1, which runtimes until 2021 speak only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One method; it ``streams`` if it answers with any number of messages."""
+
+    name: str
+    path: str
+    request: type[Message]
+    response: type[Message]
+    streams: bool
+
+
+def _methods() -> Mapping[str, Method]:
+    services: Any = DESCRIPTOR.services_by_name
+    return {
+        method.name: Method(
+            name=method.name,
+            path=f"/{service.full_name}/{method.name}",
+            request=GetMessageClass(method.input_type),
+            response=GetMessageClass(method.output_type),
+            streams=bool(method.server_streaming),
+        )
+        for service in services.values()
+        for method in service.methods
+    }
+
+
+METHODS: Final = _methods()
+"""The methods of both services; no name is in both."""

@@ -1,0 +1,148 @@
+"""What containers and pods of a real runtime have in common as systems under test, all of whose calls go through CRI."""
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from google.protobuf.message import Message
+
+from fsm.conformance.other_judges import ToldEvents
+from fsm.machine import Machine
+from fsm.runtimes.live.call_recording import named
+from fsm.runtimes.live.cri_client import CallAnswer
+from fsm.runtimes.live.runtime_session import RuntimeSession, wait
+from fsm.sut import BrokenError, UnsupportedError
+from fsm.trace import ABSENT
+
+PATIENCE: Final = 20.0
+"""Seconds in which an exit, or a removal, is to be shown: containerd may take ten."""
+
+
+DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
+"""What restarts come to in the shipped models if what the runtime has kept of an entity is damaged, and only then."""
+
+
+class EntitySUT(ABC):
+    """An entity of *machine* in the runtime of *session*, which it closes.
+
+    Where that is possible, *restart* restarts the runtime, and *damage* does so too, and damages meanwhile what the runtime
+    has kept of the entity with the id that it is given.
+
+    Its ``states`` are an enum of CRI.  ``certain`` are the outcomes that can be promised, by call and by their names in the
+    shipped models; with the only runtime, if not of all.
+    """
+
+    states: ClassVar[Any]
+    certain: ClassVar[Mapping[tuple[str, str], str]]
+
+    def __init__(
+        self,
+        machine: Machine,
+        session: RuntimeSession,
+        restart: Callable[[], None] | None = None,
+        *,
+        damage: Callable[[str], None] | None = None,
+    ) -> None:
+        self._machine = machine.name
+        self._rpc = {name: event.rpc for name, event in machine.events.items()}
+        self._session = session
+        self._restart = restart
+        self._damage = damage
+        self._calls = self._of_client()
+        self._wanted: set[str] = set()
+        self._made: list[str] = []
+        self._seen: Any = None
+        self._begin()
+
+    @abstractmethod
+    def _of_client(self) -> Mapping[str, Callable[[], CallAnswer]]:
+        """What makes each call that a client can make, by its name."""
+
+    @abstractmethod
+    def _status(self) -> CallAnswer: ...
+
+    @abstractmethod
+    def _removed(self, identity: str) -> CallAnswer:
+        """What comes of removing *identity*."""
+
+    @abstractmethod
+    def _there(self) -> Iterator[str]:
+        """The ids of what has the name of this entity in the runtime."""
+
+    @abstractmethod
+    def _exit(self) -> None:
+        """Let the process end, and wait until the runtime shows that."""
+
+    def events(self) -> ToldEvents:
+        return self._session.events.told(self._machine)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def reset(self) -> None:
+        for each in self._made:
+            if not wait(lambda each=each: self._removed(each).reply in {"ok", "NOT_FOUND"}, PATIENCE):  # type: ignore[misc]
+                raise BrokenError(f"{each} cannot be removed")
+        self._begin()
+
+    def remove(self) -> None:
+        """Ask once for the removal of all that was made; raises :class:`BrokenError` if the runtime does not answer."""
+        for each in self._made:
+            self._session.answered(self._removed(each))
+
+    def _begin(self) -> None:
+        """Begin with an id that was never given."""
+        self._made.clear()
+        self._id = secrets.token_hex(32)
+        self._wanted.clear()
+
+    def _new(self, answer: CallAnswer, identity: str) -> CallAnswer:
+        """Go on with *identity* if *answer*, to the call that makes an entity, is a success."""
+        if answer.code == "OK":
+            self._id = identity
+            self._made.append(identity)
+        return answer
+
+    def find(self) -> None:
+        """Go on with what has the name of this entity in the runtime, though no reply has told its id."""
+        for identity in self._there():
+            if identity not in self._made:
+                self._id = identity
+                self._made.append(identity)
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        self._wanted.add(outcome)
+        return self.certain.get((self._rpc[event], outcome)) in {"", self._session.runtime}
+
+    def do(self, event: str) -> str:
+        try:
+            if (call := self._calls.get(self._rpc[event])) is not None:
+                return self._session.answered(call()).reply
+            if event == "exit":
+                self._exit()
+            elif event == "restart" and self._damage is not None and self._seen and self._wanted & DAMAGED:
+                self._damage(self._id)
+            elif event == "restart" and self._restart is not None:
+                self._restart()
+            elif event == "restart":
+                raise UnsupportedError("--restart-command says how")
+            else:
+                raise UnsupportedError("no client of CRI can make it happen")
+            return ""
+        finally:
+            self._wanted.clear()
+
+    def shows(self) -> str:
+        answer = self._session.answered(self._status())
+        self._seen = answer.message.status if answer.code == "OK" else None
+        if self._seen is None:
+            return ABSENT if answer.code == "NOT_FOUND" else ""
+        return named(self.states, self._seen.state)
+
+    def _is(self, state: int) -> bool:
+        answer = self._session.answered(self._status())
+        return answer.code == "OK" and bool(answer.message.status.state == state)
+
+    def _called(self, op: str, request: Message) -> CallAnswer:
+        return self._session.client.call(op, request)

@@ -1,0 +1,89 @@
+"""The events of GetContainerEvents while a runtime is tested, held to the calls of the tests."""
+
+from collections.abc import Iterable
+from threading import Event, Lock, Thread
+from time import time_ns
+from typing import Final
+
+from fsm.conformance.other_judges import ToldEvents
+from fsm.monitor.judgement.event_findings import broken_by
+from fsm.recordings.container_events import KINDS, MISSING
+from fsm.recordings.cri_calls import CriCallReader
+from fsm.runtimes.live.call_lines import end_of_events, event_line
+from fsm.runtimes.live.call_recording import encoded, joined
+from fsm.runtimes.live.cri_client import CallAnswer, CriClient, EventStream
+from fsm.trace import Line, Observation
+
+_LONG: Final = 86_400.0
+"""Seconds after which a stream is opened anew."""
+
+_AGAIN: Final = 0.05
+"""Seconds after which a stream is opened again that has ended, as at a restart."""
+
+_ENDING: Final = 5.0
+"""Seconds in which a stream ends that was closed."""
+
+
+class EventWatch:
+    """Follows the events of the runtime at *address*, if it has them, from the first one on.
+
+    Where events are *shared* between clients, one that did not come may have gone to another client, or to one that
+    has left: so no event is missing there.
+    """
+
+    def __init__(self, address: str, *, timeout: float, shared: bool) -> None:
+        self._count = 0
+        self._shared = shared
+        self._reader = CriCallReader()
+        self._found: list[Observation] = []
+        self._lock = Lock()
+        self._client = CriClient(address, timeout=timeout)
+        self._stream: EventStream | None = None
+        self._over = Event()
+        self._thread = Thread(target=self._follow, name="events", daemon=True)
+        self._thread.start()
+
+    def take(self, answer: CallAnswer) -> None:
+        """A call of a test has come to *answer*."""
+        self._read(encoded(answer))
+
+    def interrupted(self) -> None:
+        """The runtime was restarted just now; that its stream has ended may be heard of only later."""
+        now = time_ns()
+        self._read(joined([end_of_events(now, now, "UNAVAILABLE", "")]))
+
+    def close(self) -> None:
+        """End the stream; may be called again."""
+        self._over.set()
+        if self._stream is not None:
+            self._stream.close()
+        self._thread.join(_ENDING)
+        self._client.close()
+
+    def told(self, machine: str) -> ToldEvents:
+        """What was told in a test by *machine*; nothing is followed from now on."""
+        self.close()
+        with self._lock:
+            self._keep(self._reader.rest())
+        found = [each for each in self._found if not (self._shared and each.event == MISSING)]
+        return ToldEvents(count=self._count, violations=[broken_by(each, machine, Line("", 0)) for each in found])
+
+    def _follow(self) -> None:
+        while not self._over.wait(_AGAIN if self._stream else 0):
+            self._stream, began = self._client.events(timeout=_LONG), time_ns()
+            if self._over.is_set():
+                self._stream.close()
+            for message in self._stream:
+                self._count += 1
+                self._read(joined([event_line(began, time_ns(), message)]))
+            self._read(joined([end_of_events(began, time_ns(), self._stream.code, self._stream.detail)]))
+            if self._stream.code == "UNIMPLEMENTED":
+                return
+
+    def _read(self, lines: bytes) -> None:
+        with self._lock:
+            for line in lines.splitlines():
+                self._keep(self._reader.observations(line, 0))
+
+    def _keep(self, found: Iterable[tuple[int | Line, Observation]]) -> None:
+        self._found += (seen for _, seen in found if seen.of in KINDS)

@@ -1,0 +1,169 @@
+"""Faults on one connection: what passes is held, dropped or replaced, frame by frame.
+
+What a client sends keeps its order and its header blocks, so that the runtime can decode them; only the data of a call
+are held.  What the runtime sends gets header blocks of our own, so that any of them can be dropped.  What is dropped
+is credited to its sender, whose flow control would otherwise stop the whole connection.
+"""
+
+from __future__ import annotations
+
+import time
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from fsm.language.grpc_codes import CODES
+from fsm.runtimes.live.http2 import CONTINUATION, DATA, HEADERS, RST_STREAM, Frame, Headers, HeaderWriter, credit, reset
+from fsm.runtimes.live.passing_calls import PassingCalls
+
+if TYPE_CHECKING:
+    from fsm.language.fault_file import WrittenFault
+    from fsm.runtimes.live.fault_rules import FaultRules
+
+_UNDECIDED: Final = 16_384
+"""Bytes of a request after which its end is not awaited any more: more than half of what may be sent unanswered."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Held:
+    """A call whose data are held; ``decided`` once it is known what happens to it."""
+
+    parts: list[Frame] = field(default_factory=list)
+    decided: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamFaults:
+    """The calls of one connection under rules; ``identity`` is of a method and its request."""
+
+    calls: PassingCalls
+    rules: FaultRules
+    loop: AbstractEventLoop
+    to_client: Callable[[bytes], None]
+    to_server: Callable[[bytes], None]
+    identity: Callable[[str, bytes], str]
+    _held: dict[int, _Held] = field(default_factory=dict)
+    _fates: dict[int, WrittenFault] = field(default_factory=dict)
+    _closed: set[int] = field(default_factory=set)
+    _late: set[int] = field(default_factory=set)
+    _begun: set[int] = field(default_factory=set)
+    _headers: HeaderWriter = field(default_factory=HeaderWriter)
+
+    def busy(self) -> bool:
+        return bool(self._held or self._late)
+
+    def from_client(self, part: Frame, now: int) -> None:
+        number = part.stream
+        self.calls.from_client(part, now)
+        if number in self._closed:
+            self.to_client(credit(part.counted()))
+        elif part.kind in {HEADERS, CONTINUATION}:
+            self.to_server(part.whole)
+            stream = self.calls.streams.get(number)
+            if stream is not None and self.rules.concern(stream.method):
+                self._held.setdefault(number, _Held())
+        elif part.kind == RST_STREAM:
+            self._drop(number)
+            self._closed.add(number)
+            self.to_server(part.whole)
+        elif part.kind == DATA and (held := self._held.get(number)):
+            held.parts.append(part)
+            if not held.decided:
+                self._decide(number, held, now)
+        else:
+            self.to_server(part.whole)
+
+    def _decide(self, number: int, held: _Held, now: int) -> None:
+        stream = self.calls.streams.get(number)
+        long = sum(each.counted() for each in held.parts) > _UNDECIDED
+        if stream is None or not (stream.request.complete or held.parts[-1].ends() or long):
+            return
+        held.decided = True
+        fault = self.rules.of(stream.method, self.identity(stream.method, stream.request.first() or b""))
+        if fault is None:
+            self._release(number)
+            return
+        stream.injected = fault.code if fault.do == "fail" else fault.do
+        if fault.do == "delay" and fault.when == "before":
+            self.loop.call_later(fault.milliseconds / 1000, self._release, number)
+        elif fault.do == "fail" and fault.when == "before":
+            self.calls.end(number, now, reached=False)
+            self._drop(number)
+            self.to_server(reset(number))
+            self._answer(number, fault.code, fault.message)
+        else:
+            self._fates[number] = fault
+            self._release(number)
+            if fault.do == "cancel":
+                self.loop.call_later(fault.milliseconds / 1000, self._cancel, number)
+
+    def _release(self, number: int) -> None:
+        held = self._held.pop(number, None)
+        stream = self.calls.streams.get(number)
+        if held is not None and stream is not None:
+            stream.start = time.time_ns()
+            for each in held.parts:
+                self.to_server(each.whole)
+
+    def _drop(self, number: int) -> None:
+        if held := self._held.pop(number, None):
+            self.to_client(credit(sum(each.counted() for each in held.parts)))
+
+    def _cancel(self, number: int) -> None:
+        if number in self.calls.streams:
+            self.calls.end(number, time.time_ns(), code="CANCELED", detail="canceled by fsm proxy")
+            self.to_server(reset(number))
+            self._answer(number, "CANCELED", "canceled by fsm proxy")
+
+    def _answer(self, number: int, code: str, message: str, before: Headers = ()) -> None:
+        """End the call for the client, with the other headers that the runtime gave in *before*."""
+        kept = [each for each in before if each[0] not in {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}]
+        own = [(b"grpc-status", b"%d" % CODES.index(code)), (b"grpc-message", quote(message, safe=" ").encode())]
+        first = (
+            [] if before or number in self._begun else [(b":status", b"200"), (b"content-type", b"application/grpc")]
+        )
+        self.to_client(self._headers.frames(number, [*first, *kept, *own], ends=True))
+        self._closed.add(number)
+        self._fates.pop(number, None)
+
+    def from_server(self, part: Frame, now: int) -> None:
+        number = part.stream
+        block = self.calls.from_server(part, now)
+        headers = part.kind in {HEADERS, CONTINUATION}
+        if headers and block is None:
+            return  # the rest of it follows
+        fate = self._fates.get(number)
+        if number in self._closed or (fate is not None and fate.do == "lose-reply"):
+            self.to_server(credit(part.counted()))
+            return
+        ends = block[1] if block else part.ends()
+        whole = self._headers.frames(number, block[0], ends=ends) if block else part.whole
+        if fate is None or fate.do == "cancel":
+            self._pass(number, whole, headers=headers, ends=ends)
+        elif fate.do == "delay":
+            if ends or part.kind == RST_STREAM:
+                self._late.add(number)
+                self.loop.call_later(fate.milliseconds / 1000, self._pass_late, number, whole)
+            else:
+                self._pass(number, whole, headers=headers, ends=False)
+        elif ends or part.kind == RST_STREAM:
+            self._answer(number, fate.code, fate.message, block[0] if block else ())
+        elif part.kind == DATA:
+            self.to_server(credit(part.counted()))
+        else:
+            self._pass(number, whole, headers=headers, ends=False)
+
+    def _pass(self, number: int, whole: bytes, *, headers: bool, ends: bool) -> None:
+        self.to_client(whole)
+        if ends:
+            self._fates.pop(number, None)
+            self._begun.discard(number)
+        elif headers:
+            self._begun.add(number)
+
+    def _pass_late(self, number: int, whole: bytes) -> None:
+        self._late.discard(number)
+        if number not in self._closed:
+            self._pass(number, whole, headers=False, ends=True)

@@ -1,0 +1,347 @@
+"""A pod and its container in a real runtime, and a plugin of ours, as one system under test.
+
+What happens to the pod and to the container goes through CRI, as where one of them is tested alone; what it puts out is
+what the plugin is told of them.  That a container has ended by itself is relayed on a thread of its own, in no order with
+anything else: so it is taken as the last of what a step has put out, and only where a removal tells of it, before that.
+
+Several threads may also call a second container of the pod.  What they do is judged by the recording of it: the calls,
+and what the plugin was told.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from fsm.conformance.lookup import NODE
+from fsm.conformance.other_judges import ToldEvents
+from fsm.conformance.race_runs import Witness
+from fsm.errors import InputError
+from fsm.language.library import load
+from fsm.linearizability.history import Operation
+from fsm.machine import Machine
+from fsm.machine.findings import Illegal, Violation
+from fsm.monitor.judgement import Judged, judge
+from fsm.recordings.nri_events import DECODER, EVENT_NAMES
+from fsm.recordings.pod_calls import CONTAINER, POD
+from fsm.runtimes.live.call_recording import encoded
+from fsm.runtimes.live.container_sut import RuntimeContainerSUT
+from fsm.runtimes.live.cri_client import CallAnswer
+from fsm.runtimes.live.entity_sut import EntitySUT
+from fsm.runtimes.live.pod_sut import RuntimePodSUT
+from fsm.runtimes.live.runtime_session import RuntimeSession, wait
+from fsm.runtimes.live.told_plugin import ToldPlugin
+from fsm.sut import BrokenError, UnsupportedError
+
+_EVENTS: Final[Mapping[str, tuple[str, str]]] = {
+    "run-pod": (POD, "run"),
+    "stop-pod": (POD, "stop"),
+    "remove-pod": (POD, "remove"),
+    "exit-pod": (POD, "exit"),
+    "create-container": (CONTAINER, "create"),
+    "start-container": (CONTAINER, "start"),
+    "stop-container": (CONTAINER, "stop"),
+    "remove-container": (CONTAINER, "remove"),
+    "update-container": (CONTAINER, "update-resources"),
+    "exit-container": (CONTAINER, "exit"),
+}
+"""What is done by the SUT of the pod, or of the container, and how their machines call it."""
+
+_WITH: Final[Mapping[tuple[str, str], str]] = {
+    ("run-pod", "failed"): "undone",
+    ("create-container", "failed"): "failed",
+    ("start-container", "failed"): "failed",
+    ("stop-container", "not-stopped"): "not-stopped",
+}
+"""The outcome that is arranged with the pod, or the container, so that a joint event ends in one of its ways."""
+
+_REFUSED: Final[Mapping[str, str]] = {
+    "run-pod": "RunPodSandbox",
+    "create-container": "CreateContainer",
+    "start-container": "StartContainer",
+    "update-container": "UpdateContainer",
+}
+"""What the plugin answers with an error, for an event to be refused by it."""
+
+_NEVER: Final = frozenset(
+    {
+        ("run-pod", "left-over"),
+        ("run-pod", "failed-late"),
+        ("stop-pod", "network-held"),
+        ("create-container", "failed-late"),
+        ("start-container", "failed-late"),
+        ("stop-container", "gone-already"),
+        ("remove-container", "no-record"),
+        ("remove-container", "not-removed"),
+    }
+)
+"""The ways of joint events that only a fault takes, which no client can arrange."""
+
+_FAULTS: Final = frozenset(
+    {
+        *(f"{CONTAINER} {each}" for each in ("cut-short", "failed", "no-info", "skipped")),
+        *(f"{POD} {each}" for each in ("failed", "not-stopped", "unmonitored", "forgotten", "unknown", "skipped")),
+    }
+)
+"""What only a fault brings about within a way; such steps are in the names of ways that have the same."""
+
+_DAMAGED: Final = f"{CONTAINER} unknown"
+"""What a restart comes to if the checkpoint of the container is damaged."""
+
+_COSTLY: Final = frozenset({"restart", "run-pod"})
+"""What takes several times as long as anything else."""
+
+_LATE: Final = "relay-exit"
+
+_STOPPED: Final = "StopContainer"
+
+_RELAYED: Final = 2.0
+"""Seconds in which the end of a container is relayed."""
+
+_ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
+"""The calls that relay that a container has stopped themselves; from others it comes by itself."""
+
+
+_ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
+"""After these nothing is relayed of an end that the plugin does not expect."""
+
+_SECOND: Final = ".2"
+"""What the names of calls on the second container end in, as those of a system of two."""
+
+_CALLS: Final = ("create-container", "start-container", "stop-container", "remove-container", "update-container")
+
+CONTRACT: Final = "nri-plugin-contract"
+"""What plugins may rely on, by which the calls of several threads are judged."""
+
+LAYER: Final = ("nri-container", "nri-pod")
+"""The machines of what is relayed, whoever calls: they judge it without the calls."""
+
+
+class RuntimeNodeSUT:
+    """A pod and its container in the runtime of *session*, which it closes, with a plugin at its socket *nri*.
+
+    *restart* restarts the runtime, where that is possible, and *damage* so that a checkpoint is damaged meanwhile; *seen* is
+    called with what calls come to.  What several threads do is judged by the *model* of what plugins are told, and the calls
+    alone by the machines *by_calls*; *profile* is of the model.
+    """
+
+    before = ("plugin-joins",)
+    beside = tuple(f"{each}{_SECOND}" for each in _CALLS)
+
+    def __init__(
+        self,
+        session: RuntimeSession,
+        nri: str,
+        restart: Callable[[], None] | None = None,
+        damage: Callable[[str], None] | None = None,
+        *,
+        model: str = CONTRACT,
+        profile: str | None = None,
+        by_calls: Sequence[Machine] = (),
+        seen: Callable[[CallAnswer], object] | None = None,
+    ) -> None:
+        self._session = session
+        self._restart, self._damage = restart, damage
+        self._model = model
+        self._by_calls = by_calls
+        self._profile = profile
+        self._seen = seen
+        self._calls: list[bytes] = []
+        self._heard = 0
+        self._names: set[str] = set()
+        try:
+            self.plugin = ToldPlugin(nri, lambda name: name in self._names)
+        except BaseException:
+            session.close()
+            raise
+        session.record(self._called)
+        self._pod = RuntimePodSUT(load("pod-sandbox"), session)
+        machine, place = load("container-status"), lambda: self._pod.place
+        self._container = RuntimeContainerSUT(machine, session, restart, damage=damage, place=place)
+        self._second = RuntimeContainerSUT(machine, session, place=place)
+        self._entities: Mapping[str, EntitySUT] = {POD: self._pod, CONTAINER: self._container}
+        self._event = ""
+        self._late = False
+        self._awaited = True
+        self._taken = 0
+
+    def events(self) -> ToldEvents:
+        return self._session.events.told(NODE)
+
+    def _called(self, answer: CallAnswer) -> None:
+        """Keep a call; until the plugin joins again, what it has missed says nothing."""
+        self._calls.append(encoded(answer))
+        if self.plugin.joined:
+            self._heard = len(self._calls)
+        if self._seen is not None:
+            self._seen(answer)
+
+    def close(self) -> None:
+        try:
+            self.plugin.close()
+        finally:
+            self._session.close()
+
+    def reset(self) -> None:
+        self.plugin.leave()
+        for each in (self._second, self._container, self._pod):
+            each.reset()
+        self.plugin.forget()
+        self._names.clear()
+        self._late, self._awaited, self._taken = False, True, 0
+        self._calls.clear()
+        self._heard = 0
+
+    def judged(self) -> Judged | None:
+        """The verdict on what the plugin was told since the reset; ``None`` if it was told of nothing that a call has named."""
+        if not self.plugin.lines:
+            return None
+        calls, events = self._written()
+        with_calls = "" if self._model in LAYER else calls
+        try:
+            return judge(events, calls=with_calls, models=[self._model], profile=self._profile)
+        except InputError as error:
+            if {each.code for each in error.problems} != {"FSM206"}:
+                raise
+            return None
+
+    def _written(self) -> tuple[str, str]:
+        """The paths of the files of calls and of events."""
+        written = []
+        for end, content in self._files().items():
+            path = self._session.folder / f"calls{end}"
+            path.write_bytes(content)
+            written.append(str(path))
+        return written[0], written[1]
+
+    def _files(self) -> Mapping[str, bytes]:
+        return {"": b"".join(self._calls[: self._heard]), ".nri": b"".join(line + b"\n" for line in self.plugin.lines)}
+
+    def race_violations(self) -> Sequence[Violation]:
+        """What is not legal, once all was removed of which the plugin has yet to be told."""
+        for each in (self._second, self._container, self._pod):
+            each.remove()
+        found = [*illegal(self.judged())]
+        if self._by_calls:
+            calls, _ = self._written()
+            found += illegal(judge(calls, models=self._by_calls))
+        return found
+
+    def mended(self) -> bool:
+        """Whether the runtime answers, if need be since it was restarted."""
+        self.plugin.leave()
+        if self._session.client.call("ListPodSandbox").code == "OK":
+            return True
+        if self._restart is None:
+            return False
+        try:
+            self._restart()
+        except BrokenError:
+            return False
+        return True
+
+    def witness(self) -> Witness:
+        ahead = time.time_ns() - time.monotonic_ns()
+        events = [event for line in self.plugin.lines if (event := DECODER.decode(line)).event in EVENT_NAMES]
+        told = (
+            Operation(
+                called=event.ts - ahead,
+                returned=event.ts - ahead + 1,
+                event=f"{EVENT_NAMES[event.event]} {(event.container or event.pod)[:4]}",
+            )
+            for event in events
+            if event.ts is not None
+        )
+        return Witness(told=tuple(told), files=self._files())
+
+    def never(self, event: str, outcome: str) -> bool:
+        way, _, within = outcome.partition(": ")
+        if event == "restart" and self._restart is None:
+            return True
+        steps = within.split(", ")
+        damaged = _DAMAGED in steps and self._damage is None
+        return damaged or (event, way) in _NEVER or not _FAULTS.isdisjoint(steps)
+
+    def unasked(self) -> Collection[str]:
+        return (_LATE,)
+
+    def costly(self, event: str) -> bool:
+        return event in _COSTLY
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        if outcome == "refused-by-plugin":
+            self.plugin.refused.add(_REFUSED[event])
+        elif (event, outcome) in _WITH:
+            part, name = _EVENTS[event]
+            self._entities[part].arrange(name, _WITH[event, outcome])
+        elif event == "restart" and _DAMAGED in outcome:
+            self._container.arrange("restart", "unknown")
+        return False  # what the container is in, and what was relayed of it, is not always known
+
+    def do(self, event: str) -> str:
+        self._event = self.plugin.doing = event
+        try:
+            reply = self._done(event)
+        finally:
+            self.plugin.doing = ""
+            self.plugin.refused.clear()
+        if self.plugin.lost:
+            raise BrokenError(self.plugin.lost)
+        return reply
+
+    def _done(self, event: str) -> str:
+        if event == "run-pod":
+            self._names.add(self._pod.renew())
+        if event in _ANEW:
+            self._awaited = True
+        if event in _EVENTS:
+            part, name = _EVENTS[event]
+            return self._entities[part].do(name)
+        if event in self.beside:
+            return self._second.do(_EVENTS[event.removesuffix(_SECOND)][1])
+        if event == "plugin-joins":
+            self.plugin.join()
+            self._awaited = bool(self.plugin.running)  # what ended before was perhaps relayed before
+        elif event == "plugin-leaves":
+            self.plugin.leave()
+        elif event == "restart":
+            self.plugin.leave()
+            self._container.do("restart")
+            self._pod.find()
+        elif event != _LATE:
+            raise UnsupportedError("no client of CRI, and no plugin, can make it happen")
+        return ""
+
+    def shows(self) -> str:
+        pod, container = self._pod.shows(), self._container.shows()
+        if self.plugin.running and container != "CONTAINER_RUNNING":
+            wait(lambda: not self.plugin.running, _RELAYED)
+        return f"{POD} {pod}, {CONTAINER} {container}" if pod and container else ""
+
+    def outputs(self) -> tuple[str, ...] | None:
+        new = self.plugin.told[self._taken :]
+        self._taken += len(new)
+        found = [_STOPPED] if self._late else []
+        self._late = False
+        for name, doing in new:
+            if name == _STOPPED and doing not in _ON_IT:
+                self._late = True
+                continue
+            if name == "RemoveContainer" and self._late:
+                found.append(_STOPPED)
+                self._late = False
+            found.append(name)
+        if self._event == _LATE:
+            if not self._late and not self._awaited:
+                return None
+            found += [_STOPPED] * self._late
+            self._late = False
+        return tuple(found)
+
+
+def illegal(judged: Judged | None) -> Iterator[Violation]:
+    """What is not legal in a recording of one test, one of each cause, without the places in files that are gone."""
+    found = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)] if judged else []
+    for verdict in found:
+        for finding in verdict.findings:
+            yield replace(finding.first[0], file="", line=0)

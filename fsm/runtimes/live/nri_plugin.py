@@ -1,0 +1,258 @@
+"""The plugin's side of NRI: it registers, is configured and synchronised, and is told what happens to pods and containers.
+
+:class:`NriPlugin` does all of that by the methods of an :class:`NriHandlers`, which has what the plugin is for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from google.protobuf.message import Message
+
+from fsm.recordings.nri_events import EVENTS
+from fsm.runtimes.live import nri_pb2 as nri
+from fsm.runtimes.live import sockets
+from fsm.runtimes.live.nri_link import (
+    ALWAYS,
+    BY_NUMBER,
+    PLUGIN,
+    POD_EVENTS,
+    REGISTRATION,
+    REQUEST,
+    VERSION,
+    NriError,
+    NriLink,
+    PluginChanges,
+    RelayedEvent,
+    inherited,
+    mask,
+)
+from fsm.runtimes.live.ttrpc import ClosedError, Handler, RpcError, method
+
+AGAIN: Final = (0.01, 0.5)
+"""Seconds between two attempts to connect: the first time, and the most, each being twice the one before."""
+LISTED: Final = 100_000
+"""Pods and containers that a plugin may be synchronised with."""
+
+
+class NriHandlers(Protocol):
+    """What a plugin does at each turn of its connection; nothing of it may take longer than the runtime waits."""
+
+    async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
+        """The events to be told, by the names of their RPCs; every connection begins with this."""
+
+    async def synchronize(
+        self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
+    ) -> Sequence[nri.ContainerUpdate]:
+        """Take what is there when the connection begins; the updates that are asked for."""
+
+    async def relay(self, event: RelayedEvent) -> PluginChanges | None:
+        """Take an event; the changes that are asked for, where the event allows any."""
+
+    async def shut_down(self) -> None:
+        """The runtime says that it ends."""
+
+
+def offered(request: nri.ConfigureRequest) -> frozenset[str]:
+    """The events of pods and containers that the runtime can relay, by what it says of itself.
+
+    Runtimes that tell their version of NRI have updates of pods; others may not, and refuse whom asks for unknown events.
+
+    >>> "UpdatePodSandbox" in offered(nri.ConfigureRequest(NRI_version="v0.12.2")), len(offered(nri.ConfigureRequest()))
+    (True, 11)
+    """
+    return frozenset(EVENTS) if request.NRI_version else ALWAYS
+
+
+class NriPlugin:
+    """A plugin of *name* and *index*, two digits by which runtimes order plugins."""
+
+    def __init__(self, name: str, index: str, handlers: NriHandlers) -> None:
+        self.name = name
+        self.index = index
+        self._handlers = handlers
+        self._link: NriLink | None = None
+        self._left = asyncio.Event()
+        self._configured = False
+
+    async def run(
+        self, address: str, *, patient: bool = False, lost: Callable[[Exception | None], None] = lambda _why: None
+    ) -> None:
+        """Be connected to the socket at *address* until :meth:`leave`, again and again when the runtime has gone.
+
+        Each time *lost* is told why, ``None`` if the runtime has just closed.  That the plugin is refused is an
+        :class:`NriError`; that it cannot connect the first time an :class:`OSError`, unless it is *patient*.
+        """
+        path = sockets.path(address)
+        wait, most = AGAIN
+        while not self._left.is_set():
+            try:
+                stream = await asyncio.open_unix_connection(path)
+            except OSError:
+                if not patient:
+                    raise
+            else:
+                patient = True
+                self._configured = False
+                why = await self._served(stream)
+                if not self._left.is_set():
+                    lost(why)
+                if self._configured:
+                    wait = AGAIN[0]
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._left.wait(), wait)
+            wait = min(2 * wait, most)
+
+    async def _served(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> NriError | None:
+        """What was wrong in a connection that has ended."""
+        try:
+            await self.serve(*stream)
+        except RefusedError:
+            raise
+        except NriError as error:
+            return error
+        return None
+
+    async def run_launched(self) -> None:
+        """Be the plugin that a runtime has started, on the connection that it has left open, until that ends."""
+        await self.serve(*await inherited(int(os.environ["NRI_PLUGIN_SOCKET"])))
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection from registration to its end; :class:`NriError` if the runtime does not keep to NRI."""
+        session = _Session(self._handlers)
+        link = NriLink(reader, writer, served=PLUGIN, methods=session.methods())
+        self._link = link
+        running = asyncio.create_task(link.run())
+        try:
+            await self._register(link)
+            configured = asyncio.create_task(session.configured.wait())
+            await asyncio.wait({running, configured}, timeout=REGISTRATION, return_when=asyncio.FIRST_COMPLETED)
+            configured.cancel()
+            if not session.configured.is_set() and not running.done():
+                raise NriError(f"the runtime has not configured the plugin within {REGISTRATION:g} s")
+            self._configured = session.configured.is_set()
+            await running
+        finally:
+            self._link = None
+            await link.close()
+            await asyncio.wait({running})
+            with suppress(NriError):
+                await running
+
+    async def _register(self, link: NriLink) -> None:
+        request = nri.RegisterPluginRequest(plugin_name=self.name, plugin_idx=self.index, NRI_version=VERSION)
+        try:
+            await link.call("RegisterPlugin", request, nri.Empty, REGISTRATION)
+        except RpcError as error:
+            raise RefusedError(f"the runtime has not registered the plugin: {error.message}") from error
+        except ClosedError:
+            return  # the runtime has gone again; that it went is found by whoever reads
+
+    async def update_containers(
+        self, updates: Sequence[nri.ContainerUpdate], *, seconds: float = REQUEST
+    ) -> tuple[nri.ContainerUpdate, ...]:
+        """Ask for *updates* unasked; those that failed.  :class:`NriError` if there is no connection, or no answer."""
+        if self._link is None:
+            raise NriError("the plugin is not connected")
+        request = nri.UpdateContainersRequest(update=updates)
+        try:
+            answer = await self._link.call("UpdateContainers", request, nri.UpdateContainersResponse, seconds)
+        except (RpcError, ClosedError) as error:
+            raise NriError(f"the runtime has not updated containers: {error}") from error
+        return tuple(answer.failed)
+
+    async def leave(self) -> None:
+        """Close the connection, when what is being answered was, and make no other; may be called from any task."""
+        self._left.set()
+        if self._link is not None:
+            await self._link.leave()
+
+
+class RefusedError(NriError):
+    """The runtime does not take the plugin, now or later."""
+
+
+class _Session:
+    """What one connection has brought so far."""
+
+    def __init__(self, handlers: NriHandlers) -> None:
+        self._handlers = handlers
+        self._pods: list[nri.PodSandbox] = []
+        self._containers: list[nri.Container] = []
+        self.configured = asyncio.Event()
+
+    def methods(self) -> dict[str, Handler]:
+        return {
+            "Configure": method(nri.ConfigureRequest, self._configure),
+            "Synchronize": method(nri.SynchronizeRequest, self._synchronize),
+            "Shutdown": method(nri.Empty, self._shutdown),
+            "StateChange": method(nri.StateChangeEvent, self._state_change),
+            "ValidateContainerAdjustment": method(nri.ValidationRequest, self._validate),
+            **{name: method(nri.PodRequest, self._pod(name)) for name in EVENTS if name in POD_EVENTS},
+            **{name: method(nri.ContainerRequest, self._container(name)) for name in EVENTS if name not in POD_EVENTS},
+        }
+
+    async def _configure(self, request: nri.ConfigureRequest) -> Message:
+        events = await self._handlers.configure(request)
+        self.configured.set()
+        return nri.ConfigureResponse(events=mask(events))
+
+    async def _synchronize(self, request: nri.SynchronizeRequest) -> Message:
+        self._pods += request.pods
+        self._containers += request.containers
+        if len(self._pods) + len(self._containers) > LISTED:
+            raise NriError(f"more than {LISTED:,} pods and containers")
+        if request.more:
+            return nri.SynchronizeResponse(more=True)
+        pods, containers = self._pods, self._containers
+        self._pods, self._containers = [], []
+        return nri.SynchronizeResponse(update=await self._handlers.synchronize(pods, containers))
+
+    async def _shutdown(self, _request: nri.Empty) -> Message:
+        await self._handlers.shut_down()
+        return nri.Empty()
+
+    async def _state_change(self, request: nri.StateChangeEvent) -> Message:
+        name = BY_NUMBER.get(request.event)
+        if name is None:  # of a later version: whoever does not know it was not asked
+            return nri.Empty()
+        container = request.container if request.HasField("container") else None
+        sent = nri.Event.Name(request.event)
+        return await self._relayed(RelayedEvent(name=name, pod=request.pod, container=container, sent=sent))
+
+    async def _validate(self, _request: nri.ValidationRequest) -> Message:
+        return nri.ValidationResponse()
+
+    def _pod(self, name: str) -> Callable[[nri.PodRequest], Coroutine[None, None, Message]]:
+        async def relayed(request: nri.PodRequest) -> Message:
+            return await self._relayed(
+                RelayedEvent(name=name, pod=request.pod, resources=request.linux_resources, sent=name)
+            )
+
+        return relayed
+
+    def _container(self, name: str) -> Callable[[nri.ContainerRequest], Coroutine[None, None, Message]]:
+        async def relayed(request: nri.ContainerRequest) -> Message:
+            resources = request.linux_resources if name == "UpdateContainer" else None
+            event = RelayedEvent(
+                name=name, pod=request.pod, container=request.container, resources=resources, sent=name
+            )
+            return await self._relayed(event)
+
+        return relayed
+
+    async def _relayed(self, event: RelayedEvent) -> Message:
+        changes = await self._handlers.relay(event) or PluginChanges()
+        match event.name:
+            case "CreateContainer":
+                return nri.CreateContainerResponse(adjust=changes.adjustment, update=changes.updates)
+            case "UpdateContainer":
+                return nri.UpdateContainerResponse(update=changes.updates)
+            case "StopContainer":
+                return nri.StopContainerResponse(update=changes.updates)
+            case _:
+                return nri.Empty()

@@ -1,0 +1,199 @@
+"""The NRI plugin that observes: what it is told becomes lines of a recording, and it asks for nothing.
+
+Whoever writes the lines does so on a thread of its own, so an answer never waits for a disk.  If writing falls too far
+behind, the plugin leaves until all is written, and is then synchronised anew: a recording never lacks lines unseen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final, Protocol
+
+import msgspec
+
+from fsm.runtimes.live import nri_pb2 as nri
+from fsm.runtimes.live.nri_link import POD_EVENTS, NriError, PluginChanges, RelayedEvent
+from fsm.runtimes.live.nri_plugin import NriPlugin, offered
+
+BEHIND: Final = 50_000
+"""Lines that may wait to be written."""
+TOGETHER: Final = 1_000
+"""Lines that are written at once."""
+
+
+class LineSink(Protocol):
+    """Where the lines of a recording go."""
+
+    def put(self, line: bytes) -> bool:
+        """Take *line*; false if that cannot be done."""
+
+
+class LineWriter:
+    """Writes lines to *file* on a thread of its own, each soon after it was put."""
+
+    def __init__(self, file: BinaryIO | gzip.GzipFile, *, most: int = BEHIND) -> None:
+        self._file = file
+        self._most = most
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._put = self._written = 0
+        self.error: OSError | None = None
+        self._thread = threading.Thread(target=self._write, name="recording", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """The lines that are not written yet."""
+        return self._put - self._written
+
+    def put(self, line: bytes) -> bool:
+        """Have *line* written; false if too many wait, or nothing can be written any more."""
+        if self.error is not None or self.waiting >= self._most:
+            return False
+        self._put += 1
+        self._lines.put(line + b"\n")
+        return True
+
+    def close(self) -> None:
+        """Write what waits, and end; :class:`OSError` if not all could be written."""
+        self._lines.put(None)
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _write(self) -> None:
+        while (line := self._lines.get()) is not None:
+            lines = [line]
+            while len(lines) < TOGETHER and not self._lines.empty():
+                more = self._lines.get()
+                if more is None:
+                    self._lines.put(None)
+                    break
+                lines.append(more)
+            try:
+                if self.error is None:
+                    self._file.write(b"".join(lines))
+                    self._file.flush()
+            except OSError as error:
+                self.error = error
+            self._written += len(lines)
+
+
+def opened(path: Path) -> BinaryIO | gzip.GzipFile:
+    """The file at *path* to add a recording to; compressed if its name ends in ``.gz``, and then it must be new.
+
+    A line that a killed process has left unfinished is ended, so that nothing is taken for its rest.
+    """
+    if path.suffix == ".gz":
+        return gzip.open(path, "xb")
+    file = path.open("ab")
+    if path.is_file() and file.tell():
+        with path.open("rb") as written:
+            written.seek(-1, os.SEEK_END)
+            if written.read(1) != b"\n":
+                file.write(b"\n")
+    return file
+
+
+class NriRecorder:
+    """The handlers of the plugin; ``events`` and ``connections`` are what was recorded.
+
+    *full* is called when a line could not be taken.
+    """
+
+    def __init__(self, writer: LineSink, full: Callable[[], None]) -> None:
+        self._writer = writer
+        self._full = full
+        self._open = False
+        self.events = 0
+        self.connections = 0
+
+    async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
+        self._open = True  # from here on all is known again
+        self.connections += 1
+        self._record("Configure", runtime=request.runtime_name, version=request.runtime_version)
+        return offered(request)
+
+    async def synchronize(
+        self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
+    ) -> Sequence[nri.ContainerUpdate]:
+        listed = [{"id": each.id, "pod": each.pod_sandbox_id, "state": _state(each)} for each in containers]
+        self._record("Synchronize", pods=[{"id": each.id} for each in pods], containers=listed)
+        return ()
+
+    async def relay(self, event: RelayedEvent) -> PluginChanges | None:
+        self.events += 1
+        if event.container is None or event.name in POD_EVENTS:
+            self._record(event.sent, pod=event.pod.id)
+        else:
+            pod = event.pod.id or event.container.pod_sandbox_id
+            self._record(event.sent, pod=pod, container=event.container.id, state=_state(event.container))
+        return None
+
+    async def shut_down(self) -> None:
+        """The connection ends too, and is what counts."""
+
+    def _record(self, event: str, **more: object) -> None:
+        if not self._open:
+            return
+        line = msgspec.json.encode({"ts": time.time_ns(), "event": event, **more})
+        if not self._writer.put(line):
+            self._open = False  # what follows would be taken for what came next
+            self._full()
+
+
+def _state(container: nri.Container) -> str:
+    """The name of a state, also of one that is newer than this."""
+    try:
+        return nri.ContainerState.Name(container.state)
+    except ValueError:
+        return str(container.state)
+
+
+async def record(
+    address: str,
+    writer: LineWriter,
+    *,
+    name: str = "fsm-record",
+    index: str = "99",
+    ended: asyncio.Event,
+    told: Callable[[str], None],
+) -> NriRecorder:
+    """Record what a plugin at the socket *address* is told until *ended*, however often the runtime restarts.
+
+    *told* is given what its user may want to know meanwhile.  Raises :class:`OSError` if nobody listens when it begins,
+    or nothing can be written; :class:`~fsm.runtimes.live.nri_link.NriError` if the runtime does not take the plugin.
+    """
+    full = asyncio.Event()
+    recorder = NriRecorder(writer, full.set)
+    patient = False
+    while not ended.is_set():
+        plugin = NriPlugin(name, index, recorder)
+        running = asyncio.create_task(plugin.run(address, patient=patient, lost=lambda why: told(_lost(why))))
+        patient = True
+        waits = [asyncio.create_task(each.wait()) for each in (ended, full)]
+        try:
+            await asyncio.wait({running, *waits}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+            await plugin.leave()
+            await running
+        if writer.error is not None:
+            raise writer.error
+        if full.is_set():
+            told("writing is too slow: not connected until it has caught up")
+            full.clear()
+            while writer.waiting and not ended.is_set():  # noqa: ASYNC110  (a thread writes, which may never end)
+                await asyncio.sleep(0.05)
+    return recorder
+
+
+def _lost(why: Exception | None) -> str:
+    return f"the runtime {why}" if isinstance(why, NriError) else "the runtime has closed the connection"

@@ -1,0 +1,201 @@
+"""The served node's side of NRI: plugins are told what its machines relay, and what they ask for is done there."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from fsm.runtimes.live import nri_pb2 as nri
+from fsm.runtimes.live.listening import unusable
+from fsm.runtimes.live.nri_link import PluginChanges, RelayedEvent
+from fsm.runtimes.live.nri_runtime import NriRuntime, PluginRefusedError
+from fsm.runtimes.live.sockets import path
+from fsm.runtimes.reference.driven import CallError
+from fsm.runtimes.reference.node.node_containers import NodeContainer
+from fsm.runtimes.reference.node.node_service import ServedNode
+from fsm.runtimes.reference.nri.messages import Answer, ContainerState, Fields, Pod, Request, Update
+from fsm.runtimes.reference.nri.nri_errors import NRIError
+from fsm.runtimes.reference.nri.plugins import MergedAnswers, Relayed
+
+NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
+    "cpu_shares": ("cpu", "shares"),
+    "cpu_quota": ("cpu", "quota"),
+    "cpu_period": ("cpu", "period"),
+    "memory_limit_in_bytes": ("memory", "limit"),
+}
+"""Limits that are numbers: as CRI calls them, and where NRI has them."""
+
+
+class NodePlugins:
+    """The plugins of a node, at a socket; used by :func:`with_plugins`.
+
+    With *older* they are told as runtimes before NRI v0.11 do.
+    """
+
+    def __init__(self, *, older: bool = False) -> None:
+        self.node: ServedNode | None = None
+        self.runtime = NriRuntime(
+            self, name="fsm", version=version("container-fsm"), state_changes=older, joining=self._joining
+        )
+
+    async def send(self, request: Request) -> Relayed:
+        """Tell the plugins; changes of other containers that they ask for are made."""
+        merged, before = MergedAnswers(request), len(self.runtime.lost)
+        event = RelayedEvent(
+            name=request.event,
+            pod=self._pod(request.pod),
+            container=self._container(request) if request.container else None,
+            resources=_resources(request.resources) if request.event == "UpdateContainer" else None,
+        )
+        try:
+            for name, changes in await self.runtime.relay(event):
+                merged.add(name, _answer(name, changes))
+        except PluginRefusedError as error:
+            return Relayed(result="error", merged=merged, error=NRIError(str(error)))
+        except NRIError as error:
+            return Relayed(result="error", merged=merged, error=error)
+        for each in merged.others:
+            self._change(each.container_id, each.resources)
+        return Relayed(result="lost" if len(self.runtime.lost) > before else "ok", merged=merged)
+
+    def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
+        """What a plugin that joins is given; what is remembered of containers is what is listed."""
+        node = self._node()
+        told = node.told_containers()
+        node.relays.synchronise(told)
+        containers = [self._shown(node.containers.store[each.id], each.state) for each in told]
+        return [self._pod(each) for each in node.told_pods()], containers
+
+    async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
+        """Make the *updates* that a plugin asks for by itself; those that failed and must not."""
+        del plugin
+        return [
+            each
+            for each in updates
+            if not self._change(each.container_id, limits(each.linux.resources)) and not each.ignore_failure
+        ]
+
+    def _change(self, identity: str, fields: Fields) -> bool:
+        """Change the limits of a container; whether it could be done.  One that is not there is passed over."""
+        containers = self._node().containers
+        try:
+            if identity in containers.store:
+                containers.change(identity, fields)
+        except CallError:
+            return False
+        return True
+
+    @asynccontextmanager
+    async def _joining(self) -> AsyncIterator[None]:
+        async with self._node().relays.joining():
+            yield
+
+    def _node(self) -> ServedNode:
+        assert self.node is not None  # noqa: S101  (nobody connects before the node is there)
+        return self.node
+
+    def _pod(self, pod: Pod) -> nri.PodSandbox:
+        plan = self._node().plans.get(pod.id)
+        return nri.PodSandbox(
+            id=pod.id,
+            name=pod.name,
+            namespace=pod.namespace,
+            uid=plan.uid if plan else "",
+            labels=plan.labels if plan else {},
+            annotations=plan.annotations if plan else {},
+            runtime_handler=plan.runtime_handler if plan else "",
+        )
+
+    def _container(self, request: Request) -> nri.Container:
+        told = request.container
+        assert told is not None  # noqa: S101  (it was looked at)
+        known = self._node().containers.known(told.id)
+        if known is None:
+            return nri.Container(id=told.id, pod_sandbox_id=told.pod_id, name=told.name, state=told.state.value)
+        return self._shown(known, told.state)
+
+    def _shown(self, found: NodeContainer, state: ContainerState) -> nri.Container:
+        status, plan = found.status(), found.plan
+        return nri.Container(
+            id=found.id,
+            pod_sandbox_id=found.pod.id,
+            name=plan.name,
+            state=state.value,
+            labels=plan.labels,
+            annotations=plan.annotations,
+            args=plan.command.words,
+            env=[f"{key}={value}" for key, value in plan.command.environment],
+            mounts=[nri.Mount(destination=each.inside, source=each.own, type="bind") for each in plan.command.mounts],
+            linux=nri.LinuxContainer(resources=_resources(found.limits())),
+            pid=status.pid,
+            created_at=status.created_at,
+            started_at=status.started_at,
+            finished_at=status.finished_at,
+            exit_code=status.exit_code,
+        )
+
+
+@asynccontextmanager
+async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> AsyncIterator[None]:
+    """Take the plugins of *node* at a socket at *address*; raises :class:`InputError` if there can be none."""
+    plugins.node = node
+    at = path(address)
+    try:
+        server = await plugins.runtime.listen(at)
+    except OSError as error:
+        raise unusable(address, error) from error
+    try:
+        yield
+    finally:
+        server.close()
+        await plugins.runtime.close()
+        await asyncio.to_thread(Path(at).unlink, missing_ok=True)
+
+
+def limits(resources: nri.LinuxResources) -> dict[str, int]:
+    """The limits that are set, as CRI calls them.
+
+    >>> limits(nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=512))))
+    {'cpu_shares': 512}
+    """
+    parts: Any = resources
+    return {
+        name: getattr(getattr(parts, part), field).value
+        for name, (part, field) in NUMBERS.items()
+        if getattr(parts, part).HasField(field)
+    }
+
+
+def _resources(fields: Fields) -> nri.LinuxResources:
+    resources: Any = nri.LinuxResources()
+    for name, (part, field) in NUMBERS.items():
+        if value := fields.get(name):
+            getattr(getattr(resources, part), field).value = value
+    return resources  # type: ignore[no-any-return]  # its parts are found by their names
+
+
+def _answer(plugin: str, changes: PluginChanges) -> Answer:
+    updates = tuple(
+        Update(
+            container_id=each.container_id,
+            resources=limits(each.linux.resources),
+            ignore_failure=each.ignore_failure,
+        )
+        for each in changes.updates
+    )
+    return Answer(adjust=dict(_adjusted(plugin, changes.adjustment)) if changes.adjustment else {}, updates=updates)
+
+
+def _adjusted(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
+    """What an adjustment sets, field by field: two plugins may not set the same one."""
+    yield from limits(adjustment.linux.resources).items()
+    for key, value in adjustment.annotations.items():
+        yield f"annotation.{key}", value
+    for env in adjustment.env:
+        yield f"env.{env.key}", env.value
+    for mount in adjustment.mounts:
+        yield f"mount.{mount.destination}", mount.source
+    if adjustment.args:
+        yield "args", plugin

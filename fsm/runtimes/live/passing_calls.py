@@ -1,0 +1,181 @@
+"""The calls in what passes on one connection of gRPC, each given when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from fsm.language.grpc_codes import CODES
+from fsm.runtimes.live.http2 import (
+    CONTINUATION,
+    DATA,
+    GOAWAY,
+    HEADERS,
+    RST_STREAM,
+    Frame,
+    HeaderBlocks,
+    Headers,
+    Messages,
+)
+
+_UNITS: Final = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
+_RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12: "PERMISSION_DENIED"}
+"""What clients make of a stream that the server has reset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassedCall:
+    """One call, as the runtime saw it and answered it.
+
+    ``method`` is the whole path; the messages are ``None`` where they did not come or are not kept; ``start`` and
+    ``end`` are nanoseconds since the epoch.  A message of a stream whose messages are wanted is a call without a
+    ``code`` that has the ``start`` of the stream, and came at its ``end``.  ``injected`` is the code that the client
+    got instead, or what else was done to the call; with ``reached`` false the runtime was never asked.
+    """
+
+    method: str
+    request: bytes | None
+    reply: bytes | None
+    start: int
+    end: int
+    code: str
+    detail: str
+    injected: str = ""
+    reached: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class Stream:
+    """A call in progress."""
+
+    method: str
+    start: int
+    timeout: int | None
+    request: Messages
+    reply: Messages
+    code: str = ""
+    detail: str = ""
+    each: bool = False
+    asked: bool = False
+    injected: str = ""
+
+
+class PassingCalls:
+    """Reads the frames of both directions.
+
+    ``ended`` gets each call; ``wanted`` tells of which methods messages are kept, ``each`` of which every message of the
+    answer is told.  ``goes`` is set once the runtime has said that it ends the connection.
+    """
+
+    def __init__(
+        self,
+        ended: Callable[[PassedCall], None],
+        wanted: Callable[[str], bool],
+        each: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self.streams: dict[int, Stream] = {}
+        self.goes = False
+        self._ended, self._wanted, self._each = ended, wanted, each
+        self._asked, self._answered = HeaderBlocks(), HeaderBlocks()
+
+    def from_client(self, part: Frame, now: int) -> None:
+        if part.kind in {HEADERS, CONTINUATION}:
+            block = self._asked.add(part)
+            if block is not None and part.stream not in self.streams:
+                self.streams[part.stream] = self._begun(dict(block[0]), now)
+        elif (stream := self.streams.get(part.stream)) is None:
+            pass
+        elif part.kind == DATA:
+            if not stream.asked:
+                stream.start, stream.asked = now, True
+            stream.request.add(part.payload())
+        elif part.kind == RST_STREAM:
+            # gRPC's C++ library rounds the timeout that it sends up to three digits, and to milliseconds.
+            late = stream.timeout is not None and now - stream.start >= stream.timeout * 99 // 100 - 10**6
+            self.end(part.stream, now, code="DEADLINE_EXCEEDED" if late else "CANCELED")
+
+    def from_server(self, part: Frame, now: int) -> tuple[Headers, bool] | None:
+        """Gives the headers that *part* completes, as :class:`HeaderBlocks` does."""
+        block = self._answered.add(part) if part.kind in {HEADERS, CONTINUATION} else None
+        stream = self.streams.get(part.stream)
+        if stream is None:
+            self.goes |= part.kind == GOAWAY
+            return block
+        if part.kind == DATA:
+            stream.reply.add(part.payload())
+            if stream.each:
+                for message in stream.reply.taken():
+                    self._ended(
+                        PassedCall(
+                            method=stream.method,
+                            request=None,
+                            reply=message,
+                            start=stream.start,
+                            end=max(now, stream.start),
+                            code="",
+                            detail="",
+                        )
+                    )
+        elif part.kind == RST_STREAM:
+            code = _RESETS.get(int.from_bytes(part.payload(), "big"), "INTERNAL")
+            self.end(part.stream, now, code=code, detail="the stream was reset")
+        if block is not None:
+            headers = dict(block[0])
+            if b"grpc-status" in headers:
+                stream.code = code_of(headers[b"grpc-status"])
+                stream.detail = unquote_to_bytes(headers.get(b"grpc-message", b"")).decode("utf-8", "replace")
+        if part.ends() if block is None else block[1]:
+            self.end(part.stream, now)
+        return block
+
+    def end(self, number: int, now: int, *, code: str = "", detail: str = "", reached: bool = True) -> None:
+        """The call on stream *number* is over, with *code* if the runtime gave none."""
+        stream = self.streams.pop(number, None)
+        if stream is not None:
+            call = PassedCall(
+                method=stream.method,
+                request=stream.request.first(),
+                reply=stream.reply.first(),
+                start=stream.start,
+                end=max(now, stream.start),
+                code=stream.code or code or "UNKNOWN",
+                detail=stream.detail or detail,
+                injected=stream.injected,
+                reached=reached,
+            )
+            self._ended(call)
+
+    def end_all(self, now: int, *, code: str, detail: str) -> None:
+        """The connection is over, and with it every call on it."""
+        for number in tuple(self.streams):
+            self.end(number, now, code=code, detail=detail)
+
+    def _begun(self, headers: dict[bytes, bytes], now: int) -> Stream:
+        method = headers.get(b":path", b"").decode("utf-8", "replace")
+        keep, each = self._wanted(method), self._each(method)
+        return Stream(
+            method=method,
+            start=now,
+            timeout=_nanoseconds(headers.get(b"grpc-timeout", b"")),
+            request=Messages(keep=keep),
+            reply=Messages(keep=keep or each, each=each),
+            each=each,
+        )
+
+
+def code_of(number: bytes) -> str:
+    """The code of gRPC with this *number*.
+
+    >>> code_of(b"14"), code_of(b"99")
+    ('UNAVAILABLE', 'UNKNOWN')
+    """
+    return CODES[int(number)] if number.isdigit() and int(number) < len(CODES) else "UNKNOWN"
+
+
+def _nanoseconds(timeout: bytes) -> int | None:
+    """A time limit as gRPC sends it: digits and a unit."""
+    if not timeout[:-1].isdigit() or timeout[-1:] not in _UNITS:
+        return None
+    return int(timeout[:-1]) * _UNITS[timeout[-1:]]

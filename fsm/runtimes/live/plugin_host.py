@@ -1,0 +1,222 @@
+"""One NRI plugin under test, and the runtime that it is told of: connected, told, and watched, step by step.
+
+The plugin is a command that is started as runtimes start plugins, or whatever connects to a socket.  Everything that it
+does and may not is a :class:`~fsm.sut.BrokenError`, with a text that goes on after its name, as in *has left*.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, TypeVar
+
+from fsm.conformance.exec.transport import EndedError, Process, TalkError
+from fsm.runtimes.live import sockets
+from fsm.runtimes.live.accepting import Acceptor, accept_streams
+from fsm.runtimes.live.listening import bound
+from fsm.runtimes.live.nri_link import REGISTRATION, PluginChanges, RelayedEvent
+from fsm.runtimes.live.nri_runtime import NriRuntime, PluginRefusedError
+from fsm.runtimes.live.plugin_answers import AnswerCheck
+from fsm.runtimes.live.plugin_inventory import Inventory
+from fsm.sut import BrokenError
+
+AS: Final = ("fsm-test", "10")
+"""The name and the index that a plugin is started with."""
+PATIENCE: Final = 30.0
+"""Seconds in which something connects to the socket for the first time."""
+GRACE: Final = 0.5
+"""Seconds that a process has to end when its runtime has gone."""
+IMPATIENCE: Final = 0.5
+"""Seconds in which it connects after it has failed to."""
+_LAUNCH: Final = """
+import os, sys
+descriptor, name, index, *command = sys.argv[1:]
+os.dup2(int(descriptor), 3)
+os.environ.update(NRI_PLUGIN_NAME=name, NRI_PLUGIN_IDX=index, NRI_PLUGIN_SOCKET="3")
+os.execvp(command[0], command)
+"""
+"""Becomes the plugin; a shell would do, but some know only ten descriptors."""
+
+Found = TypeVar("Found")
+
+
+class PluginHost:
+    """The plugin at *where*, a command or the address of a socket; it has *request* seconds for each answer.
+
+    What *answers* makes holds its answers to a property of the user's (:mod:`fsm.runtimes.live.plugin_answers`).
+    """
+
+    def __init__(self, where: str, *, request: float, answers: Callable[..., object] | None = None) -> None:
+        self.inventory = Inventory()
+        self._check = AnswerCheck(answers) if answers is not None else None
+        self._path = sockets.path(where) if where.startswith("unix:") else ""
+        self._command = () if self._path else tuple(shlex.split(where))
+        self._request = request
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="plugin host", daemon=True)
+        self._thread.start()
+        self._runtime: NriRuntime | None = None
+        self._server: Acceptor | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._process: _Launched | None = None
+        self._met = self._failed = False
+
+    def connect(self) -> None:
+        """Let the runtime be a new one: whoever was connected is no more, and the plugin is synchronised anew."""
+        self.disconnect()
+        self.inventory.wrong = ""
+        self.inventory.asked = []
+        joined = self._done(self._connected())
+        if joined is None:
+            return
+        ended = f"; it {self._process.ended()}" if self._process and self._process.ended() else ""
+        self.disconnect()
+        raise BrokenError(f"the plugin {joined}{ended}")
+
+    def relay(self, event: RelayedEvent) -> None:
+        """Tell the plugin of *event*; :class:`BrokenError` for what it does wrong at it, or has done since the last."""
+        found = self._done(self._relayed(event))
+        if not found:
+            return
+        said = " / ".join(map(repr, self._process.errors())) if self._process else ""
+        self.disconnect()
+        ends = f"; its standard error ends with {said}" if said else ""
+        raise BrokenError(f"the plugin {found}{ends}")
+
+    @property
+    def connected(self) -> bool:
+        return self._runtime is not None and bool(self._runtime.plugins)
+
+    def disconnect(self) -> None:
+        """Let the runtime be gone; what it has started ends."""
+        if self._runtime is not None:
+            self._done(self._disconnected())
+        if self._process is not None:
+            self._process.end()
+            self._process = None
+
+    def close(self) -> None:
+        """Release everything; may be called again."""
+        if self._loop.is_closed():
+            return
+        self.disconnect()
+        if self._server is not None:
+            self._loop.call_soon_threadsafe(self._server.close)
+            Path(self._path).unlink(missing_ok=True)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _done(self, what: Coroutine[None, None, Found]) -> Found:
+        return asyncio.run_coroutine_threadsafe(what, self._loop).result()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._runtime is None:
+            writer.close()
+        else:
+            self._runtime.accept(reader, writer)
+
+    async def _connected(self) -> str | None:
+        """Why the plugin is not connected; ``None`` if it is."""
+        runtime = self._runtime = NriRuntime(self.inventory, request=self._request)
+        seconds = REGISTRATION + 2 * self._request
+        if self._path:
+            if self._server is None:
+                self._server = accept_streams(bound(self._path), self._accept)
+            seconds = IMPATIENCE if self._failed else seconds if self._met else PATIENCE
+        else:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self._process = _Launched(self._command, theirs.fileno())
+            stream = await asyncio.open_unix_connection(sock=ours)
+            self._serving = asyncio.create_task(runtime.serve(stream, AS))
+        if await runtime.joined(1, seconds):
+            self._met, self._failed = True, False
+            there = self.inventory
+            wrong = self._check.connected(*there.listed(), there.asked) if self._check is not None else ""
+            return there.wrong or wrong or None
+        self._failed = True
+        lost = [each.why or "has closed its connection" for each in runtime.lost]
+        again = " again after the runtime was restarted" if self._met else ""
+        return lost[0] if lost else f"has not connected{again} within {seconds:g} s"
+
+    async def _relayed(self, event: RelayedEvent) -> str:
+        """What was wrong, or an empty text."""
+        runtime = self._runtime
+        if runtime is None or not runtime.plugins:
+            return self._left(runtime)
+        creating = event.container.id if event.container is not None and event.name == "CreateContainer" else ""
+        try:
+            answers = await runtime.relay(event)
+        except PluginRefusedError as error:
+            return f"has answered {event.name} with an error: {error.message}"
+        changes = answers[0][1] if answers else PluginChanges()
+        self.inventory.refused(changes.updates, creating=creating)
+        # Now, lest what the plugin asks for next is taken for what it has asked for before.
+        if event.container is not None and event.name == "RemoveContainer":
+            self.inventory.remove(event.container)
+        elif event.container is not None and event.name == "CreateContainer":
+            self.inventory.add(event.container)
+        if not runtime.plugins:
+            return self._left(runtime)
+        return self.inventory.wrong or (self._check.told(event, changes) if self._check is not None else "")
+
+    def _left(self, runtime: NriRuntime | None) -> str:
+        why = next((each.why for each in runtime.lost if each.why), "") if runtime else ""
+        ended = self._process.ended() if self._process and "within" not in why else ""
+        return f"{why or 'has closed its connection'}{f'; it {ended}' if ended else ''}"
+
+    async def _disconnected(self) -> None:
+        runtime, self._runtime = self._runtime, None
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+        if runtime is not None:
+            await runtime.close()
+
+
+class _Launched:
+    """A plugin that was started with its connection as descriptor 3; its output is read, so that it is never held up."""
+
+    def __init__(self, command: Sequence[str], descriptor: int) -> None:
+        launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(descriptor), *AS]
+        self._process = Process([*launch, *command], grace=GRACE, passed=(descriptor,))
+        self._ending = threading.Event()
+        self._how = ""
+        self._reader = threading.Thread(target=self._read, name="output of the plugin", daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while not self._ending.is_set():
+            try:
+                self._process.read(timeout=0.05)
+            except EndedError as ended:
+                self._how = str(ended)
+                return
+            except TalkError:
+                continue
+
+    def ended(self) -> str:
+        """How it has ended, if it has, or does so now."""
+        until = time.monotonic() + 0.2
+        while not self._how and time.monotonic() < until:
+            time.sleep(0.01)
+        return self._how
+
+    def errors(self) -> tuple[str, ...]:
+        """The last that it wrote to its standard error."""
+        return self._process.errors()
+
+    def end(self) -> None:
+        self._ending.set()
+        self._reader.join()
+        with suppress(OSError):
+            self._process.end(gently=False)

@@ -1,0 +1,110 @@
+"""What a runtime has of pods and containers while a plugin is tested, and whether updates that the plugin asks for are of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from fsm.runtimes.live import nri_pb2 as nri
+
+
+class Inventory:
+    """Pods and containers by id; those in ``shown`` are listed when a plugin is synchronised, ``stopped`` pods have stopped.
+
+    ``gone`` has the names of the containers that were removed, ``wrong`` what the plugin was first wrong about.
+    """
+
+    def __init__(self) -> None:
+        self.pods: dict[str, nri.PodSandbox] = {}
+        self.containers: dict[str, nri.Container] = {}
+        self.shown: set[str] = set()
+        self.stopped: set[str] = set()
+        self.gone: dict[str, str] = {}
+        self.wrong = ""
+        self.asked: list[nri.ContainerUpdate] = []
+        """What the plugin has asked for otherwise than as an answer to an event."""
+
+    def copy(self) -> Inventory:
+        """The same again, to be restored."""
+        made = Inventory()
+        made.restore(self)
+        return made
+
+    def restore(self, other: Inventory) -> None:
+        """Be as *other* is."""
+        self.pods, self.containers = dict(other.pods), dict(other.containers)
+        self.shown, self.stopped = set(other.shown), set(other.stopped)
+        self.gone, self.wrong = dict(other.gone), other.wrong
+
+    def add(self, container: nri.Container) -> None:
+        """From now on there is *container*, or it is as this one says."""
+        self.containers[container.id] = container
+        self.gone.pop(container.id, None)
+
+    def remove(self, container: nri.Container) -> None:
+        """From now on there is no such container."""
+        self.containers.pop(container.id, None)
+        self.gone[container.id] = container.name
+
+    def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
+        pods = tuple(each for each in self.pods.values() if each.id in self.shown)
+        return pods, tuple(each for each in self.containers.values() if each.id in self.shown)
+
+    async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
+        del plugin  # there is one
+        self.asked += updates
+        return self.refused(updates)
+
+    def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
+        """Those of *updates* that are of no container that is there, or of the one that is being created."""
+        failed = []
+        for each in updates:
+            identity = each.container_id
+            if identity in self.gone:
+                wrong = f"has asked for an update of {self.gone[identity]}, which was removed"
+            elif identity == creating:
+                wrong = "has asked for an update of the container that is being created"
+            elif identity not in self.containers:
+                wrong = f"has asked for an update of a container that never was: {identity[:80]!r}"
+            else:
+                continue
+            self.wrong = self.wrong or wrong
+            failed.append(each)
+        return failed
+
+
+def pod(number: int) -> nri.PodSandbox:
+    """A pod as runtimes describe one; of each *number* another."""
+    return nri.PodSandbox(
+        id=_id(f"pod {number}"),
+        name=f"pod-{number}",
+        uid=_id(f"uid {number}")[:36],
+        namespace="fsm-test",
+        labels={"io.kubernetes.pod.name": f"pod-{number}"},
+        linux=nri.LinuxPodSandbox(cgroup_parent=f"/fsm-test/pod-{number}"),
+    )
+
+
+def container(number: int, name: str, pod_id: str) -> nri.Container:
+    """A container called *name* as runtimes describe one; of each *number* another."""
+    resources = nri.LinuxResources(
+        memory=nri.LinuxMemory(limit=nri.OptionalInt64(value=64 << 20)),
+        cpu=nri.LinuxCPU(
+            shares=nri.OptionalUInt64(value=1024),
+            quota=nri.OptionalInt64(value=100_000),
+            period=nri.OptionalUInt64(value=100_000),
+        ),
+    )
+    return nri.Container(
+        id=_id(f"container {number}"),
+        pod_sandbox_id=pod_id,
+        name=name,
+        labels={"io.kubernetes.container.name": name},
+        args=["sleep", "1000"],
+        env=["PATH=/bin"],
+        linux=nri.LinuxContainer(resources=resources, cgroups_path=f"/fsm-test/{number}"),
+    )
+
+
+def _id(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

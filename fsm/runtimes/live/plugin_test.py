@@ -1,0 +1,218 @@
+"""An NRI plugin as the system under test: it is taken through whatever the contract of plugins allows.
+
+The machine is the runtime: what it puts out at a step is relayed to the plugin.  So the kit's steps, their order and their
+shrinking are those of every test; what can fail is the plugin: it is late, answers with an error, leaves, or asks for an
+update of a container that is not there.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from fsm.conformance.simulated import Simulated
+from fsm.errors import refused
+from fsm.machine import Machine
+from fsm.machine.table import tabulate
+from fsm.recordings.nri_events import EVENTS
+from fsm.runtimes.live import nri_pb2 as nri
+from fsm.runtimes.live.nri_link import POD_EVENTS, REQUEST, RelayedEvent
+from fsm.runtimes.live.plugin_host import PluginHost
+from fsm.runtimes.live.plugin_inventory import Inventory, container, pod
+from fsm.sut import BrokenError
+
+CODE: Final = "FSM601"
+POD: Final = "pod"
+CONNECTS: Final = "connects"
+POD_LISTED: Final = "pod-listed"
+CONTAINER_LISTED: Final = "container-listed"
+STATES: Final = {
+    "created": nri.CONTAINER_CREATED,
+    "starting": nri.CONTAINER_CREATED,
+    "running": nri.CONTAINER_RUNNING,
+    "halted": nri.CONTAINER_STOPPED,
+    "cut-short": nri.CONTAINER_STOPPED,
+    "stopped": nri.CONTAINER_STOPPED,
+}
+"""The state in a message, by the state of the contract; in others it is as it was."""
+
+
+class PluginSUT:
+    """The plugin at *where*, a command or the address of a socket, under test against *machine*, a system of NRI's events.
+
+    It is told of nothing before the next event that it is told of: connections are made when something follows them.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        where: str,
+        timeout: float | None = None,
+        answers: Callable[..., object] | None = None,
+    ) -> None:
+        self._check(machine, where)
+        self._model = Simulated(machine)
+        self._host = PluginHost(where, request=timeout or REQUEST, answers=answers)
+        self._name = f"nri-plugin:{where}"
+        self._count = 0
+        self._out: tuple[str, ...] = ()
+        self._begin()
+        try:
+            self._host.connect()
+        except BaseException as error:  # an interrupt too
+            self._host.close()
+            if not isinstance(error, BrokenError):
+                raise
+            hint = (
+                "start a plugin that connects to this socket" if where.startswith("unix:") else "is it an NRI plugin?"
+            )
+            raise refused(self._name, CODE, f"cannot be tested: {error}", hint) from error
+
+    @staticmethod
+    def _check(machine: Machine, where: str) -> None:
+        table = tabulate(machine)
+        emitted = {name.partition(".")[0] for way in table.ways for name in way.emits}
+        if CONNECTS not in table.row or not emitted <= set(EVENTS):
+            what = f"cannot be tested against {machine.name}, in which no plugin connects"
+            raise refused(f"nri-plugin:{where}", CODE, what, "test it against nri-plugin-contract")
+        if not where.startswith("unix:") and shutil.which((*shlex.split(where), "")[0]) is None:
+            hint = "name a command that can be run, or the socket to listen on, as unix:///PATH"
+            raise refused(f"nri-plugin:{where}", CODE, "there is no such command", hint)
+
+    def _begin(self) -> None:
+        self._pod: nri.PodSandbox | None = None
+        self._containers: dict[str, nri.Container] = {}
+        self._untold: Inventory | None = None
+        """What there was before what is listed, while the plugin was not connected anew."""
+
+    def close(self) -> None:
+        self._host.close()
+
+    def serial(self) -> str:
+        return self._name
+
+    def shows(self) -> str:
+        return self._model.shows()
+
+    def outputs(self) -> tuple[str, ...]:
+        return self._out
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        return self._model.arrange(event, outcome)
+
+    def costly(self, event: str) -> bool:
+        """Whether the plugin is connected anew after *event*."""
+        return event.partition(".")[0] in {CONNECTS, POD_LISTED, CONTAINER_LISTED}
+
+    def reset(self) -> None:
+        """End what is left as runtimes do; other tests have other ids."""
+        if self._untold is not None:
+            self._host.inventory.restore(self._untold)
+        if self._host.connected:
+            with suppress(BrokenError):  # there are tests that find this out
+                self._tidy()
+        self._model.reset()
+        self._begin()
+        if not self._host.connected:
+            self._host.inventory.restore(Inventory())
+            self._host.connect()
+
+    def _tidy(self) -> None:
+        there = self._host.inventory
+        for each in tuple(there.containers.values()):
+            its = there.pods.get(each.pod_sandbox_id, nri.PodSandbox(id=each.pod_sandbox_id))
+            if each.state != nri.CONTAINER_STOPPED:
+                self._host.relay(RelayedEvent(name="StopContainer", pod=its, container=each))
+            self._host.relay(RelayedEvent(name="RemoveContainer", pod=its, container=each))
+        for its in tuple(there.pods.values()):
+            if its.id not in there.stopped:
+                self._host.relay(RelayedEvent(name="StopPodSandbox", pod=its))
+            self._host.relay(RelayedEvent(name="RemovePodSandbox", pod=its))
+            del there.pods[its.id]
+
+    def do(self, event: str) -> str:
+        before = _states(self._model.shows())
+        reply = self._model.do(event)
+        self._out = self._model.outputs()
+        after = _states(self._model.shows())
+        if event == CONNECTS:
+            self._apart().shown = set(self._host.inventory.pods)
+        elif event == POD_LISTED:
+            there, its = self._apart(), self._its_pod()
+            there.pods[its.id] = its
+            there.shown.add(its.id)
+            if after.get(POD) in {"kept-stopped", "stopped"}:
+                there.stopped.add(its.id)
+        elif event.partition(".")[0] == CONTAINER_LISTED:
+            slot, listed = event.replace(CONTAINER_LISTED, "container"), nri.Container()
+            there = self._apart()
+            listed.CopyFrom(self._its_container(slot, anew=slot not in before))
+            listed.state = STATES.get(after.get(slot, ""), nri.CONTAINER_UNKNOWN)
+            self._containers[slot] = listed
+            there.add(listed)
+            there.shown.add(listed.id)
+        elif self._out:
+            if self._untold is not None:
+                self._untold = None
+                self._host.connect()
+            for each in self._out:
+                self._relay(each, before, after)
+        return reply
+
+    def _apart(self) -> Inventory:
+        """What there is, when the next connection begins; all of it is listed, if nothing else is said."""
+        there = self._host.inventory
+        if self._untold is None:
+            self._untold = there.copy()
+            there.shown = {*there.pods, *there.containers}
+        return there
+
+    def _its_pod(self) -> nri.PodSandbox:
+        """The pod, which is another one after it was removed."""
+        if self._pod is None:
+            self._count += 1
+            self._pod = pod(self._count)
+        return self._pod
+
+    def _its_container(self, slot: str, *, anew: bool) -> nri.Container:
+        """The container of a part of the system, or another one."""
+        if anew or slot not in self._containers:
+            self._count += 1
+            self._containers[slot] = container(self._count, slot, self._its_pod().id)
+        return self._containers[slot]
+
+    def _relay(self, output: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        there = self._host.inventory
+        name, _, copy = output.partition(".")
+        its_pod = self._its_pod()
+        if name in POD_EVENTS:
+            if name == "RunPodSandbox":
+                there.pods[its_pod.id] = its_pod
+            self._host.relay(RelayedEvent(name=name, pod=its_pod))
+            if name == "StopPodSandbox":
+                there.stopped.add(its_pod.id)
+            elif name == "RemovePodSandbox":
+                there.pods.pop(its_pod.id, None)
+                for each in tuple(there.containers.values()):  # with their pod
+                    there.remove(each)
+                self._pod = None
+            return
+        slot = f"container.{copy}" if copy else "container"
+        its = self._its_container(slot, anew=slot not in before and name != "PostUpdateContainer")
+        resources = its.linux.resources if name == "UpdateContainer" else None
+        if after.get(slot) in STATES:
+            its.state = STATES[after[slot]]
+        self._host.relay(RelayedEvent(name=name, pod=its_pod, container=its, resources=resources))
+
+
+def _states(shown: str) -> dict[str, str]:
+    """The state of each part that has left its initial one.
+
+    >>> _states("pod running, container.1 cut-short"), _states("the beginning")
+    ({'pod': 'running', 'container.1': 'cut-short'}, {})
+    """
+    parts = (each.rpartition(" ") for each in shown.split(", "))
+    return {part: state for part, _, state in parts if part != "the"}

@@ -1,0 +1,242 @@
+"""What one test needs of a runtime: a connection, a folder that both can use, pods; and that nothing of it is left.
+
+Everything that is made carries the label of the run (:mod:`fsm.runtimes.live.run_label`).  A session first removes what killed
+runs have left, and at its end all that it has made itself, also what it does not know of since a reply was lost.  It then
+looks again for what is of killed runs: a runtime goes on making what nobody waits for, and shows it when it is made.
+"""
+
+import atexit
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from shutil import rmtree
+from typing import Final
+
+from fsm.errors import InputError, refused
+from fsm.runtimes.live import run_label
+from fsm.runtimes.live.call_keeper import CallKeeper
+from fsm.runtimes.live.cri_client import TIMEOUT, CallAnswer, CriClient, connected
+from fsm.runtimes.live.cri_pb2 import (
+    CONTAINER,
+    NODE,
+    ImageSpec,
+    LinuxPodSandboxConfig,
+    LinuxSandboxSecurityContext,
+    ListImagesResponse,
+    NamespaceOption,
+    PodSandboxConfig,
+    PodSandboxMetadata,
+    RemoveContainerRequest,
+    RemoveImageRequest,
+    RemovePodSandboxRequest,
+    RunPodSandboxRequest,
+    StopPodSandboxRequest,
+)
+from fsm.runtimes.live.event_watch import EventWatch
+from fsm.runtimes.live.sockets import path
+from fsm.runtimes.live.workload import archive, import_images
+from fsm.scratch import ScratchFolder
+from fsm.sut import BrokenError
+
+HOST: Final = NamespaceOption(network=NODE, pid=CONTAINER)
+"""The network of the host, so that none has to be set up; and processes of one's own, as the kubelet has it."""
+
+LOOK: Final = 0.002
+"""Seconds between two looks at what is to change."""
+
+_IMAGES: Final = "localhost/container-fsm-run:"
+"""What the names of images begin with that runs have imported; their labels follow."""
+
+_LISTED: Final = 20.0
+"""Seconds in which CRI lists an image that was imported."""
+
+_ROUNDS: Final = 5
+"""How often it is tried to remove what is left."""
+
+_SETTLING: Final = 0.2
+"""Seconds until it is looked again for what was left."""
+
+_NUMBERS: Final = count()
+"""Numbers of what this process makes: names in a runtime are taken only once."""
+
+
+def wait(done: Callable[[], bool], seconds: float) -> bool:
+    """Whether *done* came to be true within *seconds*; it is asked often."""
+    until = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(LOOK)
+    return True
+
+
+@contextmanager
+def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
+    """Meanwhile *folder* is not there; if it is *blocked*, it cannot be made either."""
+    elsewhere = folder.with_name(f"{folder.name}.away")
+    folder.rename(elsewhere)
+    try:
+        if blocked:
+            folder.touch()
+        yield
+    finally:
+        folder.unlink() if folder.is_file() else rmtree(folder, ignore_errors=True)  # the runtime may have made it
+        elsewhere.rename(folder)
+
+
+class RuntimeSession:
+    """A connection to the runtime at *address*, each call of which may take *timeout* seconds.
+
+    Containers are made of *image*; else of one of busybox, which is imported if there is none.  Raises
+    :class:`InputError` if there is no runtime, or no image.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        image: str = "",
+        timeout: float | None = None,
+        seen: Callable[[CallAnswer], object] | None = None,
+    ) -> None:
+        self.address = address
+        self.timeout = timeout or TIMEOUT
+        self._seen = seen
+        self._label = str(run_label.own())
+        self.calls = 0
+        client, version = connected(address, timeout=self.timeout, seen=self._called)
+        self.runtime = version.runtime_name
+        self.version = version.runtime_version
+        with client:
+            _clear(client, _dead)
+            self.image = image or self._usual_image(client)
+        self._scratch = ScratchFolder()
+        self._keeper = CallKeeper(self.folder, Path(path(address)))
+        self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._tested)
+        shared = self.runtime == "containerd" and self.version.removeprefix("v").startswith("1.")
+        self.events = EventWatch(address, timeout=self.timeout, shared=shared)  # then each goes to one client only
+        atexit.register(self.close)  # where nobody closes it any more
+
+    def _called(self, answer: CallAnswer) -> None:
+        self.calls += 1
+        if self._seen is not None:
+            self._seen(answer)
+
+    def _tested(self, answer: CallAnswer) -> None:
+        self.events.take(answer)
+        self._called(answer)
+
+    def record(self, seen: Callable[[CallAnswer], object] | None) -> None:
+        """Call *seen* with each answer from now on."""
+        self._seen = seen
+
+    @property
+    def folder(self) -> Path:
+        """A folder that lasts as long as the session."""
+        return Path(self._scratch.name)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {run_label.KEY: self._label}
+
+    def name(self) -> str:
+        """A name that nothing in the runtime has."""
+        return f"fsm-{run_label.own().process}-{next(_NUMBERS)}"
+
+    def pod(self) -> PodSandboxConfig:
+        """The configuration of a new pod, on the network of the host."""
+        name = self.name()
+        logs = self.folder / "logs"
+        logs.mkdir(exist_ok=True)
+        return PodSandboxConfig(
+            metadata=PodSandboxMetadata(name=name, uid=f"{name}-{self._label}", namespace=run_label.NAMESPACE),
+            log_directory=str(logs),
+            labels=self.labels,
+            linux=LinuxPodSandboxConfig(security_context=LinuxSandboxSecurityContext(namespace_options=HOST)),
+        )
+
+    def run(self, pod: PodSandboxConfig, *, handler: str = "") -> CallAnswer:
+        """What comes of running *pod*."""
+        return self.client.call("RunPodSandbox", RunPodSandboxRequest(config=pod, runtime_handler=handler))
+
+    def ready(self) -> tuple[PodSandboxConfig, str]:
+        """A pod that runs, and its id; raises :class:`InputError` if the runtime runs none."""
+        pod = self.pod()
+        answer = self.run(pod)
+        if answer.code != "OK":
+            what = f"runs no pods: {answer.code}, {answer.detail}"
+            raise refused(
+                self.address, "FSM606", what, "see the runtime's log; often it is the sandbox image that is missing"
+            )
+        return pod, answer.message.pod_sandbox_id
+
+    def answered(self, answer: CallAnswer) -> CallAnswer:
+        """*answer*; raises :class:`BrokenError` if the runtime gave none in all the time that it has."""
+        seconds = (answer.end - answer.start) / 1e9
+        if answer.code == "UNAVAILABLE" or (answer.code == "DEADLINE_EXCEEDED" and seconds >= self.timeout):
+            raise BrokenError(f"{answer.op} was answered {answer.code} after {seconds:.1f} s: {answer.detail}")
+        return answer
+
+    def close(self) -> None:
+        """Remove all that was made, and give back the connection; may be called again."""
+        self.events.close()
+        self.client.close()
+        self._keeper.close()
+        try:
+            with CriClient(self.address, timeout=self.timeout) as client:
+                _clear(client, lambda label: label == self._label or _dead(label))
+        finally:
+            atexit.unregister(self.close)
+            self._scratch.close()
+
+    def _usual_image(self, client: CriClient) -> str:
+        """An image of busybox, if there is one; else one that is imported, and removed at the end."""
+        known = next((name for name in _images(client) if "busybox" in name), "")
+        if known:
+            return known
+        name = f"{_IMAGES}{self._label}"
+        try:
+            import_images(Path(path(self.address)), archive(names=(name,)))
+            wait(lambda: name in _images(client), _LISTED)  # CRI is told of it, and would try to pull it before
+        except InputError as error:
+            what = f"has no image of busybox, and none could be imported: {error.problems[0].what}"
+            raise refused(self.address, "FSM606", what, "name one with --image that has sh") from error
+        return name
+
+
+def _images(client: CriClient) -> tuple[str, ...]:
+    answer = client.call("ListImages")
+    found = answer.message.images if isinstance(answer.message, ListImagesResponse) else ()
+    return tuple(name for each in found for name in (*each.repo_tags, *each.repo_digests))
+
+
+def _dead(label: str) -> bool:
+    known = run_label.read(label)
+    return known is not None and run_label.ended(known)
+
+
+def _clear(client: CriClient, chosen: Callable[[str], bool]) -> None:
+    """Remove all that has the label of a run that is *chosen*, and look again until there is nothing."""
+    for again in range(_ROUNDS):
+        if again:
+            time.sleep(_SETTLING)
+        pods = _labelled(client.call("ListPodSandbox").message, "items", chosen)
+        for pod in pods:
+            client.call("StopPodSandbox", StopPodSandboxRequest(pod_sandbox_id=pod))
+            client.call("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=pod))
+        # One that was still being made when its pod went has none.
+        containers = _labelled(client.call("ListContainers").message, "containers", chosen)
+        for container in containers:
+            client.call("RemoveContainer", RemoveContainerRequest(container_id=container))
+        if not pods and not containers:
+            break
+    for name in _images(client):
+        if name.startswith(_IMAGES) and chosen(name.removeprefix(_IMAGES)):
+            client.call("RemoveImage", RemoveImageRequest(image=ImageSpec(image=name)))
+
+
+def _labelled(answer: object, each: str, chosen: Callable[[str], bool]) -> list[str]:
+    """The ids in *answer*, the list of *each*, of what has the label of a run that is *chosen*."""
+    return [one.id for one in getattr(answer, each, ()) if chosen(one.labels.get(run_label.KEY, ""))]

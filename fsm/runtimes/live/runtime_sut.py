@@ -1,0 +1,165 @@
+"""Real runtimes as systems under test: which of our models speak of what a client of CRI calls, and what tests them."""
+
+import shlex
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from fsm.conformance.executor import Execution
+from fsm.conformance.failure import FailedError, Failure
+from fsm.conformance.lookup import DAMAGED, NODE, RELAYED, RuntimeOptions
+from fsm.conformance.oracle import Oracle, oracle
+from fsm.errors import refused
+from fsm.language.library import load
+from fsm.machine import Machine
+from fsm.machine.versions import unknown_profile
+from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
+from fsm.runtimes.live.call_recording import CallRecording
+from fsm.runtimes.live.container_sut import KilledContainerSUT, RuntimeContainerSUT
+from fsm.runtimes.live.cri_client import CallAnswer
+from fsm.runtimes.live.node_sut import RuntimeNodeSUT
+from fsm.runtimes.live.pod_sut import KilledPodSUT, RuntimePodSUT
+from fsm.runtimes.live.runtime_session import RuntimeSession, wait
+from fsm.runtimes.live.told_judge import ToldNodeSUT
+from fsm.sut import SUT, BrokenError
+
+_RESTARTING: Final = 60.0
+"""Seconds in which a runtime is to answer again that was restarted."""
+
+_REPETITIONS: Final = 3
+"""How often a test is done again that failed."""
+
+_CONTRACT: Final = ("plugin-pod", "plugin-container")
+"""The parts of what plugins may rely on."""
+
+_OF_CALLS: Final = ("pod-sandbox", "container-status")
+"""The parts of :data:`NODE` that speak of calls."""
+
+_CALLS: Final = {CONTAINER: CONTAINER_CALLS | {"CreateContainer"}, POD: POD_CALLS}
+"""By the kind of entity, the calls that tests make."""
+
+
+def factory(
+    address: str,
+    machine: Machine,
+    options: RuntimeOptions,
+    *,
+    timeout: float | None = None,
+    seen: Callable[[CallAnswer], object] | None = None,
+) -> Callable[[], SUT]:
+    """What makes a SUT for *machine* of the runtime at *address*; *seen* is called with what its calls come to.
+
+    Raises :class:`InputError` if no client of CRI can make the calls of *machine*.
+    """
+    if options.nri and machine.name == NODE:
+        return partial(_node, address, options, timeout, seen)
+    called = {event.rpc for event in machine.events.values() if event.kind == "call"}
+    if not called or not called <= _CALLS.get(machine.entity, frozenset()):
+        what = f"is a runtime, and {machine.name} is no machine of calls on one container, or one pod, of CRI"
+        hint = "there is cri-container and cri-pod for all runtimes, container-status and pod-sandbox for containerd"
+        if machine.name in {NODE, *RELAYED}:
+            hint = "say --nri ADDRESS, the socket at which the runtime takes plugins"
+        raise refused(f"cri:{address}", "FSM601", what, hint)
+    pods = machine.entity == POD
+
+    def made() -> SUT:
+        session = RuntimeSession(address, image=options.image, timeout=timeout, seen=seen)
+        restart, damage = _restart(session, options), _damage(session, options)
+        if options.kill_command:
+            kill = partial(_restarted, session, options.kill_command)
+            return (KilledPodSUT if pods else KilledContainerSUT)(machine, session, restart, kill=kill, damage=damage)
+        return (RuntimePodSUT if pods else RuntimeContainerSUT)(machine, session, restart, damage=damage)
+
+    return made
+
+
+def _restart(session: RuntimeSession, options: RuntimeOptions) -> Callable[[], None] | None:
+    command = options.restart_command or options.kill_command
+    return partial(_restarted, session, command) if command else None
+
+
+def _damage(session: RuntimeSession, options: RuntimeOptions) -> Callable[[str], None] | None:
+    """What restarts the runtime, and damages meanwhile what it has kept of the container with the id that it is given."""
+    command = options.damage_command
+    return (lambda of: _restarted(session, command.replace(DAMAGED, shlex.quote(of)))) if command else None
+
+
+def _node(
+    address: str,
+    options: RuntimeOptions,
+    timeout: float | None,
+    seen: Callable[[CallAnswer], object] | None,
+) -> RuntimeNodeSUT:
+    session = RuntimeSession(address, image=options.image, timeout=timeout)
+    restart, damage = _restart(session, options), _damage(session, options)
+    if options.judge in {"", NODE}:
+        contract = [load(each).profiles for each in _CONTRACT]
+        return RuntimeNodeSUT(
+            session,
+            options.nri,
+            restart,
+            damage,
+            profile=None if unknown_profile(options.profile, contract) else options.profile,
+            by_calls=[load(each).partly_under(options.profile) for each in _OF_CALLS],
+            seen=seen,
+        )
+    return ToldNodeSUT(session, options.nri, restart, damage, model=options.judge, profile=options.profile, seen=seen)
+
+
+def confirmed(
+    make: Callable[[Callable[[CallAnswer], object] | None], SUT],
+    machine: Machine,
+    failures: Sequence[Failure],
+    *,
+    record: str | None = None,
+) -> tuple[Failure, ...]:
+    """*failures* with how often they come again in a few repetitions; the calls of the first are written to *record*.
+
+    What a plugin was told of it is written beside that, in a file whose name ends in ``.nri``.
+
+    *machine* is as its profile has it.  *make* makes a SUT that calls its argument, if there is one, with what calls come to.
+    """
+    counts = [(each, 0) for each in failures if each.trace]
+    with CallRecording(record) if record is not None else nullcontext() as recording:
+        for number in range(_REPETITIONS if counts else 0):
+            sut = make(recording.take if recording is not None and not number else None)
+            judge = oracle(machine, overlaps=False, sut=sut)
+            try:
+                counts = [(each, count + _fails(judge, sut, each)) for each, count in counts]
+            finally:
+                sut.close()
+            if isinstance(sut, RuntimeNodeSUT) and record is not None and not number:
+                Path(f"{record}.nri").write_bytes(b"".join(line + b"\n" for line in sut.plugin.recording))
+    often = {id(each): count for each, count in counts}
+    return tuple(
+        replace(each, repeated=(often[id(each)], _REPETITIONS)) if id(each) in often else each for each in failures
+    )
+
+
+def _fails(judge: Oracle, sut: SUT, failure: Failure) -> bool:
+    try:
+        Execution(judge, sut).replay(failure.steps)
+    except FailedError as failed:
+        return failed.failure.kind == failure.kind
+    return False
+
+
+def _restarted(session: RuntimeSession, command: str) -> None:
+    """Restart the runtime by *command*, and wait until it answers; raises :class:`BrokenError` if it does not."""
+    try:
+        ran = subprocess.run(  # noqa: S602  (the user has given it for the shell)
+            command, shell=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_RESTARTING, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BrokenError(f"{command} did not end within {_RESTARTING:g} s") from error
+    if ran.returncode:
+        said = ran.stderr.decode(errors="replace").strip()[-200:]
+        raise BrokenError(f"{command} ended with {ran.returncode}: {said}")
+    session.events.interrupted()
+    # It has a version before it has found its pods.
+    if not wait(lambda: session.client.call("ListPodSandbox", timeout=5).code == "OK", _RESTARTING):
+        raise BrokenError(f"the runtime does not answer {_RESTARTING:g} s after {command}")

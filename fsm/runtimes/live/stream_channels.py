@@ -1,0 +1,182 @@
+"""The channels of one command over a link: standard input, output and errors, and how it ended."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from typing import Final, Protocol, TypeAlias
+
+from fsm.runtimes.live.spdy import Opened, Pinged, Spdy, StreamData
+from fsm.runtimes.live.stream_links import BUFFER, Link
+
+INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
+NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
+"""The channels by their numbers in WebSocket messages; the next one is for sizes of a terminal."""
+Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
+"""Connects to a port, sends it what is read, and passes on what comes; raises :class:`OSError`."""
+CLOSES: Final = 255
+"""The number of a message that closes the channel whose number it holds."""
+
+
+class Channels(Protocol):
+    """``given`` is what the client sends as standard input; ``ready`` is set when it has asked for all channels."""
+
+    given: asyncio.StreamReader
+    ready: asyncio.Event
+
+    async def read(self) -> None:
+        """Take what the client sends, until it goes away."""
+
+    def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (as whoever runs commands calls it)
+        """Send what a command has written."""
+
+    def finish(self, result: bytes) -> None:
+        """Send how it has ended, and close all channels."""
+
+
+class MessageChannels:
+    """Each message is of one channel, whose number is its first byte."""
+
+    def __init__(self, link: Link) -> None:
+        self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
+        self._link = link
+        self.ready.set()
+        self.write(b"", False)  # noqa: FBT003  (clients take it for a sign that the stream is up)
+
+    async def read(self) -> None:
+        async for each in self._link.received():
+            if each[:1] == bytes([NUMBERS.index(INPUT)]):
+                _feed(self.given, each[1:])
+            elif each == bytes([CLOSES, NUMBERS.index(INPUT)]):
+                _feed(self.given, b"")
+        _feed(self.given, b"")
+
+    def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001
+        self._link.send(bytes([NUMBERS.index(ERRORS if error else OUTPUT)]) + data)
+
+    def finish(self, result: bytes) -> None:
+        self._link.send(bytes([NUMBERS.index(RESULT)]) + result)
+
+
+class SpdyChannels:
+    """Each channel is a stream that the client opens; *wanted* are those that it has to open."""
+
+    def __init__(self, link: Link, wanted: Collection[str]) -> None:
+        self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
+        self._link, self._spdy = link, Spdy()
+        self._wanted = {*wanted}
+        self._streams: dict[str, int] = {}
+
+    async def read(self) -> None:
+        async for event in _events(self._link, self._spdy):
+            if isinstance(event, Opened):
+                self._streams[event.headers.get("streamtype", "")] = event.stream
+                if self._wanted <= self._streams.keys():
+                    self.ready.set()
+            elif event.stream == self._streams.get(INPUT):
+                _pass(event, self.given)
+        _feed(self.given, b"")
+
+    def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001
+        stream = self._streams.get(ERRORS if error else OUTPUT)
+        if stream is not None and data:
+            self._link.send(self._spdy.data(stream, data))
+
+    def finish(self, result: bytes) -> None:
+        for kind, stream in self._streams.items():
+            self._link.send(self._spdy.data(stream, result if kind == RESULT else b"", over=True))
+        self._link.send(self._spdy.leave(max(self._streams.values(), default=0)))
+
+
+class ForwardedPorts:
+    """Connections to ports of a pod over SPDY: each has a stream for data, and one for what goes wrong."""
+
+    def __init__(self, link: Link, connect: Connect) -> None:
+        self._link, self._spdy, self._connect = link, Spdy(), connect
+        self._errors: dict[str, int] = {}
+        self._given: dict[int, asyncio.StreamReader] = {}
+        self._forwarding: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Forward until the client goes away."""
+        try:
+            async for event in _events(self._link, self._spdy):
+                if isinstance(event, Opened):
+                    self._open(event.stream, event.headers)
+                elif event.stream in self._given:
+                    _pass(event, self._given[event.stream])
+        finally:
+            for each in self._forwarding:
+                each.cancel()
+            await asyncio.gather(*self._forwarding, return_exceptions=True)
+
+    def _open(self, stream: int, headers: Mapping[str, str]) -> None:
+        request = headers.get("requestid", "")
+        if headers.get("streamtype") == RESULT:
+            self._errors[request] = stream
+            return
+        self._given[stream] = asyncio.StreamReader()
+        task = asyncio.create_task(self._forward(stream, request, headers.get("port", "")))
+        self._forwarding.add(task)
+        task.add_done_callback(self._forwarding.discard)
+
+    async def _forward(self, stream: int, request: str, port: str) -> None:
+        why = b""
+        try:
+            await self._connect(
+                int(port), self._given[stream], lambda data: self._link.send(self._spdy.data(stream, data))
+            )
+        except (OSError, ValueError) as error:
+            why = f"an error occurred forwarding port {port}: {error}".encode()
+        self._link.send(self._spdy.data(stream, b"", over=True))
+        if request in self._errors:
+            self._link.send(self._spdy.data(self._errors.pop(request), why, over=True))
+        del self._given[stream]
+
+
+async def _events(link: Link, spdy: Spdy) -> AsyncIterator[Opened | StreamData]:
+    """What a client opens and sends, until it goes away; that it opens a stream, and its pings, are replied to."""
+    async for data in link.received():
+        for event in spdy.receive(data):
+            if isinstance(event, Opened):
+                link.send(spdy.reply(event.stream))
+                yield event
+            elif isinstance(event, StreamData):
+                yield event
+            elif isinstance(event, Pinged):
+                link.send(spdy.ping(event.number))
+
+
+def _pass(sent: StreamData, to: asyncio.StreamReader) -> None:
+    if sent.data:
+        _feed(to, sent.data)
+    if sent.over:
+        _feed(to, b"")
+
+
+def _feed(to: asyncio.StreamReader, data: bytes) -> None:
+    """Give *data* to a reader; no data end it."""
+    if to.at_eof():
+        return
+    if data:
+        to.feed_data(data)
+    else:
+        to.feed_eof()
+
+
+async def connected(port: int, given: asyncio.StreamReader, send: Callable[[bytes], None]) -> None:
+    """Pass what is *given* to *port* of this machine, and *send* what comes from there, until both have ended."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+
+    async def passed() -> None:
+        while data := await given.read(BUFFER):
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()
+
+    passing = asyncio.create_task(passed())
+    try:
+        while data := await reader.read(BUFFER):
+            send(data)
+    finally:
+        passing.cancel()
+        await asyncio.gather(passing, return_exceptions=True)
+        writer.close()

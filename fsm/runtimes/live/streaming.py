@@ -1,0 +1,231 @@
+"""Where the streams of Exec, Attach and PortForward are: HTTP at an address of this machine alone, upgraded to SPDY or WebSocket.
+
+Each stream has a URL that nobody can guess, and that is good for one use.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from secrets import token_urlsafe
+from socket import create_server
+from typing import Final, TypeAlias
+
+import h11
+from wsproto.utilities import ProtocolError
+
+from fsm.runtimes.live.accepting import Acceptor, accept_streams
+from fsm.runtimes.live.spdy import SpdyError
+from fsm.runtimes.live.stream_channels import (
+    ERRORS,
+    INPUT,
+    OUTPUT,
+    RESULT,
+    Channels,
+    Connect,
+    ForwardedPorts,
+    MessageChannels,
+    SpdyChannels,
+)
+from fsm.runtimes.live.stream_links import BUFFER, Link, SocketLink, WebSocketLink
+from fsm.runtimes.reference.driven import CallError, WorldError
+from fsm.runtimes.reference.node.workloads import Write
+from fsm.runtimes.reference.tasks import Tasks
+
+HOST: Final = "127.0.0.1"
+SPDY: Final = "SPDY/3.1"
+COMMANDS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+"""The protocols of commands, the newest first; in both a result is JSON."""
+PORTS: Final = "portforward.k8s.io"
+TUNNELLED: Final = f"{SPDY}+{PORTS}"
+"""The protocol of ports over WebSocket: messages are the bytes of SPDY."""
+PATIENCE: Final = 30.0
+"""Seconds in which a client has to ask, and to open its channels."""
+VALID: Final = 60.0
+"""Seconds in which a URL has to be used."""
+
+CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
+"""Runs a command, or waits for one, with its standard streams; its code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedCommand:
+    """A stream of a command: what *run* does, with those of the standard streams that were asked for."""
+
+    run: CommandRun
+    input: bool = False
+    output: bool = False
+    errors: bool = False
+    terminal: bool = False
+
+    @property
+    def channels(self) -> set[str]:
+        wanted = {INPUT: self.input, OUTPUT: self.output, ERRORS: self.errors and not self.terminal}
+        return {RESULT, *(name for name, asked in wanted.items() if asked)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedPorts:
+    """A stream of ports, to which *connect* connects."""
+
+    connect: Connect
+
+
+class StreamServer:
+    """Serves what is offered; started at its first offer."""
+
+    def __init__(self) -> None:
+        self._offers: dict[str, OfferedCommand | OfferedPorts] = {}
+        self._server: Acceptor | None = None
+        self._sessions = Tasks()
+        self._writers = set[asyncio.StreamWriter]()
+
+    async def offer(self, kind: str, offered: OfferedCommand | OfferedPorts) -> str:
+        """The URL of a stream."""
+        if self._server is None:
+            self._server = accept_streams(create_server((HOST, 0)), self._accept)
+        port = self._server.listening.getsockname()[1]
+        path = f"/{kind}/{token_urlsafe(16)}"
+        self._offers[path] = offered
+        asyncio.get_running_loop().call_later(VALID, self._offers.pop, path, None)
+        return f"http://{HOST}:{port}{path}"
+
+    async def close(self) -> None:
+        if self._server:
+            self._server.close()
+        writers = [*self._writers]
+        await self._sessions.cancel()
+        for each in writers:
+            with suppress(OSError):
+                await each.wait_closed()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        self._sessions.start(self._serve(reader, writer)).add_done_callback(lambda _: self._writers.discard(writer))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        link: Link = SocketLink(reader, writer)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                asked, http = await _request(reader)
+            link = await self._upgraded(asked, http, reader, writer)
+        except (h11.RemoteProtocolError, ProtocolError, SpdyError, TimeoutError, OSError):
+            pass
+        finally:
+            with suppress(OSError):
+                await link.close()
+
+    async def _upgraded(
+        self, asked: h11.Request, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Link:
+        """Serve the stream that is asked for, or say why not; what carries it, to be closed."""
+        socket = SocketLink(reader, writer, http.trailing_data[0])
+        path = asked.target.decode()
+        offered = self._offers.pop(path.partition("?")[0], None)
+        wanted = _header(asked, b"upgrade").lower()
+        if offered is None:
+            socket.send(_refusal(http, 404, "no such stream: its URL was used, or is too old"))
+        elif wanted == "websocket":
+            protocols = [TUNNELLED] if isinstance(offered, OfferedPorts) else COMMANDS
+            messages = WebSocketLink(socket, list(asked.headers), path, protocols)
+            await _stream(offered, messages, MessageChannels if isinstance(offered, OfferedCommand) else None)
+            return messages
+        elif wanted == SPDY.lower():
+            known = {each.strip() for each in _header(asked, b"x-stream-protocol-version").split(",")}
+            protocol = (
+                PORTS if isinstance(offered, OfferedPorts) else next((each for each in COMMANDS if each in known), "")
+            )
+            if not protocol:
+                socket.send(_refusal(http, 403, f"no protocol of streams in common; known are {', '.join(COMMANDS)}"))
+                return socket
+            headers = [("Connection", "Upgrade"), ("Upgrade", SPDY), ("X-Stream-Protocol-Version", protocol)]
+            socket.send(http.send(h11.InformationalResponse(status_code=101, headers=headers)) or b"")
+            await _stream(offered, socket, None)
+        else:
+            socket.send(_refusal(http, 400, f"a stream needs an upgrade to {SPDY} or WebSocket"))
+        return socket
+
+
+async def _request(reader: asyncio.StreamReader) -> tuple[h11.Request, h11.Connection]:
+    http, asked = h11.Connection(h11.SERVER), None
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            http.receive_data(await reader.read(BUFFER))
+        elif isinstance(event, h11.Request):
+            asked = event
+        elif isinstance(event, h11.EndOfMessage) and asked:
+            return asked, http
+        elif isinstance(event, h11.ConnectionClosed):
+            raise ConnectionError("nothing was asked for")
+
+
+def _header(asked: h11.Request, name: bytes) -> str:
+    return ",".join(value.decode(errors="replace") for key, value in asked.headers if key == name)
+
+
+def _refusal(http: h11.Connection, code: int, why: str) -> bytes:
+    body = f"{why}\n".encode()
+    headers = [("Content-Type", "text/plain"), ("Content-Length", str(len(body))), ("Connection", "close")]
+    sent = (h11.Response(status_code=code, headers=headers), h11.Data(data=body), h11.EndOfMessage())
+    return b"".join(http.send(each) or b"" for each in sent)
+
+
+async def _stream(offered: OfferedCommand | OfferedPorts, link: Link, make: Callable[[Link], Channels] | None) -> None:
+    if isinstance(offered, OfferedPorts):
+        await ForwardedPorts(link, offered.connect).serve()
+        return
+    channels = make(link) if make else SpdyChannels(link, offered.channels)
+    tasks = Tasks()
+    reading = tasks.start(channels.read())
+    try:
+        ready = tasks.start(channels.ready.wait())
+        await asyncio.wait({ready, reading}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        if ready.done():
+            acting = tasks.start(_result(offered, channels))
+            await asyncio.wait({acting, reading}, return_when=asyncio.FIRST_COMPLETED)
+            if acting.done():
+                channels.finish(acting.result())
+        if reading.done():
+            reading.result()
+    finally:
+        await tasks.cancel()
+
+
+async def _result(offered: OfferedCommand, channels: Channels) -> bytes:
+    """Run what is *offered*; how it has ended, as Kubernetes says it."""
+    write: Write = channels.write
+    given = channels.given if offered.input else None
+    terminal = Tasks()
+    if offered.terminal:
+        # A terminal has one output, and ends lines in its own way.
+        typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
+        if typed:
+            given = asyncio.StreamReader()
+            terminal.start(_typed(typed, given, channels.write))
+    try:
+        code = await offered.run(write, given)
+    except (CallError, WorldError) as error:
+        return _status(f"error executing command in container: {error}", "InternalError", code=500)
+    finally:
+        await terminal.cancel()
+    if not code:
+        return json.dumps({"metadata": {}, "status": "Success"}).encode()
+    causes = {"causes": [{"reason": "ExitCode", "message": str(code)}]}
+    return _status(f"command terminated with non-zero exit code: exit status {code}", "NonZeroExitCode", details=causes)
+
+
+def _status(message: str, reason: str, **more: object) -> bytes:
+    return json.dumps({"metadata": {}, "status": "Failure", "message": message, "reason": reason, **more}).encode()
+
+
+async def _typed(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
+    """Pass what is typed, and show it, as a terminal does; its end is also Ctrl-C or Ctrl-D."""
+    while data := await typed.read(BUFFER):
+        data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")
+        given.feed_data(data.replace(b"\r", b"\n"))
+        write(data.replace(b"\r", b"\r\n"), False)  # noqa: FBT003
+        if end:
+            break
+    given.feed_eof()

@@ -1,0 +1,181 @@
+"""The plugin of a test: it joins and leaves when it is told to, keeps what it is told of the test's own pods, and refuses.
+
+It runs on a thread of its own, and is called from that of the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from concurrent.futures import Future
+from typing import Final, TypeVar
+
+from fsm.runtimes.live import nri_pb2 as nri
+from fsm.runtimes.live import sockets
+from fsm.runtimes.live.nri_link import NriError, PluginChanges, RelayedEvent
+from fsm.runtimes.live.nri_plugin import NriPlugin
+from fsm.runtimes.live.nri_recorder import NriRecorder
+from fsm.runtimes.live.run_label import NAMESPACE
+from fsm.runtimes.live.ttrpc import UNKNOWN, RpcError
+from fsm.sut import BrokenError
+
+_JOINING: Final = 10.0
+"""Seconds in which the plugin is connected and synchronised, or has left."""
+
+_ADDED: Final = 0.02
+"""Seconds after its synchronisation in which the runtime has added a plugin to those that it tells."""
+
+_T = TypeVar("_T")
+
+
+class ToldPlugin:
+    """A plugin at the socket *address*; of pods and containers it takes those that *mine* has, by the name of the pod.
+
+    ``recording`` has the lines of what it was told; ``told`` has the names of the events, each with what was ``doing`` then.
+    What is in ``refused`` it answers with an error.  Raises :class:`InputError` if nobody listens at *address*.
+    """
+
+    def __init__(self, address: str, mine: Callable[[str], bool]) -> None:
+        self._address = address
+        self._mine = mine
+        sockets.reached(address)
+        self.recording: list[bytes] = []
+        self._begun = 0
+        self.told: list[tuple[str, str]] = []
+        self.refused: set[str] = set()
+        self.doing = ""
+        self.lost = ""
+        """Why the runtime has closed a connection, if it has."""
+        self.running: set[str] = set()
+        """The containers of which it was told that they run, and not yet that they have stopped."""
+        self._recorder = NriRecorder(self, lambda: None)
+        self._plugin: NriPlugin | None = None
+        self._connection: Future[None] | None = None
+        self._synchronized = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="plugin", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        # A runtime that has gone is an error, and not the end of the process.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+        self._loop.run_forever()
+
+    @property
+    def joined(self) -> bool:
+        """Whether it is connected, as far as it knows."""
+        return self._plugin is not None and not self.lost
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The recording, without the tests before this one."""
+        return self.recording[self._begun :]
+
+    def put(self, line: bytes) -> bool:
+        """Keep *line* of the recording."""
+        self.recording.append(line)
+        return True
+
+    def forget(self) -> None:
+        """Begin another test."""
+        self._begun = len(self.recording)
+        self.told.clear()
+        self.refused.clear()
+        self.running.clear()
+        self.lost = ""
+
+    def join(self) -> None:
+        """Connect, anew if it is connected, and return when the runtime tells it of events.
+
+        Raises :class:`BrokenError` if the runtime does not take it.
+        """
+        self.leave()
+        self._synchronized.clear()
+        self._plugin = NriPlugin("fsm-test", "99", self)
+        self._connection = asyncio.run_coroutine_threadsafe(
+            self._plugin.run(self._address, lost=self._lost), self._loop
+        )
+        until = time.monotonic() + _JOINING
+        while not self._synchronized.wait(0.01):
+            if self._connection.done() or time.monotonic() >= until:
+                why = self._connection.exception() if self._connection.done() else None
+                self.leave()
+                raise BrokenError(f"a plugin cannot join: {why or f'it was not synchronised within {_JOINING:g} s'}")
+        self._within(self._plugin.update_containers(()))  # answered by the runtime's side of what has synchronised it
+        time.sleep(_ADDED)
+
+    def leave(self) -> None:
+        """Close the connection, if there is one."""
+        if self._plugin is None or self._connection is None:
+            return
+        plugin, connection = self._plugin, self._connection
+        self._plugin = self._connection = None
+        self.running.clear()
+        self._within(plugin.leave())
+        try:
+            connection.result(_JOINING)
+        except (NriError, OSError, TimeoutError):
+            connection.cancel()
+
+    def close(self) -> None:
+        """Leave for ever; may be called again."""
+        if self._thread.is_alive():
+            self.leave()
+            self._within(self._ended())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_JOINING)
+            self._loop.close()
+
+    async def _ended(self) -> None:
+        """End what a connection has left that was interrupted on its way."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in left:
+            each.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _lost(self, why: Exception | None) -> None:
+        self.lost = f"the runtime has closed the connection of the plugin{f': it {why}' if why else ''}"
+
+    def _within(self, work: Coroutine[object, object, _T]) -> _T | None:
+        """What *work* comes to on the plugin's thread; ``None`` if the connection has ended meanwhile."""
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result(_JOINING)
+        except (NriError, TimeoutError):
+            return None
+
+    # What the runtime tells it, on its own thread.
+
+    async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
+        return await self._recorder.configure(request)
+
+    async def synchronize(
+        self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
+    ) -> Sequence[nri.ContainerUpdate]:
+        mine = {each.id: each for each in pods if self._is_mine(each)}
+        inside = [each for each in containers if each.pod_sandbox_id in mine]
+        await self._recorder.synchronize([*mine.values()], inside)
+        self.running = {each.id for each in inside if each.state == nri.CONTAINER_RUNNING}
+        self._synchronized.set()
+        return ()
+
+    async def relay(self, event: RelayedEvent) -> PluginChanges | None:
+        if not self._is_mine(event.pod):
+            return None
+        await self._recorder.relay(event)
+        self.told.append((event.name, self.doing))
+        if event.container is not None and event.name == "StartContainer":
+            self.running.add(event.container.id)
+        elif event.container is not None and event.name in {"StopContainer", "RemoveContainer"}:
+            self.running.discard(event.container.id)
+        if event.name in self.refused:
+            raise RpcError(UNKNOWN, f"the test refuses {event.name}")
+        return None
+
+    async def shut_down(self) -> None:
+        """The connection ends too."""
+
+    def _is_mine(self, pod: nri.PodSandbox) -> bool:
+        return pod.namespace == NAMESPACE and self._mine(pod.name)

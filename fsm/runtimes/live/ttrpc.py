@@ -1,0 +1,219 @@
+"""Calls by ttrpc, each side of a stream of bytes: :class:`Server` answers, :class:`Client` asks.
+
+Both are given what sends bytes, and are told what came by ``received``.  Neither trusts its peer: what it sends takes
+no more memory than the limits here say, and nonsense ends in :class:`ProtocolError`, or in an answer that says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from fsm.runtimes.live.ttrpc_messages import LONGEST, MessageDecoder, MessageKind, encoded
+from fsm.runtimes.live.ttrpc_pb2 import Request, Response, Status
+
+UNKNOWN: Final = 2
+INVALID_ARGUMENT: Final = 3
+DEADLINE_EXCEEDED: Final = 4
+RESOURCE_EXHAUSTED: Final = 8
+UNIMPLEMENTED: Final = 12
+UNAVAILABLE: Final = 14
+
+CALLS: Final = 256
+"""Calls that a server has in progress at most; further ones are refused."""
+HELD: Final = 4 * LONGEST
+"""Bytes that the requests in progress may have together."""
+TEXT: Final = 1_000
+"""Characters of a peer's message that an error repeats."""
+
+Send: TypeAlias = Callable[[bytes], Awaitable[None]]
+Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
+"""Answers the payload of a request with that of the response; :class:`RpcError` is the answer otherwise."""
+Ask = TypeVar("Ask", bound=Message)
+Answer = TypeVar("Answer", bound=Message)
+
+
+class RpcError(Exception):
+    """A call was answered with an error, of a code of gRPC, or not in time."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class ProtocolError(Exception):
+    """The peer has sent what is no ttrpc."""
+
+
+class ClosedError(Exception):
+    """The connection has ended, so there is no answer."""
+
+
+def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Handler:
+    """The handler that decodes a request of *kind* for *answer*, and encodes what that returns."""
+
+    async def handler(payload: bytes) -> bytes:
+        try:
+            request = kind.FromString(payload)
+        except DecodeError as error:
+            raise RpcError(INVALID_ARGUMENT, f"the payload is no {kind.DESCRIPTOR.name}") from error
+        return (await answer(request)).SerializeToString()
+
+    return handler
+
+
+class Server:
+    """Answers the calls of ``services``: by name of a service, by name of a method, what answers it.
+
+    Calls begin in the order in which they come, and may end in any; ``held`` counts the bytes of those in progress.
+    """
+
+    def __init__(self, send: Send, services: Mapping[str, Mapping[str, Handler]]) -> None:
+        self._send = send
+        self._services = services
+        self._decoder = MessageDecoder()
+        self._calls: set[asyncio.Task[None]] = set()
+        self.held = 0
+
+    async def received(self, data: bytes) -> None:
+        """Take the next bytes; :class:`ProtocolError` if they are no requests."""
+        for message in self._decoder.messages(data):
+            if message.kind != MessageKind.REQUEST:
+                raise ProtocolError(f"a message of kind {message.kind}, where requests are expected")
+            if message.data is None:
+                why = f"a request of {message.length:,} bytes, where {LONGEST:,} are the most"
+                await self._refuse(message.stream, RESOURCE_EXHAUSTED, why)
+            elif len(self._calls) >= CALLS or self.held + len(message.data) > HELD:
+                await self._refuse(message.stream, RESOURCE_EXHAUSTED, f"{len(self._calls)} calls are in progress")
+            else:
+                self.held += len(message.data)
+                task = asyncio.create_task(self._call(message.stream, message.data))
+                self._calls.add(task)
+                task.add_done_callback(partial(self._over, size=len(message.data)))
+
+    async def _call(self, stream: int, data: bytes) -> None:
+        try:
+            response = Response(status=Status(), payload=await self._answer(data))
+        except RpcError as error:
+            response = Response(status=Status(code=error.code, message=error.message))
+        except Exception as error:  # noqa: BLE001  (the mistake of a handler is an answer, as in every server)
+            response = Response(status=Status(code=UNKNOWN, message=f"{type(error).__name__}: {error}"))
+        await self._respond(stream, response)
+
+    def _over(self, call: asyncio.Task[None], *, size: int) -> None:
+        self._calls.discard(call)
+        self.held -= size
+
+    async def _answer(self, data: bytes) -> bytes:
+        try:
+            request = Request.FromString(data)
+        except DecodeError as error:
+            raise RpcError(INVALID_ARGUMENT, "what was sent is no request") from error
+        service = self._services.get(request.service)
+        if service is None:
+            raise RpcError(UNIMPLEMENTED, f"service {request.service[:TEXT]}")
+        handler = service.get(request.method)
+        if handler is None:
+            raise RpcError(UNIMPLEMENTED, f"method {request.method[:TEXT]}")
+        limit = request.timeout_nano / 1e9 if request.timeout_nano > 0 else None
+        try:
+            async with asyncio.timeout(limit):
+                return await handler(request.payload)
+        except TimeoutError as error:
+            raise RpcError(DEADLINE_EXCEEDED, f"{request.method} was not answered within {limit or 0:g} s") from error
+
+    async def _refuse(self, stream: int, code: int, why: str) -> None:
+        await self._respond(stream, Response(status=Status(code=code, message=why)))
+
+    async def _respond(self, stream: int, response: Response) -> None:
+        data = response.SerializeToString()
+        if len(data) > LONGEST:
+            why = f"a response of {len(data):,} bytes, where {LONGEST:,} are the most"
+            data = Response(status=Status(code=RESOURCE_EXHAUSTED, message=why)).SerializeToString()
+        try:
+            await self._send(encoded(stream, MessageKind.RESPONSE, data))
+        except ConnectionError:
+            return  # whoever has asked has gone
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for the answers to the calls in progress, for *seconds* at most."""
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=seconds)
+
+    async def close(self) -> None:
+        """Abandon the calls in progress."""
+        calls = tuple(self._calls)
+        for each in calls:
+            each.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+
+
+class Client:
+    """Calls methods; each call has a deadline, and several may be in progress."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._decoder = MessageDecoder()
+        self._streams = itertools.count(1, 2)
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._closed = False
+
+    async def received(self, data: bytes) -> None:
+        """Take the next bytes; :class:`ProtocolError` if they are no responses.  An answer that comes late is dropped."""
+        for message in self._decoder.messages(data):
+            if message.kind != MessageKind.RESPONSE:
+                raise ProtocolError(f"a message of kind {message.kind}, where responses are expected")
+            waiting = self._waiting.pop(message.stream, None)
+            if waiting is None or waiting.done():
+                continue
+            if message.data is None:
+                why = f"a response of {message.length:,} bytes, where {LONGEST:,} are the most"
+                waiting.set_exception(RpcError(RESOURCE_EXHAUSTED, why))
+            else:
+                waiting.set_result(message.data)
+
+    async def call(self, service: str, method: str, request: Message, answer: type[Answer], timeout: float) -> Answer:  # noqa: ASYNC109  (it is also sent)
+        """The answer to *request*; :class:`RpcError`, also after *timeout* seconds, or :class:`ClosedError`.
+
+        A request that is too long is not sent: the error has the code :data:`RESOURCE_EXHAUSTED`.
+        """
+        payload = request.SerializeToString()
+        asked = Request(service=service, method=method, payload=payload, timeout_nano=int(timeout * 1e9))
+        data = asked.SerializeToString()
+        if len(data) > LONGEST:
+            raise RpcError(RESOURCE_EXHAUSTED, f"a request of {len(data):,} bytes, where {LONGEST:,} are the most")
+        if self._closed:
+            raise ClosedError(f"{method} cannot be called: the connection is closed")
+        stream = next(self._streams)
+        waiting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[stream] = waiting
+        try:
+            async with asyncio.timeout(timeout):
+                await self._send(encoded(stream, MessageKind.REQUEST, data))
+                found = await waiting
+        except TimeoutError as error:
+            raise RpcError(DEADLINE_EXCEEDED, f"{method} was not answered within {timeout:g} s") from error
+        except ConnectionError as error:
+            raise ClosedError(f"{method} was not answered: the connection is closed") from error
+        finally:
+            self._waiting.pop(stream, None)
+        try:
+            response = Response.FromString(found)
+            if not response.status.code:
+                return answer.FromString(response.payload)
+        except DecodeError as error:
+            raise ProtocolError(f"{method} was answered with what is no {answer.DESCRIPTOR.name}") from error
+        raise RpcError(response.status.code, response.status.message[:TEXT])
+
+    def close(self) -> None:
+        """Let every call in progress, and every later one, end with :class:`ClosedError`."""
+        self._closed = True
+        for each in self._waiting.values():
+            if not each.done():
+                each.set_exception(ClosedError("it was not answered: the connection is closed"))

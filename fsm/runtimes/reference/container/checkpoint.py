@@ -1,0 +1,143 @@
+"""The checkpoint of a container's record: JSON with a version, as Go's ``encoding/json`` writes and reads it.
+
+Files of containerd 1.6 and 2.1 are read, and written as the same bytes.  Keys
+match without case, unknown keys and ``null`` are skipped.
+"""
+
+import json
+import re
+from typing import Final, TypeAlias
+
+from pydantic import ValidationError
+from pydantic.alias_generators import to_pascal
+
+from fsm.runtimes.reference.container.record import FLAGS, Status, folded
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+
+VERSION: Final = "v1"
+
+_KEYS: Final = {name: to_pascal(name) for name in Status.model_fields if name not in FLAGS}
+"""The key of each field that is written, in the order of the file.  Within resources, keys are field names."""
+
+
+class CheckpointError(Exception):
+    """A checkpoint that cannot be used: its path, and what is wrong with it."""
+
+    def __init__(self, path: str, found: str) -> None:
+        super().__init__(f"{path}: {found}" if path else found)
+
+
+def encode(status: Status) -> bytes:
+    r"""The file for *status*.
+
+    Without ``restore`` it is a file of containerd before 2.1.  Raises
+    :class:`ValueError` if a part of *status* has not its type.
+
+    >>> encode(Status(created_at=7, message="exit > 0"))
+    b'{"Version":"v1","Pid":0,"CreatedAt":7,"StartedAt":0,"FinishedAt":0,"ExitCode":0,"Reason":"","Message":"exit \\u003e 0","Resources":null}'
+    """
+    status = status.copied()
+    fields = {key: getattr(status, name) for name, key in _KEYS.items()}
+    if status.restore is None:
+        del fields[_KEYS["restore"]]
+    if status.resources is not None:
+        fields[_KEYS["resources"]] = status.resources.model_dump(exclude_defaults=True)
+    text = json.dumps({"Version": VERSION} | fields, ensure_ascii=False, separators=(",", ":"))
+    # A backslash is matched with the character after it, so that "\\b" is not taken for "\b".
+    return re.sub(
+        r"\\.|[<>&\u2028\u2029\ud800-\udfff]", lambda found: _escape(found[0], old=status.restore is None), text
+    ).encode()
+
+
+def _escape(found: str, *, old: bool) -> str:
+    """*found* as Go writes it, and Python does not; ``old`` is Go before 1.22."""
+    if len(found) > 1:
+        return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(found, found) if old else found
+    # Python keeps a byte that is not UTF-8 as a lone surrogate; Go replaces it.
+    return r"\ufffd" if "\ud800" <= found <= "\udfff" else f"\\u{ord(found):04x}"
+
+
+def decode(data: bytes, path: str = "") -> Status:
+    """The record in *data*; errors name *path*.
+
+    Raises :class:`CheckpointError`. If a key occurs twice, the last one counts.
+
+    >>> decode(b'{"version":"v1","PID":3,"CreatedAt":7,"Since":[1]} ').pid
+    3
+    >>> decode(b'{"Version":"v2"}', "/run/c1/status")
+    Traceback (most recent call last):
+    fsm.runtimes.reference.container.checkpoint.CheckpointError: /run/c1/status: a record of version 'v2'; only 'v1' can be read
+    >>> decode(b'{"Version":"v1","Pid":-1}', "/run/c1/status")
+    Traceback (most recent call last):
+    fsm.runtimes.reference.container.checkpoint.CheckpointError: /run/c1/status: Pid is -1: input should be greater than or equal to 0
+    """
+    found = _parsed(data, path)
+    # Go reads null as an empty object.
+    found = {} if found is None else found
+    if not isinstance(found, dict):
+        raise CheckpointError(path, f"an object was expected, and this is {_short(found)}")
+    version = next((each for key, each in reversed(found.items()) if folded(key) == "version" and each is not None), "")
+    if not isinstance(version, str):
+        raise CheckpointError(path, f"Version is {_short(version)}: text was expected")
+    try:
+        status = Status.model_validate(found, context=_KEYS)
+    except ValidationError as error:
+        raise CheckpointError(path, _first_mistake(error)) from error
+    if version != VERSION:
+        what = f"of version {_short(version)}" if version else "without a version"
+        raise CheckpointError(path, f"a record {what}; only {VERSION!r} can be read")
+    return status
+
+
+def _parsed(data: bytes, path: str) -> Json:
+    if not data.strip():
+        raise CheckpointError(path, f"{len(data)} bytes, and no record in them")
+    # A byte that is not UTF-8 becomes a lone surrogate, as those that are written as escapes.
+    text = data.decode(errors="surrogateescape")
+    try:
+        found: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        at = len(text[: error.pos].encode(errors="surrogateescape"))
+        raise CheckpointError(path, f"no JSON at byte {at} of {len(data)}: {error.msg}") from error
+    except ValueError as error:
+        raise CheckpointError(path, f"no JSON: {error}") from error
+    except RecursionError as error:
+        raise CheckpointError(path, "nested too deep") from error
+    return found
+
+
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for raw, value in pairs:
+        key = _whole(raw)
+        found.pop(key, None)  # so that the last one counts, in its own place
+        found[key] = _whole(value) if isinstance(value, str) else value
+    return found
+
+
+def _integer(digits: str) -> int | float:
+    longest = 20  # digits that any field can hold; a longer number need not be exact
+    return int(digits) if len(digits) <= longest else float(digits)
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no number")
+
+
+def _whole(text: str) -> str:
+    """*text* with the replacement character for lone surrogates, as Go has it."""
+    return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
+
+
+def _first_mistake(error: ValidationError) -> str:
+    found = error.errors(include_url=False)[0]
+    first, *inner = found["loc"]
+    where = ".".join(map(str, (_KEYS.get(str(first), first), *inner)))
+    return f"{where} is {_short(found['input'])}: {found['msg'][0].lower()}{found['msg'][1:]}"
+
+
+def _short(value: object) -> str:
+    longest = 60
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[:longest]}…"

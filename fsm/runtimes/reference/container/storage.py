@@ -1,0 +1,125 @@
+"""The record of one container in memory, and its checkpoint in the container's folder.
+
+Many threads may read while one writes.  A writer changes a copy, which then
+replaces the record in one step, so readers need no lock and never wait.
+"""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from fsm.runtimes.reference.container import durable_files
+from fsm.runtimes.reference.container.checkpoint import decode, encode
+from fsm.runtimes.reference.container.record import ContainerState, Status
+
+StatusChange: TypeAlias = Callable[[Status], Status]
+
+NAME: Final = "status"
+"""The name of the checkpoint in the container's folder."""
+
+
+class DeletedError(Exception):
+    """The record was deleted, and can no longer be changed."""
+
+
+class StatusStorage:
+    """The record of the container with the folder *root*; made by :func:`store` and :func:`load`.
+
+    >>> import tempfile
+    >>> def started(status: Status) -> Status:
+    ...     status.started_at = 2
+    ...     return status
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     storage = store(Path(folder), Status(created_at=1))
+    ...     storage.update_sync(started)
+    ...     print(storage.get().state().value, load(Path(folder)).get() == storage.get())
+    ...     storage.delete()
+    ...     print(list(Path(folder).iterdir()))
+    CONTAINER_RUNNING True
+    []
+    """
+
+    def __init__(self, root: Path, status: Status) -> None:
+        self.path = root / NAME
+        self._status = status.copied()
+        self._lock = threading.RLock()
+        self._writer: int | None = None
+        self._deleted = False
+        self.known = True
+        """Whether the record is what the file holds, or later; if a failed write was not undone, the next use reads the file."""
+
+    def get(self) -> Status:
+        """A copy of the record; of the last one after its deletion."""
+        return self._read().copied()
+
+    def peek(self) -> Status:
+        """The record itself, which is replaced where it changes, and must not be changed."""
+        return self._read()
+
+    def state(self) -> ContainerState:
+        return self._read().state()
+
+    def _read(self) -> Status:
+        """The record; from the file if it is not known."""
+        if not self.known:
+            with self._lock:
+                if not self.known:  # another reader was not first
+                    self._status, self.known = decode(self.path.read_bytes(), str(self.path)), True
+        return self._status
+
+    def update(self, change: StatusChange, *, checkpointed: bool = False) -> None:
+        """Replace the record by what *change* returns for a copy of it, in memory only if it is not *checkpointed*.
+
+        If *change* raises, or returns a record that is not valid, nothing changes.  Raises
+        :class:`DeletedError`, and :class:`RuntimeError` for an update within an update.  After
+        :class:`~fsm.runtimes.reference.container.durable_files.UnknownContentError`, an :class:`OSError`, the record is not ``known``.
+        """
+        if self._writer == threading.get_ident():
+            raise RuntimeError(f"{self.path}: an update within an update would be lost")
+        with self._lock:
+            if self._deleted:
+                raise DeletedError(f"{self.path}: the record was deleted, and can no longer be changed")
+            self._writer = threading.get_ident()
+            try:
+                status = change(self._read().copied()).copied()
+                if checkpointed:
+                    durable_files.write(self.path, encode(status))
+                self._status = status
+            except durable_files.UnknownContentError:
+                self.known = False
+                raise
+            finally:
+                self._writer = None
+
+    def update_sync(self, change: StatusChange) -> None:
+        """As :meth:`update`, and write the checkpoint first; after :class:`OSError` record and file are unchanged."""
+        self.update(change, checkpointed=True)
+
+    def delete(self) -> None:
+        """Delete the checkpoint, and what was left of it before; can be repeated after an :class:`OSError`."""
+        with self._lock:
+            try:
+                # containerd moves the file beside its folder before it removes it, and may be stopped in between.
+                durable_files.remove(self.path, self.path.parent.with_name(f"{self.path.parent.name}.del-{NAME}"))
+            finally:
+                self._deleted = not self.path.exists()
+
+
+def store(root: Path, status: Status) -> StatusStorage:
+    """A storage for *status* with a checkpoint in the folder *root*; an :class:`OSError` leaves an older one."""
+    storage = StatusStorage(root, status)
+    storage.update_sync(lambda status: status)
+    return storage
+
+
+def load(root: Path) -> StatusStorage:
+    """A storage for the checkpoint in the folder *root*; temporary files of unfinished writes are deleted.
+
+    Raises :class:`OSError`, and :class:`~fsm.runtimes.reference.container.checkpoint.CheckpointError` for a bad file.
+    """
+    path = root / NAME
+    status = decode(path.read_bytes(), str(path))
+    for each in durable_files.leftovers(path):
+        each.unlink(missing_ok=True)
+    return StatusStorage(root, status)

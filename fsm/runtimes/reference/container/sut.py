@@ -1,0 +1,193 @@
+"""The reference container under test: in a real folder, and a simulated world in which every outcome can be arranged."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
+from itertools import cycle
+from typing import Any, Final
+
+from fsm.machine.table import tabulate
+from fsm.runtimes.reference.container.container import MACHINE, Container
+from fsm.runtimes.reference.container.record import FLAGS, LinuxResources, Record, Resources
+from fsm.runtimes.reference.container.storage import NAME
+from fsm.runtimes.reference.container.world import KILLED, Exit, SimulatedWorld, Task
+from fsm.runtimes.reference.driven import ABSENT, driver, offered
+from fsm.runtimes.reference.fault_injection import DAMAGE, CrashedError, Damage, Faults, damage
+from fsm.runtimes.reference.harness import ReferenceSUT
+
+FAULTS: Final[Mapping[tuple[str, str], str]] = {
+    ("create", "failed"): "make",
+    **dict.fromkeys([("start", "no-info"), ("remove", "no-info")], "look"),
+    ("start", "failed"): "run",
+    ("start", "not-recorded"): "disk",
+    ("stop", "gone-already"): "no task",
+    **dict.fromkeys([("stop", "cut-short"), ("stop", "failed"), ("remove", "not-killed")], "kill"),
+    **dict.fromkeys([("stop", "stopped-late"), ("remove", "killed-only")], "late"),
+    ("stop", "no-record"): "no record",
+    ("remove", "no-record"): "gone",
+    ("remove", "failed"): "forget",
+}
+"""The fault that makes an event end in an outcome; other calls fail by ``use``, and other outcomes need none."""
+
+CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
+    *DAMAGE,
+    lambda data: data.replace(b'"v1"', b'"v2"'),
+    lambda data: b"\0" * len(data),
+)
+
+
+class ContainerSUT(ReferenceSUT[Container]):
+    """A :class:`~fsm.runtimes.reference.container.container.Container` under test, which conforms under every profile.
+
+    >>> sut = ContainerSUT()
+    >>> sut.do("create"), sut.arrange("start", "begins"), sut.arrange("start", "failed")
+    ('ok', True, True)
+    >>> sut.do("start"), sut.shows(), sut.record()["exit_code"]
+    ('UNKNOWN', 'CONTAINER_EXITED', 128)
+    >>> sut.arrange("restart", "unknown"), sut.do("restart"), sut.shows()
+    (True, '', 'CONTAINER_UNKNOWN')
+    >>> sut.close()
+    """
+
+    machine = MACHINE
+    kinds = (Container,)
+
+    def __init__(self, profile: str = "", kind: type[Container] | None = None) -> None:
+        self._damage = cycle(CHECKPOINT_DAMAGE)
+        super().__init__(profile, kind)
+
+    def reset(self) -> None:
+        super().reset()
+        home = self._new_folder()
+        self._root = home / "container"
+        self.world = SimulatedWorld(self._root, Faults(home))
+        self.container = self._kind(self._root, self.world)
+        self._limits = 0
+        self._file: bytes | None = None
+        self._restart_to, self._begins = "", False
+
+    def shows(self) -> str:
+        return self.container.shows
+
+    def record(self) -> dict[str, Any]:
+        """What is written to the file, without the reason, which an OOM kill changes in every state."""
+        status = self.container.record()
+        fields = _fields(status) if status else {}
+        return {name: each for name, each in fields.items() if name not in {"reason", *FLAGS}}
+
+    def fields(self) -> dict[str, int | str]:
+        status = self.container.record()
+        if status is None:
+            return {}
+        return {
+            "created": status.created_at,
+            "started": status.started_at,
+            "finished": status.finished_at,
+            "exit-code": status.exit_code,
+            "reason": status.reason,
+            "message": status.message,
+        }
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        if (event, outcome) not in _outcomes():
+            return False
+        if event == "restart":
+            self._restart_to = outcome
+            # Nothing brings back what is absent, but a crash in the middle of a creation.
+            position = self.container.position
+            return position.state != ABSENT or self._begins or outcome in offered(position, event)
+        self._begins = True
+        if fault := FAULTS.get((event, outcome), "use" if outcome == "failed" else ""):
+            self.world.faults.add(fault)
+        return True
+
+    def begin(self, event: str) -> str | None:
+        return self._stage(event, self.container.begin)
+
+    def end(self, event: str) -> str | None:
+        return self._stage(event, self.container.end)
+
+    def crash(self, event: str, point: int) -> bool:
+        restart_to = self._restart_to
+        try:
+            with self.world.faults.crash_at(point), suppress(CrashedError):
+                self._attempt(event, lambda: self._happen(event))
+        finally:
+            ended = self.world.ended
+            self._mend()
+        self._restart_to, self.world.ended = restart_to, ended
+        self.do("restart")
+        return self.world.faults.crashed
+
+    def _stage(self, event: str, stage: Callable[[str], bool]) -> str | None:
+        in_progress: list[bool] = []
+        code = self._reply(event, lambda: in_progress.append(stage(event)))
+        return None if any(in_progress) else code
+
+    def _happen(self, event: str) -> None:
+        actions: dict[str, Callable[[], None]] = {
+            "create": lambda: self.container.call("create", self._new_limits()),
+            "update-resources": lambda: self.container.call("update-resources", self._new_limits()),
+            "exit": self._exit,
+            "oom": self.container.oom,
+            "restart": self._restart,
+        }
+        actions.get(event, lambda: self.container.call(event))()
+
+    def _exit(self) -> None:
+        self.world.process = None
+        self.container.exited(Exit(0, self.world.now()))
+
+    def _new_limits(self) -> Resources:
+        self._limits += 1
+        return Resources(linux=LinuxResources(cpu_shares=self._limits, unified={"memory.high": str(self._limits)}))
+
+    def _mend(self) -> None:
+        self.world.mend()
+        self._restart_to, self._begins = "", False
+
+    def _restart(self) -> None:
+        """Make a new container from what is on the disk; if it is to be unknown, the checkpoint is damaged first."""
+        file, to = self._root / NAME, self._restart_to
+        unknown = self.container.shows == "CONTAINER_UNKNOWN"
+        if to.startswith("unknown"):
+            if unknown:
+                self.world.faults.add("task")
+            elif file.exists():
+                self._file = file.read_bytes()
+                damage(file, next(self._damage))
+        elif self._file is not None and unknown:
+            file.write_bytes(self._file)
+        if to.startswith("skipped"):
+            self.world.faults.add("look")
+        elif to == "removed":
+            self.world.known = False
+        self._set_process(to)
+        self.container = self._kind.recovered(self._root, self.world)
+
+    def _set_process(self, to: str) -> None:
+        """Let the restart find the process that leads to the outcome *to*."""
+        process = self.world.process
+        match to:
+            case "running" | "unknown-started" | "skipped-started" if not self.world.ended:
+                self.world.process = process or Task(1)
+            case "created":
+                self.world.process = None
+            case "exited":
+                record = self.container.record()
+                ran = record is not None and record.started_at
+                self.world.process = None if ran else Task(1, exit=Exit(KILLED, self.world.now()))
+            case _:
+                pass
+
+
+def _fields(part: Record) -> dict[str, Any]:
+    """The fields of *part* and its parts; lists and maps are not copied, so that a change of the record shows."""
+    return {name: _fields(value) if isinstance(value, Record) else value for name, value in part}
+
+
+@cache
+def _outcomes() -> frozenset[tuple[str, str]]:
+    table = tabulate(driver(MACHINE).machine)
+    origins = zip(table.ways, table.origin, strict=True)
+    return frozenset((table.rows[row].event.name, way.name) for way, (row, _) in origins)

@@ -1,0 +1,121 @@
+"""What the surroundings of a container or a pod report, and a simulation of a container's, in which all can fail."""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fsm.runtimes.reference.driven import WorldError
+from fsm.runtimes.reference.fault_injection import Faults, hide, restore
+
+KILLED: Final = 137
+
+LOST_CODE: Final = 255
+LOST_REASON: Final = "Unknown"
+"""Code and reason of an exit that was not observed."""
+
+
+class Exit(NamedTuple):
+    """The exit code of a process, and when it ended, in nanoseconds since 1970."""
+
+    code: int
+    at: int
+
+
+class Task(NamedTuple):
+    """The process of a container: created, ``started``, or ended with ``exit``."""
+
+    pid: int
+    started: bool = True
+    exit: Exit | None = None
+
+
+class NoRecordError(WorldError):
+    """containerd has no record of the container."""
+
+
+class NoTaskError(WorldError):
+    """The container has no process, or no longer has one."""
+
+
+class LateError(WorldError):
+    """The process ended as ``exit`` says, but not in time."""
+
+    def __init__(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
+        super().__init__(f"it ended too late, with code {exit.code}")
+        self.exit = exit
+
+
+class SimulatedWorld:
+    """The surroundings of one container, on a disk at *root*; ``faults`` raise :class:`WorldError` until :meth:`mend`.
+
+    ``known`` is whether containerd has a record, ``ended`` whether the current event has killed the process.
+    """
+
+    def __init__(self, root: Path, faults: Faults | None = None) -> None:
+        self.root = root
+        self.faults = Faults() if faults is None else faults
+        self.known = False
+        self.process: Task | None = None
+        self.ended = False
+        self._time = 1_000
+        self._pid = 100
+
+    def now(self) -> int:
+        """The time, in nanoseconds since 1970; never 0."""
+        self._time += 1
+        return self._time
+
+    def make(self) -> None:
+        self.faults.point("make")
+        self.known = True
+
+    def look(self) -> None:
+        """Look up containerd's record; raises :class:`NoRecordError` if there is none."""
+        self.faults.point("look", effect=False)
+        if "gone" in self.faults:
+            self.known = False
+        if not self.known or "no record" in self.faults:
+            raise NoRecordError("no such container")
+
+    def forget(self) -> None:
+        self.faults.point("forget")
+        self.known = False
+
+    def run(self) -> int:
+        """Start the process; its id."""
+        self.faults.point("run")
+        self._pid += 1
+        self.process = Task(self._pid)
+        if "disk" in self.faults:
+            hide(self.root)
+        return self._pid
+
+    def kill(self) -> Exit:
+        """End the process; raises :class:`NoTaskError` if there is none, and :class:`LateError`."""
+        self.faults.point("kill", effect=False)
+        if "no task" in self.faults or (self.process is None and "late" not in self.faults):
+            raise NoTaskError("no such process")
+        self.faults.effect()
+        self.process, self.ended = None, True
+        ended = Exit(KILLED, self.now())
+        if "late" in self.faults:
+            raise LateError(ended)
+        return ended
+
+    def task(self) -> Task | None:
+        self.faults.point("task", effect=False)
+        return self.process
+
+    def drop(self) -> None:
+        """Delete the remains of a process that never started or has ended."""
+        self.faults.point("drop")
+        self.process = None
+
+    def use(self) -> None:
+        """Do what a call such as exec, attach or update-resources is for."""
+        self.faults.point("use")
+
+    def mend(self) -> None:
+        """End the current event, and all faults with it."""
+        self.faults.clear()
+        self.ended = False
+        restore(self.root)

@@ -1,0 +1,368 @@
+"""The components that the CRI service starts and stops, each driven by the machine ``service-component``."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from asyncinotify import Inotify, Mask, Watch
+
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.driven import Driven, driver
+from fsm.runtimes.reference.events.backoff import Backoff
+from fsm.runtimes.reference.events.queue import EventQueue
+from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri.domain import Domain
+
+MACHINE: Final = "service-component"
+
+GONE: Final = Mask.DELETE_SELF | Mask.MOVE_SELF
+CHANGED: Final = Mask.CLOSE_WRITE | Mask.MOVE | Mask.DELETE
+
+
+class Component(Driven):
+    """One component; ``changed`` is set whenever its state changes.
+
+    Its ``error`` waits until Run takes it.  The task of a component that is
+    not ``buffered`` waits with it, as a goroutine at an unbuffered channel.
+
+    >>> class Short(Component):
+    ...     async def work(self) -> None:
+    ...         raise OSError("gone")
+    >>> async def example() -> str:
+    ...     component = Short()
+    ...     component.start()
+    ...     await until(component.changed, lambda: component.state == "failed")
+    ...     return f"{component.take_error()}, {component.state}"
+    >>> asyncio.run(example())
+    'gone, reported'
+    """
+
+    buffered = False
+    ends_by_itself = False
+    """Whether its task ends when it is closed; others are cancelled."""
+
+    def __init__(self, state: str = "") -> None:
+        self.position = driver(MACHINE).position(state)
+        self.error: Exception | None = None
+        self.changed = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def has_task(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has work to finish if it is stopped now."""
+        return False
+
+    def start(self) -> None:
+        """Start its task, which ends at once after a stop; it cannot happen a second time."""
+        if self.state == "closed":
+            self.position.take("starts")
+            return
+        self.position.outcomes("starts")  # raises before anything is opened a second time
+        try:
+            self.open()
+        except OSError as error:
+            self.position.take("starts", "cannot")
+            self.error = error
+        else:
+            self.position.take("starts", "runs")
+        self._task = asyncio.create_task(self._run())
+
+    def stop(self) -> None:
+        """Stop it for good, without waiting for its end.  Raises :class:`OSError` if it cannot be closed."""
+        if self.state in {"off", "on"}:
+            self.close()
+        self.abort()
+
+    def abort(self) -> None:
+        before = self.state
+        to = self.position.take("stops", "lingers" if self.busy else "ends").to
+        if before == "on" and to == "ended" and self._task is not None and not self.ends_by_itself:
+            self._task.cancel()
+        self.changed.set()
+
+    def take_error(self) -> Exception:
+        self.position.take("reports")
+        self._taken.set()
+        if self.error is None:
+            raise AssertionError
+        return self.error
+
+    def release(self) -> None:
+        """Release everything at once, as at the end of the process."""
+        with suppress(OSError):
+            self.close()
+        if self._task is not None:
+            self._task.cancel()
+
+    def discard(self) -> None:
+        """End with the process, and return to the initial state."""
+        self.release()
+        self.position = driver(MACHINE).position()
+
+    def open(self) -> None:
+        """Acquire what it needs; raises :class:`OSError` if that fails."""
+
+    async def work(self) -> None:
+        await asyncio.Event().wait()
+
+    def close(self) -> None:
+        """Release what it has acquired, if anything; raises :class:`OSError` if that fails."""
+
+    async def _run(self) -> None:
+        try:
+            if self.error is None:
+                await self.work()
+        except Exception as error:  # noqa: BLE001  (Run returns any error)
+            self.error = error
+        finally:
+            with suppress(OSError):
+                self.close()
+        if self.state == "on":
+            self.position.take("dies", "failed" if self.error else "ended")
+        elif self.state == "stopping":
+            self.position.take("finishes")
+        self.changed.set()
+        if self.state == "failed" and not self.buffered:
+            await self._taken.wait()
+
+
+class SubscriptionError(Exception):
+    """The stream of events has ended."""
+
+
+class EventMonitor(Component):
+    """Handles the events of the stream that *subscribe* returns, each with the key of its object.
+
+    *handler* raises :class:`~fsm.runtimes.reference.events.backoff.HandlerError` for those to be retried.
+    """
+
+    def __init__(
+        self,
+        subscribe: Callable[[], AsyncIterator[tuple[str, str]]],
+        handler: Callable[[str], Awaitable[object]],
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__()
+        self.backoff: Backoff[str] = Backoff(self._handle, clock)
+        self._handler = handler
+        self._subscribe = subscribe
+        self._stream: AsyncIterator[tuple[str, str]] | None = None
+        self._stopping = asyncio.Event()
+        self._at_handler = asyncio.Lock()
+
+    @property
+    def busy(self) -> bool:
+        return self._at_handler.locked()
+
+    def subscribe(self) -> None:
+        """Subscribe; events wait in the stream until the monitor is started."""
+        self._stream = self._subscribe()
+
+    async def work(self) -> None:
+        """Handle events as they arrive, and retry deferred ones; only those if it has not subscribed."""
+        ticking = asyncio.create_task(self.backoff.run())
+        stopping = asyncio.create_task(self._stopping.wait())
+        coming: asyncio.Future[tuple[str, str]] | None = None
+        try:
+            while not self._stopping.is_set():
+                coming = asyncio.ensure_future(self._next())
+                await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                async with self._at_handler:  # a retry may be there
+                    pass
+                if coming.done():
+                    await self.backoff.handle(*coming.result())
+        except StopAsyncIteration:
+            raise SubscriptionError("the subscription has ended") from None
+        finally:
+            ticking.cancel()
+            stopping.cancel()
+            if coming is not None:
+                coming.cancel()
+
+    def close(self) -> None:
+        self._stopping.set()
+        self.backoff.stop()
+
+    async def _next(self) -> tuple[str, str]:
+        while self._stream is None:
+            await asyncio.Event().wait()
+        return await anext(self._stream)
+
+    async def _handle(self, event: str) -> None:
+        async with self._at_handler:
+            await self._handler(event)
+
+
+class Registration(Component):
+    """The registration of the service as a *domain* of NRI, and the plugins that start with it."""
+
+    def __init__(self, nri: NRI, domain: Domain) -> None:
+        super().__init__()
+        self.nri = nri
+        self._domain = domain
+
+    async def register(self) -> None:
+        """Register, which may take seconds; if it is stopped in the meantime, NRI is stopped once it has started."""
+        if self.state == "closed":
+            self.position.take("starts")
+            return
+        try:
+            await self.join()
+        except Exception as error:  # noqa: BLE001  (plugins may fail in any way)
+            self.error = error
+        way = self.position.take("starts", "cannot" if self.error else "runs")
+        if way.to == "ended" and not self.error:
+            self.nri.stop()
+        if way.to != "failed":
+            self.error = None
+
+    async def join(self) -> None:
+        self.nri.domains.register(self._domain)
+        await asyncio.to_thread(self.nri.start)
+
+    def close(self) -> None:
+        if self.state == "on":
+            self.nri.stop()
+
+
+class Watches:
+    """The watches of one *loop*; all share one inotify instance, of which a user may have only 128."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._inotify = Inotify(sync_timeout=0)
+        self._watchers: dict[int, list[Watcher]] = {}
+        self._loop = loop
+        self._loop.add_reader(self._inotify.fd, self._read)
+
+    def watch(self, path: Path) -> Watcher:
+        """A watcher of the folder *path*, which is created if necessary; raises :class:`OSError` if it cannot be."""
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        watch = self._inotify.add_watch(path, GONE | CHANGED | Mask.ONLYDIR)
+        watcher = Watcher(lambda: self._remove(watch, watcher))
+        self._watchers.setdefault(watch.wd, []).append(watcher)
+        return watcher
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self._watchers.values()))
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._inotify.fd)
+        self._inotify.close()
+
+    def _read(self) -> None:
+        for event in self._inotify:
+            for watcher in tuple(self._watchers.get(event.watch.wd, ())) if event.watch else ():
+                watcher.put_nowait(event.mask)
+
+    def _remove(self, watch: Watch, watcher: Watcher) -> None:
+        """Remove *watcher*, and the kernel's *watch* with the last watcher of the folder."""
+        watchers = self._watchers[watch.wd]
+        watchers.remove(watcher)
+        if not watchers:
+            del self._watchers[watch.wd]
+            with suppress(OSError):  # the kernel removes the watch of a deleted folder itself
+                self._inotify.rm_watch(watch)
+
+
+class Watcher(asyncio.Queue[Mask | None]):
+    """The events of one folder; ``None`` when it is closed."""
+
+    def __init__(self, on_close: Callable[[], None]) -> None:
+        super().__init__()
+        self.closed = False
+        self._on_close = on_close
+
+    def close(self) -> None:
+        """Stop watching; has no effect the second time."""
+        if not self.closed:
+            self.closed = True
+            self._on_close()
+            self.put_nowait(None)
+
+
+class Syncer(Component):
+    """Calls *load* whenever a file in the folder *path* is written, moved or deleted, also before it is started."""
+
+    buffered = True
+    ends_by_itself = True
+
+    def __init__(self, watches: Watches, path: Path, load: Callable[[], None]) -> None:
+        super().__init__()
+        self.path = path
+        self.watcher = watches.watch(path)
+        self._load = load
+
+    async def work(self) -> None:
+        """Load after each change; fail when the folder is deleted or renamed, or the watcher is closed from outside."""
+        while not self.watcher.closed and (mask := await self.watcher.get()) is not None:
+            if mask & GONE:
+                raise OSError(f"cni conf dir {self.path} is removed, stop watching")
+            self._load()
+        if self.state == "on":
+            self.lose_watcher()
+
+    def lose_watcher(self) -> None:
+        raise OSError(f"cni conf dir {self.path} is watched no longer")
+
+    def close(self) -> None:
+        self.watcher.close()
+
+
+class StreamingServer(Component):
+    """A server that listens at *address*, where port 0 is any free port, and hangs up: it has no streams."""
+
+    def __init__(self, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
+        super().__init__()
+        self.address = address
+        self.socket: socket.socket | None = None
+
+    def open(self) -> None:
+        self.socket = socket.create_server(self.address)
+        self.socket.setblocking(False)  # noqa: FBT003  (its only argument)
+
+    async def work(self) -> None:
+        while self.socket is not None:
+            with suppress(ConnectionError):  # the client has closed it already
+                client, _ = await asyncio.get_running_loop().sock_accept(self.socket)
+                client.close()
+
+    def close(self) -> None:
+        if self.socket is not None:
+            asyncio.get_running_loop().remove_reader(self.socket)
+            self.socket.close()
+            self.socket = None
+
+
+class Queue(Component):
+    """The queue of container events, which runs from the beginning; what is discarded is dropped."""
+
+    ends_by_itself = True
+
+    def __init__(self) -> None:
+        super().__init__("on")
+        self.queue: EventQueue[str] = EventQueue(bool)
+        self._task = asyncio.create_task(self.queue.run())
+
+    def close(self) -> None:
+        self.queue.shutdown()
+
+    def discard(self) -> None:
+        self.stop()
+
+
+async def until(changed: asyncio.Event, holds: Callable[[], bool]) -> None:
+    """Wait until *holds* is true, which may change whenever *changed* is set."""
+    while not holds():
+        changed.clear()
+        await changed.wait()

@@ -1,0 +1,188 @@
+"""Construction and event monitor of the reference CRI service under test, and what the SUTs of the service share."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import Final, NoReturn, TypeVar
+
+from fsm.machine.driver import CannotHappenError
+from fsm.runtimes.reference.criservice.components import (
+    Component,
+    EventMonitor,
+    Queue,
+    Registration,
+    StreamingServer,
+    Syncer,
+    Watches,
+)
+from fsm.runtimes.reference.criservice.service import Construction, ConstructionError, Makers, nothing
+from fsm.runtimes.reference.criservice.upstream import UpstreamConstruction
+from fsm.runtimes.reference.harness import K, LoopSUT
+from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri.domain import Domain
+from fsm.runtimes.reference.tasks import cancel_others
+from fsm.sut import BrokenError
+
+C = TypeVar("C", bound=Component)
+T = TypeVar("T")
+
+FAILS: Final = ("failed", "missing")
+LEAKS: Final = ("leaked", "panic")
+"""The outcomes in which a step fails, as it should and as in containerd."""
+
+SHOWS: Final = {"off": "idle", "on": "running", "closed": "stopped", "ended": "stopped", "failed": "failed"}
+"""What the machine of the monitor shows, by the state of the component."""
+
+
+class ProcessExitError(Exception):
+    """The process would have exited."""
+
+
+class ServiceSUT(LoopSUT[K]):
+    """A SUT made of components, all of which are released at each reset."""
+
+    def reset(self) -> None:
+        super().reset()
+        self._home = self._new_folder()
+        self._made: list[Component] = []
+        self._runner.run(self._begin())
+        self._scope.callback(lambda: self._runner.run(self._end()))
+
+    @cached_property
+    def _watches(self) -> Watches:
+        """One set for all tests, since closing it takes the kernel milliseconds."""
+        watches = Watches(self._runner.get_loop())
+        self._lasting.callback(watches.close)
+        return watches
+
+    async def _begin(self) -> None:
+        raise NotImplementedError
+
+    async def _end(self) -> None:
+        for each in self._made:
+            each.release()
+        await cancel_others()
+
+
+class Feed(asyncio.Queue[str | Exception], AsyncIterator[tuple[str, str]]):
+    """A stream of events that can break."""
+
+    async def __anext__(self) -> tuple[str, str]:
+        event = await self.get()
+        if isinstance(event, Exception):
+            raise event
+        return "container", event
+
+
+class ConstructionSUT(ServiceSUT[Construction]):
+    """A :class:`~fsm.runtimes.reference.criservice.service.Construction` under test; it shows what runs."""
+
+    machine = "service-construction"
+    kinds = (Construction, UpstreamConstruction)
+
+    async def _begin(self) -> None:
+        (self._home / "file").touch()
+        self._fails = False
+        makers = Makers(
+            queue=lambda: self._kept(Queue()),
+            platform=lambda: self._unless_it_fails((), "no CNI plugin is installed"),
+            server=lambda: self._unless_it_fails(StreamingServer(), "a certificate is missing"),
+            monitor=lambda: EventMonitor(Feed, nothing),
+            watch=lambda path: self._kept(Syncer(self._watches, path, lambda: None)),
+            registration=lambda: Registration(NRI(), Domain()),
+            controller=lambda: None if self._fails else bool,
+            introspect=lambda: self._unless_it_fails(None, "runtimes cannot be asked"),
+        )
+        self.construction = self._kind(makers, fatal=self._fatal)
+
+    def shows(self) -> str:
+        queues = [each for each in self._made if isinstance(each, Queue) and not each.queue.is_shut]
+        if self._watches.count:
+            return "watchers" if queues else "watchers without a queue"
+        return "queue" if queues else "nothing"
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        """Let the step fail or not; in which way it fails cannot be chosen."""
+        del event
+        self._fails = outcome in (LEAKS if issubclass(self._kind, UpstreamConstruction) else FAILS)
+        return self._fails or outcome not in LEAKS + FAILS
+
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        construction = self.construction
+        folder = self._home / ("file/folder" if self._fails else str(len(construction.syncers)))
+        return {
+            "start-queue": construction.start_queue,
+            "platform": construction.platform,
+            "make-server": construction.make_server,
+            "make-monitor": construction.make_monitor,
+            "watch-folder": lambda: construction.watch_folder(folder),
+            "set-controller": construction.set_controller,
+            "introspect": self._introspect,
+        }
+
+    async def _settle(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except ConstructionError:
+            self._outputs.append("error")
+        except ProcessExitError:
+            self._outputs.append("panic")
+            await self._end()
+
+    def _introspect(self) -> None:
+        self.construction.introspect()
+        self._outputs.append("made")
+
+    def _mend(self) -> None:
+        self._fails = False
+
+    def _kept(self, component: C) -> C:
+        self._made.append(component)
+        return component
+
+    def _fatal(self, error: Exception) -> NoReturn:
+        raise ProcessExitError from error
+
+    def _unless_it_fails(self, part: T, why: str) -> T:
+        if self._fails:
+            raise OSError(why)
+        return part
+
+
+class MonitorSUT(LoopSUT[EventMonitor]):
+    """An :class:`~fsm.runtimes.reference.criservice.components.EventMonitor` under test."""
+
+    machine = "event-monitor"
+    turns = 20
+    kinds = (EventMonitor,)
+
+    def reset(self) -> None:
+        super().reset()
+        self._feed = Feed()
+        self.monitor = self._kind(lambda: self._feed, nothing)
+
+    def shows(self) -> str:
+        """Its state; it must have a task exactly while it runs or has an error."""
+        shown = SHOWS[self.monitor.state]
+        if self.monitor.has_task != (shown in {"running", "failed"}):
+            raise BrokenError(f"it is {shown}, and has {'a' if self.monitor.has_task else 'no'} task")
+        return shown
+
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        return {
+            "subscribe": self.monitor.subscribe,
+            "start": self._start,
+            "stop": self.monitor.stop,
+            "stream-ends": lambda: self._feed.put_nowait(OSError("the stream is broken")),
+        }
+
+    def _start(self) -> None:
+        with suppress(CannotHappenError):  # the machine is silent on a second start
+            self.monitor.start()
+
+    async def _settle(self, act: Callable[[], object]) -> None:
+        before = self.monitor.state
+        await super()._settle(act)
+        if before != self.monitor.state == "failed":
+            self._outputs.append("error")

@@ -1,0 +1,314 @@
+"""The CRI service, and its construction in steps, of which a failure leaves nothing.
+
+Run starts its components, signals that it is ready, and waits for the first that ends.  The machine
+``service-construction`` drives the construction, ``service-run`` is the progress of Run, ``service-flag`` whether the
+service counts as initialised.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn, TypeVar
+
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.criservice.components import (
+    Component,
+    EventMonitor,
+    Queue,
+    Registration,
+    StreamingServer,
+    Syncer,
+    until,
+)
+from fsm.runtimes.reference.driven import driver
+from fsm.runtimes.reference.nri.messages import Container, Pod
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+DRAIN_TIMEOUT: Final = 10.0
+"""Seconds for which Run waits for an event at the handler after everything else is stopped."""
+
+
+class RunError(Exception):
+    """The error that Run returns: ``what`` has failed, with ``errors``, of which the first is the reason."""
+
+    def __init__(self, what: str, *errors: Exception) -> None:
+        reasons = "; ".join(str(each) or type(each).__name__ for each in errors)
+        super().__init__(f"{what}: {reasons}" if reasons else what)
+        self.what = what
+        self.errors = errors
+
+
+class CloseError(Exception):
+    """The streaming server could not be closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The components of the service, with one syncer for each CNI folder."""
+
+    monitor: EventMonitor
+    syncers: tuple[Syncer, ...]
+    server: StreamingServer
+    registration: Registration
+    queue: Queue
+
+    def __iter__(self) -> Iterator[Component]:
+        """All components, in the order in which they are stopped: the last started first."""
+        return iter((self.registration, self.server, *self.syncers, self.monitor, self.queue))
+
+    @property
+    def required(self) -> tuple[Component, ...]:
+        """The components whose end is the end of the service."""
+        return (self.monitor, self.server, *self.syncers)
+
+
+async def nothing(*_: object) -> None:
+    """Recover nothing, do not wait, or ignore an event."""
+
+
+def exit_process(error: Exception) -> NoReturn:
+    """Exit the process because of *error*."""
+    raise SystemExit(str(error)) from error
+
+
+class CRIService:
+    """The service of *parts*; *recover* brings back pods and containers, or raises an error.  For one event loop.
+
+    *pause* is awaited before the phases ``register``, ``shut-down`` and ``return`` of Run;
+    *clock* limits how long Run waits at the end.
+    """
+
+    syncer: type[Syncer] = Syncer
+
+    def __init__(
+        self,
+        parts: Parts,
+        recover: Callable[[], Awaitable[None]] = nothing,
+        *,
+        clock: Clock | None = None,
+        pause: Callable[[str], Awaitable[None]] = nothing,
+        fatal: Callable[[Exception], NoReturn] = exit_process,
+    ) -> None:
+        self.parts = parts
+        self.position = driver("service-run").position()
+        self.flag = driver("service-flag").position()
+        self._recover = recover
+        self._clock = clock or Clock()
+        self._pause = pause
+        self._fatal = fatal
+        self._exits: list[tuple[Pod, Container]] = []
+        self._changed = asyncio.Event()
+        for each in parts:
+            each.changed = self._changed
+
+    def is_initialized(self) -> bool:
+        """Whether it accepts calls."""
+        return self.flag.state == "yes"
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Start everything, call *ready*, and return after :meth:`close`; can be called once.
+
+        Raises :class:`RunError` if it could not start, or ended without being closed.
+        """
+        if self.position.state != "idle":
+            raise RunError("run", RuntimeError(f"the service was run before, and is {self.position.state}"))
+        self.position.take("starts")
+        self.parts.monitor.subscribe()
+        try:
+            await self._recover()
+        except Exception as error:
+            self.position.take("fails")
+            self._stop_all()
+            raise RunError("recovery", error) from error
+        self._launch()
+        await self._pause("register")
+        await self.parts.registration.register()
+        if self.parts.registration.state != "failed" and self._all_on():
+            self._serve(ready)
+            await until(self._changed, lambda: not self._all_on())
+            await self._pause("shut-down")
+        self.position.take("closes")
+        self._stop_all()
+        await self._drain()
+        await self._pause("return")
+        self._return()
+
+    def exited(self, pod: Pod, container: Container) -> None:
+        """Notify NRI that *container* has exited, once the service is registered."""
+        if self.parts.registration.state == "on":
+            self.parts.registration.nri.notify_container_exit(pod, container)
+        else:
+            self._exits.append((pod, container))
+
+    def close(self) -> None:
+        """Stop everything, in any state; raises :class:`CloseError` if a component had to be aborted."""
+        errors = self._stop_all()
+        if errors:
+            raise CloseError(str(errors[0])) from errors[0]
+
+    def _launch(self) -> None:
+        self.position.take("recovers")
+        self.parts.monitor.start()
+        for each in self.parts.syncers:
+            each.start()
+        self.parts.server.start()
+
+    def _serve(self, ready: Callable[[], None]) -> None:
+        self.position.take("registers")
+        self.flag.take("sets")
+        for pod, container in self._exits:
+            self.parts.registration.nri.notify_container_exit(pod, container)
+        self._exits.clear()
+        ready()
+
+    def _all_on(self) -> bool:
+        return all(each.state == "on" for each in self.parts.required)
+
+    def _stop_all(self) -> list[OSError]:
+        """Stop all components, and abort those that cannot be closed; their errors."""
+        self.flag.take("clears")
+        errors = []
+        for each in self.parts:
+            try:
+                each.stop()
+            except OSError as error:
+                _log.info("could not be closed, and is aborted: %s", error)
+                each.abort()
+                errors.append(error)
+        return errors
+
+    async def _drain(self) -> None:
+        """Wait until the monitor has finished, for at most :data:`DRAIN_TIMEOUT`."""
+        finished = asyncio.ensure_future(until(self._changed, lambda: self.parts.monitor.state != "stopping"))
+        late = asyncio.ensure_future(self._clock.sleep(DRAIN_TIMEOUT))
+        await asyncio.wait({finished, late}, return_when=asyncio.FIRST_COMPLETED)
+        finished.cancel()
+        late.cancel()
+
+    def _return(self) -> None:
+        """Take all errors, and raise the first as the reason, with the others."""
+        named = [
+            ("registration", self.parts.registration),
+            ("monitor", self.parts.monitor),
+            ("server", self.parts.server),
+            *(("syncer", each) for each in self.parts.syncers),
+        ]
+        errors = [(what, each.take_error()) for what, each in named if each.state == "failed"]
+        if self.parts.monitor.state == "stopping":
+            errors.append(("timeout", TimeoutError("an event is still being handled")))
+        what = errors[0][0] if errors else "nothing"
+        self.position.take("returns", what)
+        if errors:
+            raise RunError(what, *(error for _, error in errors)) from errors[0][1]
+
+
+class ConstructionError(Exception):
+    """The service cannot be constructed: a step has failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Makers:
+    """A function for each part, which may raise any error.
+
+    ``platform`` returns the folders with CNI configurations; ``controller`` what gives the parts to the controller
+    of pod sandboxes, or ``None`` if none is configured.
+    """
+
+    queue: Callable[[], Queue]
+    platform: Callable[[], Sequence[Path]]
+    server: Callable[[], StreamingServer]
+    monitor: Callable[[], EventMonitor]
+    watch: Callable[[Path], Syncer]
+    registration: Callable[[], Registration]
+    controller: Callable[[], Callable[[Parts], object] | None]
+    introspect: Callable[[], object]
+
+
+class Construction:
+    """Constructs one service with *makers*: each step is a method, and :meth:`make` does all of them."""
+
+    profile = ""
+
+    def __init__(self, makers: Makers, *, fatal: Callable[[Exception], NoReturn] = exit_process) -> None:
+        self.position = driver("service-construction", self.profile).position()
+        self.makers = makers
+        self.syncers: list[Syncer] = []
+        self._fatal = fatal
+
+    @property
+    def running(self) -> Iterator[Component]:
+        """The components that run or watch already, and have to be stopped: the last made first."""
+        yield from reversed(self.syncers)
+        if self.position.state != "begun":
+            yield self.queue
+
+    def make(self) -> CRIService:
+        """The service; raises :class:`ConstructionError`, and nothing is left then."""
+        self.start_queue()
+        folders = self.platform()
+        self.make_server()
+        self.make_monitor()
+        for folder in folders:
+            self.watch_folder(folder)
+        self.set_controller()
+        return CRIService(self.introspect())
+
+    def start_queue(self) -> None:
+        self.queue = self.makers.queue()
+        self.position.take("start-queue")
+
+    def platform(self) -> Sequence[Path]:
+        """Initialise the platform; the folders with CNI configurations."""
+        return self._step("platform", self.makers.platform)
+
+    def make_server(self) -> None:
+        self.server = self._step("make-server", self.makers.server)
+
+    def make_monitor(self) -> None:
+        self.monitor = self._step("make-monitor", self.makers.monitor)
+
+    def watch_folder(self, path: Path) -> None:
+        self.position.outcomes("watch-folder")
+        self.syncers.append(self._step("watch-folder", lambda: self.makers.watch(path)))
+
+    def set_controller(self) -> None:
+        self.parts = Parts(
+            monitor=self.monitor,
+            syncers=tuple(self.syncers),
+            server=self.server,
+            registration=self.makers.registration(),
+            queue=self.queue,
+        )
+        controller = self.makers.controller()
+        if controller is None:
+            self.miss_controller()
+        else:
+            self._step("set-controller", lambda: controller(self.parts))
+
+    def introspect(self) -> Parts:
+        """Ask the runtimes for their features; the parts of the service."""
+        self._step("introspect", self.makers.introspect)
+        return self.parts
+
+    def miss_controller(self) -> None:
+        self.fail("set-controller", "missing", LookupError("no sandbox controller is configured"))
+
+    def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:
+        """Let *step* end in *outcome* because of *error*, and stop everything."""
+        for each in self.running:
+            each.stop()
+        self.position.take(step, outcome)
+        raise ConstructionError(f"{step}: {error}") from error
+
+    def _step(self, step: str, make: Callable[[], T]) -> T:
+        try:
+            made = make()
+        except Exception as error:  # noqa: BLE001  (any error is returned)
+            self.fail(step, "failed", error)
+        self.position.take(step, "done")
+        return made

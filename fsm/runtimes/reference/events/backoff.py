@@ -1,0 +1,188 @@
+"""Events that are handled one after the other, and retried after a growing delay when that fails.
+
+The machine ``event-backoff`` drives each key, such as the id of a container.
+While an event of a key waits, later ones wait behind it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final, Generic, TypeVar
+
+from fsm.machine.driver import Position
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.driven import driver
+
+E = TypeVar("E")
+
+MACHINE: Final = "event-backoff"
+
+FIRST: Final = 1.0
+LONGEST: Final = 300.0
+CHECK: Final = 1.0
+"""The first delay, the longest, and the time between two looks at the clock, in seconds."""
+
+STOPPED: Final = "stopped"
+
+
+class HandlerError(Exception):
+    """An event could not be handled, and has to be retried."""
+
+
+class Backlog(Generic[E]):
+    """The events of one key: the first of ``events`` may be at the handler; ``incoming`` arrived in the meantime.
+
+    ``delay`` is that of the current wait, 0 before the first; ``due`` is the time of the next try.
+    """
+
+    def __init__(self, position: Position) -> None:
+        self.position = position
+        self.events: deque[E] = deque()
+        self.incoming: deque[E] = deque()
+        self.at_handler = False
+        self.delay = 0.0
+        self.due = 0.0
+
+    def wait(self, delay: float, now: float) -> None:
+        """Let all events wait for *delay* seconds, incoming ones last."""
+        self.events += self.incoming
+        self.incoming.clear()
+        self.at_handler = False
+        self.delay, self.due = delay, now + delay
+
+
+class Backoff(Generic[E]):
+    """Gives events to *handler*, which raises :class:`HandlerError` for those that have to be retried.
+
+    ``dropped`` are the events that waited when it was stopped, each with its
+    key.  For one event loop; :meth:`run` is its task there.
+
+    >>> from fsm.runtimes.reference.clock import TurnedClock
+    >>> tried = []
+    >>> async def handler(event: str) -> None:
+    ...     tried.append((clock.time, event))
+    ...     if len(tried) < 3:
+    ...         raise HandlerError
+    >>> async def example() -> None:
+    ...     await backoff.handle("c1", "exit")
+    ...     while backoff.delay("c1"):
+    ...         await clock.sleep(1)
+    ...         await backoff.tick()
+    >>> clock = TurnedClock(hurried=True)
+    >>> backoff = Backoff(handler, clock)
+    >>> asyncio.run(example())
+    >>> tried
+    [(0.0, 'exit'), (1.0, 'exit'), (3.0, 'exit')]
+    """
+
+    def __init__(self, handler: Callable[[E], Awaitable[None]], clock: Clock | None = None) -> None:
+        self.dropped: list[tuple[str, E]] = []
+        self._handler = handler
+        self._clock = clock or Clock()
+        self._keys: dict[str, Backlog[E]] = {}
+        self._stopped = False
+        self._lock = asyncio.Lock()
+
+    def shows(self, key: str) -> str:
+        if self._stopped:
+            return STOPPED
+        backlog = self._keys.get(key)
+        if backlog is None:
+            return "idle"
+        if backlog.at_handler:
+            return "retrying" if backlog.delay else "handling"
+        return {FIRST: "waits-1s", LONGEST: "waits-300s"}.get(backlog.delay, "waits-longer")
+
+    def delay(self, key: str) -> float:
+        """The delay of *key* in seconds, from the last failure to the next try; 0 if it does not wait."""
+        backlog = self._keys.get(key)
+        return backlog.delay if backlog and not backlog.at_handler else 0.0
+
+    async def run(self) -> None:
+        while not self._stopped:
+            await self._clock.sleep(CHECK)
+            await self.tick()
+
+    async def handle(self, key: str, event: E) -> None:
+        """Handle *event* of *key*, or put it behind those that wait; returns when that is done."""
+        async with self._lock:
+            backlog = self._get(key)
+            before = backlog.position.state
+            at_once = backlog.position.take("event").to != before
+            self._keys[key] = backlog
+            backlog.events.append(event)
+            if at_once:
+                await self._try(key, backlog)
+
+    def defer(self, key: str, event: E) -> None:
+        """Let *event* wait, which could not be handled elsewhere; drop it after the stop."""
+        if self._stopped:
+            self._drop(key, event)
+            return
+        backlog = self._get(key)
+        backlog.position.take("backoff")
+        self._keys[key] = backlog
+        if backlog.at_handler:
+            backlog.incoming.append(event)
+            return
+        backlog.events.append(event)
+        if not backlog.delay:
+            backlog.wait(FIRST, self._clock.now())
+
+    async def tick(self) -> None:
+        async with self._lock:
+            for key, backlog in list(self._keys.items()):
+                if self._stopped:
+                    return
+                due = self._clock.now() >= backlog.due
+                backlog.position.take("tick", "due" if due else "early")
+                if due:
+                    await self._try(key, backlog)
+
+    def stop(self) -> None:
+        """Stop for good: events that wait are dropped, one that is at the handler finishes."""
+        self._stopped = True
+        for key, backlog in self._keys.items():
+            backlog.position.take("stop")
+            self._drop(key, *list(backlog.events)[backlog.at_handler :], *backlog.incoming)
+        self._keys.clear()
+
+    async def _try(self, key: str, backlog: Backlog[E]) -> None:
+        """Handle the events of *key*, up to the first that fails."""
+        backlog.at_handler = True
+        while backlog.at_handler:
+            event = backlog.events[0]
+            try:
+                await self._handler(event)
+            except HandlerError:
+                if self._stopped:
+                    self._drop(key, event)
+                    return
+                self._fail(key, backlog)
+            else:
+                if self._stopped:
+                    return
+                self._succeed(key, backlog)
+
+    def _succeed(self, key: str, backlog: Backlog[E]) -> None:
+        backlog.position.take("handled", "next" if len(backlog.events) > 1 else "last")
+        backlog.events.popleft()
+        if backlog.events:
+            return
+        if backlog.incoming:
+            backlog.wait(FIRST, self._clock.now())
+        else:
+            backlog.at_handler = False
+            del self._keys[key]
+
+    def _fail(self, key: str, backlog: Backlog[E]) -> None:
+        del key  # for subclasses that drop events
+        longer = min(2 * backlog.delay, LONGEST) or FIRST
+        backlog.position.take("failed", "longest" if longer == LONGEST else "longer")
+        backlog.wait(longer, self._clock.now())
+
+    def _drop(self, key: str, *events: E) -> None:
+        self.dropped += [(key, event) for event in events]
+
+    def _get(self, key: str) -> Backlog[E]:
+        return self._keys.get(key) or Backlog(driver(MACHINE).position(STOPPED if self._stopped else ""))

@@ -1,0 +1,214 @@
+"""The queue of container events behind GetContainerEvents; sending never waits for a subscriber.
+
+The machine ``container-events`` drives each subscriber, and the next one, for
+which events are retained while there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Final, Generic, TypeVar
+
+from fsm.machine.driver import CannotHappenError, Position
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.driven import Driven, driver
+
+E = TypeVar("E")
+
+DISCARD_AFTER: Final = 300.0
+CAPACITY: Final = 100
+"""The seconds for which events are retained without a subscriber, and the number that one may leave unread."""
+
+
+class QueueShutError(Exception):
+    """The queue was shut down."""
+
+
+class Subscription(Driven, AsyncIterator[E]):
+    """A stream of events, for one reader: ``async for event in subscription``.
+
+    ``ended`` is whether everything was read after the queue was shut down;
+    ``waiting`` are events for which ``unread`` has no room, in containerd's queue only.
+    """
+
+    def __init__(self, queue: EventQueue[E], position: Position) -> None:
+        self.queue = queue
+        self.position = position
+        self.unread: deque[E] = deque()
+        self.waiting: deque[E] = deque()
+        self.ended = False
+        self._changed = asyncio.Event()
+
+    async def __anext__(self) -> E:
+        while self.state == "caught-up":
+            self._changed.clear()
+            await self._changed.wait()
+        if self.state in {"left", "shut"}:
+            raise StopAsyncIteration
+        return self.read()
+
+    def read(self) -> E:
+        """The next event; raises :class:`~fsm.machine.driver.CannotHappenError` if there is none."""
+        self.position.outcomes("read")
+        way = self.position.take("read", self._read_outcome())
+        event = self.unread.popleft()
+        if self.waiting:
+            self.unread.append(self.waiting.popleft())
+        self.notify(*way.emits)
+        return event
+
+    def close(self) -> None:
+        """Unsubscribe; has no effect the second time."""
+        self.queue.leave(self)
+
+    def notify(self, *outputs: str) -> None:
+        """Wake whatever waits for it to change; *outputs* are those of the machine."""
+        self.ended |= "closed" in outputs
+        self._changed.set()
+        self.queue.freed.set()
+
+    def _read_outcome(self) -> str:
+        match self.state:
+            case "full":
+                return "still-full" if len(self.unread) > self.queue.capacity else "room"
+            case "blocked":
+                return "next-waits" if len(self.waiting) > 1 else "freed"
+            case _:
+                return "more" if len(self.unread) > 1 else "last"
+
+
+class EventQueue(Generic[E]):
+    """Events for all subscribers; *discard* is called with each event that is dropped unread.
+
+    For one event loop; :meth:`run` is its task there, which discards what was retained too long.
+
+    >>> async def example() -> list[str]:
+    ...     queue = EventQueue(print)
+    ...     await queue.send("created")
+    ...     subscription = queue.subscribe()
+    ...     await queue.send("started")
+    ...     queue.shutdown()
+    ...     return [event async for event in subscription]
+    >>> asyncio.run(example())
+    ['created', 'started']
+    """
+
+    profile = ""
+
+    def __init__(self, discard: Callable[[E], object], *, capacity: int = CAPACITY, clock: Clock | None = None) -> None:
+        self.capacity = capacity
+        self.freed = asyncio.Event()
+        self._discard = discard
+        self._clock = clock or Clock()
+        self._retained: deque[tuple[E, float]] = deque()
+        self._retaining = asyncio.Event()
+        self._subscriptions: list[Subscription[E]] = []
+        self._next = self._position()
+        self._sending = asyncio.Lock()
+        self.is_shut = False
+
+    @property
+    def subscribed(self) -> int:
+        return 0 if self.is_shut else len(self._subscriptions)
+
+    @property
+    def retained(self) -> list[E]:
+        return [event for event, _ in self._retained]
+
+    @property
+    def due(self) -> float:
+        """When the oldest retained event is to be discarded; infinite if there is none."""
+        return self._retained[0][1] if self._retained else float("inf")
+
+    async def send(self, event: E) -> None:
+        """Send *event* to all subscribers, or retain it for the next one; after the shutdown it is dropped."""
+        async with self._sending:
+            await self._send(event)
+
+    def shutdown(self) -> None:
+        """Discard what is retained, and end each subscription when it is read; has no effect the second time."""
+        if self.is_shut:
+            return
+        if not self._subscriptions:
+            self._next.take("shutdown")
+        for each in self._subscriptions:
+            each.notify(*each.position.take("shutdown").emits)
+        self._next, self.is_shut = self._position("shut"), True
+        while self._retained:
+            self._discard(self._retained.popleft()[0])
+        self._retaining.set()
+
+    async def run(self) -> None:
+        """Discard what was retained too long, until the queue is shut down."""
+        while not self.is_shut:
+            if self._retained:
+                await self._clock.sleep(max(self.due - self._clock.now(), 0))
+                self.expire()
+            else:
+                self._retaining.clear()
+                await self._retaining.wait()
+
+    def expire(self) -> None:
+        while self._clock.now() >= self.due:
+            self._next.take("expire", "more" if len(self._retained) > 1 else "last")
+            self._discard(self._retained.popleft()[0])
+
+    def subscribe(self) -> Subscription[E]:
+        """A new subscription; the first one gets what was retained.  Raises :class:`QueueShutError`."""
+        position = self._position() if self.subscribed else self._next
+        try:
+            position.take("subscribe", self._subscribe_outcome())
+        except CannotHappenError:
+            raise QueueShutError("container events subscription closed by server") from None
+        subscription = Subscription(self, position)
+        subscription.unread.extend(self.retained)
+        self._retained.clear()
+        self._subscriptions.append(subscription)
+        return subscription
+
+    def leave(self, subscription: Subscription[E]) -> None:
+        before = subscription.state
+        subscription.position.take("unsubscribe")
+        if subscription in self._subscriptions:
+            self._subscriptions.remove(subscription)
+            self._unsubscribe(subscription, before)
+            if not self._subscriptions:
+                self._next = self._position(subscription.state)
+        subscription.notify()
+
+    def _position(self, state: str = "") -> Position:
+        return driver("container-events", self.profile).position(state)
+
+    def _retain(self, events: Iterable[E]) -> None:
+        now = self._clock.now()
+        self._retained.extend((event, now + DISCARD_AFTER) for event in events)
+        self._retaining.set()
+
+    async def _send(self, event: E) -> None:
+        if not self._subscriptions:
+            self._send_to_none(event)
+        for each in tuple(self._subscriptions):
+            await self._deliver(each, event)
+
+    def _send_to_none(self, event: E) -> None:
+        if self._next.take("send", "done").to == "keeping":
+            self._retain([event])
+
+    async def _deliver(self, subscription: Subscription[E], event: E) -> None:
+        room = self.capacity - len(subscription.unread)
+        way = subscription.position.take("send", "too-many" if room <= 0 else "fills" if room == 1 else "fits")
+        if "discarded" in way.emits:
+            self._discard(event)
+        elif way.to in {"behind", "full"}:
+            subscription.unread.append(event)
+            subscription.notify()
+
+    def _subscribe_outcome(self) -> str:
+        return "many" if len(self._retained) >= self.capacity else "some"
+
+    def _unsubscribe(self, subscription: Subscription[E], before: str) -> None:
+        """Clean up after *subscription*, which was in the state *before*."""
+        del before
+        subscription.unread.clear()

@@ -1,0 +1,309 @@
+"""The reference back-off and the reference queue of container events under test."""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Final
+
+from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.reference.events.backoff import FIRST, MACHINE, Backlog, Backoff, HandlerError
+from fsm.runtimes.reference.events.queue import EventQueue, QueueShutError, Subscription
+from fsm.runtimes.reference.events.upstream import UpstreamBackoff, UpstreamEventQueue
+from fsm.runtimes.reference.harness import LoopSUT, ReferenceSUT
+from fsm.sut import BrokenError, UnsupportedError
+
+KEY: Final = "key"
+ALMOST: Final = 256.0
+"""The delay before the longest."""
+
+CAPACITY: Final = 3
+
+STATES: Final[Mapping[str, Collection[str]]] = {
+    **dict.fromkeys(("fits", "fills"), ("behind",)),
+    **dict.fromkeys(("more", "last"), ("behind", "draining")),
+    **dict.fromkeys(("room", "still-full"), ("full",)),
+    **dict.fromkeys(("freed", "next-waits"), ("blocked",)),
+}
+"""The states of a subscriber in which an outcome of send or read is possible."""
+
+UNREAD: Final = {"fits": 1, "fills": CAPACITY - 1, "last": 1, "more": 2, "room": CAPACITY}
+RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-waits": CAPACITY + 2} | dict.fromkeys(
+    ("kept-more-than-fits", "still-full", "freed"), CAPACITY + 1
+)
+"""The number of events that lead to an outcome: unread ones of a subscriber, or else retained ones."""
+
+
+class BackoffSUT(LoopSUT[Backoff[int]]):
+    """A :class:`~fsm.runtimes.reference.events.backoff.Backoff` under test.
+
+    There is one key, a handler that ends when it is let, and a clock that is turned.
+    """
+
+    machine = MACHINE
+    turns = 8
+    kinds = (Backoff[int], UpstreamBackoff[int])
+
+    def reset(self) -> None:
+        super().reset()
+        self._work: asyncio.Task[None] | None = None
+        self._at_handler: asyncio.Future[None] | None = None
+        self.clock = TurnedClock(hurried=True)
+        self.backoff = self._kind(self._handle, self.clock)
+        self._last_event = 0
+        self._reported = 0
+        self._due = False
+
+    def shows(self) -> str:
+        return self.backoff.shows(KEY)
+
+    def outputs(self) -> list[str]:
+        """Whether events were dropped, other than by the stop."""
+        new = len(self.backoff.dropped) - self._reported
+        self._reported += new
+        return [] if self.shows() == "stopped" else ["dropped"] * bool(new)
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        """Choose when the tick comes; add or remove events, or change the delay, as if more or less had happened before."""
+        backlog = self._backlog()
+        if backlog is None:
+            return False
+        if event == "failed" and backlog.incoming and backlog.delay and isinstance(self.backoff, UpstreamBackoff):
+            return False  # which of the two losses it is depends on the delay
+        match event, outcome:
+            case "tick", ("due" | "early"):
+                self._due = outcome == "due"
+            case "handled", "next" if len(backlog.events) == 1:
+                backlog.events.append(self._new())
+            case "handled", "last":
+                backlog.events = type(backlog.events)([backlog.events[0]])
+            case "failed", "longest" if backlog.delay > FIRST:
+                backlog.delay = max(backlog.delay, ALMOST)
+            case "failed", "longer" if backlog.delay == ALMOST:
+                backlog.delay = ALMOST / 2
+            case _:
+                pass
+        return True
+
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        return {
+            "event": lambda: self._begin(self.backoff.handle(KEY, self._new())),
+            "tick": self._tick,
+            "backoff": lambda: self.backoff.defer(KEY, self._new()),
+            "stop": self.backoff.stop,
+            "handled": lambda: self._end_handler(None),
+            "failed": lambda: self._end_handler(HandlerError()),
+        }
+
+    def _new(self) -> int:
+        self._last_event += 1
+        return self._last_event
+
+    def _backlog(self) -> Backlog[int] | None:
+        return self.backoff._keys.get(KEY)  # noqa: SLF001  (to change it)
+
+    def _tick(self) -> None:
+        if (backlog := self._backlog()) and self._due:
+            self.clock.time = max(self.clock.time, backlog.due)
+        self._due = False
+        self._begin(self.backoff.tick())
+
+    async def _handle(self, event: int) -> None:
+        del event
+        self._at_handler = asyncio.get_running_loop().create_future()
+        await self._at_handler
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        if self._work is not None:
+            work.close()
+            raise UnsupportedError("an event is at the handler")
+        self._work = asyncio.create_task(work)
+
+    def _end_handler(self, error: HandlerError | None) -> None:
+        ended, self._at_handler = self._at_handler, None
+        if ended is None:  # after a stop, where the machine is silent
+            return
+        if error is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(error)
+
+    async def _settle(self, act: Callable[[], object]) -> None:
+        await super()._settle(act)
+        if self._work is not None and self._work.done():
+            work, self._work = self._work, None
+            await work
+
+
+class EventsSUT(ReferenceSUT[EventQueue[int]]):
+    """An :class:`~fsm.runtimes.reference.events.queue.EventQueue` under test.
+
+    There is one subscriber, a small buffer, and a clock that is turned.  Events are numbered, so that one that comes
+    twice or out of order is noticed.  How many are unread or retained is
+    arranged by sending, reading or discarding others first, which does not change the state.
+    """
+
+    machine = "container-events"
+    kinds = (EventQueue[int], UpstreamEventQueue[int])
+
+    def reset(self) -> None:
+        super().reset()
+        self._loop = self._scope.enter_context(asyncio.Runner()).get_loop()
+        self._sending: list[asyncio.Task[None]] = []
+        self.clock = TurnedClock(hurried=True)
+        self.queue = self._kind(self._discarded, capacity=CAPACITY, clock=self.clock)
+        self._lose(lost=False)
+        self._subscription: Subscription[int] | None = None
+        self._sent = 0
+        self._ended = False
+        self._room = 0
+        self._due: list[int] = []
+
+    def shows(self) -> str:
+        """How much is unread or retained; it must be exactly what is due."""
+        unread = [*self._subscription.unread, *self._subscription.waiting] if self._subscription else []
+        if [*unread, *self.queue.retained] != self._due:
+            raise BrokenError(f"events {self._due} are due, and the queue has {[*unread, *self.queue.retained]}")
+        if self.queue.retained:
+            return "kept"
+        if self.queue.is_shut:
+            return "ending" if unread else "shut"
+        if self._subscription is None:
+            return "no-subscriber"
+        return "full" if len(unread) >= CAPACITY else "unread" if unread else "nothing-unread"
+
+    def outputs(self) -> Sequence[str]:
+        ended = bool(self._subscription and self._subscription.ended)
+        self._outputs += ["closed"] * (ended and not self._ended)
+        self._ended = ended
+        return super().outputs()
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        del event
+        outputs = list(self._outputs)
+        try:
+            return self._arrange(outcome)
+        finally:
+            self._outputs = outputs  # without those of the events that prepare it
+
+    def _arrange(self, outcome: str) -> bool:
+        subscription, upstream = self._subscription, isinstance(self.queue, UpstreamEventQueue)
+        if subscription and subscription.state not in STATES.get(outcome, (subscription.state,)):
+            return False
+        match outcome:
+            case "too-many" | "the-slow-stop-all":
+                return (outcome == "too-many") != upstream
+            case "done" | "lost":
+                self._lose(lost=outcome != "done")
+                return self._room > 0 or outcome == "done"
+            case "still-full" if upstream:
+                return False
+            case "more" if subscription and self.queue.is_shut:
+                return len(subscription.unread) > 1
+            case _ if subscription and outcome in UNREAD:
+                fewer = len(subscription.unread) < UNREAD[outcome]
+                self._until(lambda: len(subscription.unread) == UNREAD[outcome], self._send if fewer else self._read)
+            case _:
+                self._retain(RETAINED[outcome])
+        return True
+
+    def _retain(self, count: int) -> None:
+        """Have *count* events retained; if there is a subscriber, it subscribes again afterwards."""
+        subscribed = self._subscription is not None
+        if subscribed:
+            self._unsubscribe()
+            self._lose(lost=False)
+        self._until(lambda: len(self.queue.retained) <= count, self._expire)
+        self._until(lambda: len(self.queue.retained) >= count, self._send)
+        if subscribed:
+            self._subscription = self.queue.subscribe()
+
+    @staticmethod
+    def _until(done: Callable[[], bool], act: Callable[[], None]) -> None:
+        for _ in range(3 * CAPACITY):
+            if done():
+                return
+            act()
+        raise BrokenError("sending and reading never leads to the number of events that is needed")
+
+    def _lose(self, *, lost: bool) -> None:
+        if isinstance(self.queue, UpstreamEventQueue):
+            self.queue.chance = lambda: lost
+
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        return {
+            "send": self._send,
+            "subscribe": self._subscribe,
+            "read": self._read,
+            "expire": self._expire,
+            "unsubscribe": self._unsubscribe,
+            "shutdown": self._shut_down,
+        }
+
+    def _send(self) -> None:
+        """Send the next event, a second after the last, so that no two are due at once."""
+        self.clock.time += 1
+        self._sent += 1
+        if not self.queue.is_shut:
+            self._due.append(self._sent)
+        self._sending.append(self._loop.create_task(self.queue.send(self._sent)))
+        self._settle()
+        if self._was_lost():
+            self._due.pop()
+            self._room -= 1
+
+    def _was_lost(self) -> bool:
+        """Whether containerd's queue has sent the last event to a subscriber that has left."""
+        lost = isinstance(self.queue, UpstreamEventQueue) and self.queue.chance()
+        return lost and not self.queue.is_shut and not self.queue.subscribed and not self.queue.retained
+
+    def _read(self) -> None:
+        if self._subscription is None:
+            raise UnsupportedError("there is no subscriber")
+        event = self._subscription.read()
+        self._take("delivered", event, self._due[:1])
+        self._settle()
+
+    def _expire(self) -> None:
+        self.clock.time = max(self.clock.time, self.queue.due)
+        self.queue.expire()
+
+    def _subscribe(self) -> None:
+        try:
+            self._subscription = self.queue.subscribe()
+        except QueueShutError:
+            return
+        self._ended = False
+
+    def _unsubscribe(self) -> None:
+        if self._subscription is None:
+            return
+        waiting = len(self._subscription.waiting)
+        self._room = CAPACITY - len(self._subscription.unread)
+        self._subscription.close()
+        self._subscription = None
+        self._due[: len(self._due) - waiting] = []
+        self._settle()
+
+    def _shut_down(self) -> None:
+        """Shut the queue down while several events are unread, or none, and count all discarded ones as one."""
+        if self._subscription and len(self._subscription.unread) == 1:
+            self._send()
+        before = len(self._outputs)
+        self.queue.shutdown()
+        self._outputs[before:] = self._outputs[before : before + 1]
+
+    def _discarded(self, event: int) -> None:
+        newest = self._subscription is not None
+        self._take("discarded", event, self._due[-1:] if newest else self._due[:1])
+
+    def _take(self, how: str, event: int, expected: list[int]) -> None:
+        if [event] != expected:
+            raise BrokenError(f"event {event} was {how} instead of {expected or 'none'}")
+        self._due.remove(event)
+        self._outputs.append(how)
+
+    def _settle(self) -> None:
+        for _ in range(2):
+            self._loop.run_until_complete(asyncio.sleep(0))
+        for each in [each for each in self._sending if each.done()]:
+            self._sending.remove(each)
+            each.result()

@@ -1,0 +1,81 @@
+"""The back-off and the queue of events as containerd has them, where that is not what the machines mean."""
+
+import random
+from collections.abc import Callable
+from functools import cached_property
+from typing import TypeVar
+
+from fsm.runtimes.reference.events.backoff import Backlog, Backoff
+from fsm.runtimes.reference.events.queue import EventQueue, Subscription
+
+E = TypeVar("E")
+
+
+class UpstreamBackoff(Backoff[E]):
+    """A back-off that drops what was deferred while a retry failed; it also overtakes an event that fails at first."""
+
+    def _fail(self, key: str, backlog: Backlog[E]) -> None:
+        if backlog.delay:
+            self._drop(key, *backlog.incoming)
+            backlog.incoming.clear()
+        else:
+            backlog.incoming.append(backlog.events.popleft())
+        super()._fail(key, backlog)
+
+
+class UpstreamEventQueue(EventQueue[E]):
+    """A queue whose one loop waits while the buffer of a subscriber is full.
+
+    It notices that a subscriber has left at the next event; if the buffer has room, by *chance* only.
+    """
+
+    profile = "upstream"
+
+    chance: Callable[[], bool] = staticmethod(lambda: random.choice((True, False)))  # noqa: S311  (as Go chooses)
+
+    @cached_property
+    def _unnoticed(self) -> list[Subscription[E]]:
+        """The subscriptions that have ended, and were not noticed yet."""
+        return []
+
+    async def _send(self, event: E) -> None:
+        """Send, and return when all subscribers have it; all others who send wait."""
+        for each in tuple(self._subscriptions):
+            await self._until_unblocked(each)
+        self._unnoticed[:] = [each for each in self._unnoticed if len(each.unread) < self.capacity and self.chance()]
+        for each in self._unnoticed:
+            each.unread.append(event)
+        await super()._send(event)
+
+    def subscribe(self) -> Subscription[E]:
+        """Subscribe; retained events that do not fit into the buffer wait, and everything waits for them."""
+        subscription = super().subscribe()
+        while len(subscription.unread) > self.capacity:
+            subscription.waiting.appendleft(subscription.unread.pop())
+        return subscription
+
+    def _send_to_none(self, event: E) -> None:
+        if self._next.take("send", "lost" if self._unnoticed else "done").to == "keeping":
+            self._retain([event])
+
+    async def _deliver(self, subscription: Subscription[E], event: E) -> None:
+        if subscription.state != "full":
+            await super()._deliver(subscription, event)
+            return
+        subscription.position.take("send", "the-slow-stop-all")
+        subscription.waiting.append(event)
+        await self._until_unblocked(subscription)
+
+    async def _until_unblocked(self, subscription: Subscription[E]) -> None:
+        while subscription.state == "blocked":
+            self.freed.clear()
+            await self.freed.wait()
+
+    def _subscribe_outcome(self) -> str:
+        return "kept-more-than-fits" if len(self._retained) > self.capacity else super()._subscribe_outcome()
+
+    def _unsubscribe(self, subscription: Subscription[E], before: str) -> None:
+        if before in {"caught-up", "behind", "full"}:
+            self._unnoticed.append(subscription)
+        if before == "blocked" and not self._subscriptions:
+            self._retain(subscription.waiting)

@@ -1,0 +1,111 @@
+"""Faults that references under test meet on purpose: errors at named points, a crash at any effect, damaged files."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from os import O_RDWR, O_WRONLY, PathLike
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from fsm.runtimes.reference.driven import WorldError
+
+Damage: TypeAlias = Callable[[bytes], bytes | None]
+
+EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
+"""The audit events of Python that change a disk."""
+
+DAMAGE: Final[tuple[Damage, ...]] = (lambda data: data[: len(data) // 2], lambda _: None, lambda _: b"")
+"""What may become of any file after a crash: half of it, nothing, an empty file."""
+
+
+class CrashedError(BaseException):
+    """The process crashes here; not an :class:`Exception`, so that no error handler catches it."""
+
+
+class Faults(set[str]):
+    """The names of the points that fail, and a crash of the process under test before one of its effects.
+
+    Effects are on its world, or on the disk at *home*.  After ``crashed`` every further effect fails too, so that
+    cleaning up has no effect either.
+    """
+
+    def __init__(self, home: Path | None = None) -> None:
+        super().__init__()
+        self._home = home
+        self._left: int | None = None
+        self.crashed = False
+
+    def point(self, name: str, *, effect: bool = True) -> None:
+        """Raise :class:`WorldError` if *name* is one of the faults; otherwise an effect follows, unless *effect* is false."""
+        if name in self:
+            raise WorldError(f"cannot {name}")
+        if effect:
+            self.effect()
+
+    @contextmanager
+    def crash_at(self, effect: int) -> Iterator[None]:
+        """Crash before effect number *effect*, counted from 0, of what this thread does in the context."""
+        _audit()
+        self._left, self.crashed = effect, False
+        _THREAD.faults = self
+        try:
+            yield
+        finally:
+            _THREAD.faults = None
+            self._left = None
+
+    def effect(self) -> None:
+        """An effect follows; raises :class:`CrashedError` if the process crashes before it."""
+        if self._left is None:
+            return
+        if self._left == 0:
+            self.crashed = True
+            raise CrashedError
+        self._left -= 1
+
+    def audited(self, event: str, path: object, *arguments: object) -> None:
+        """The audit event *event*, one of :data:`EFFECTS`, follows."""
+        reads = event == "open" and isinstance(arguments[1], int) and not arguments[1] & (O_WRONLY | O_RDWR)
+        if isinstance(path, str | PathLike) and str(path).startswith(f"{self._home}/") and not reads:
+            self.effect()
+
+
+class _Thread(threading.local):
+    faults: Faults | None = None
+
+
+_THREAD: Final = _Thread()
+
+
+@cache
+def _audit() -> None:
+    """Install the audit hook; once, since it cannot be removed and slows everything down."""
+
+    def audited(event: str, arguments: tuple[object, ...]) -> None:
+        if event in EFFECTS and _THREAD.faults is not None:
+            _THREAD.faults.audited(event, *arguments)
+
+    sys.addaudithook(audited)
+
+
+def damage(file: Path, how: Damage) -> None:
+    """Replace the content of *file* by what *how* makes of it; delete it for ``None``."""
+    data = how(file.read_bytes())
+    if data is None:
+        file.unlink()
+    else:
+        file.write_bytes(data)
+
+
+def hide(folder: Path) -> None:
+    """Move *folder* away, so that nothing can be written into it."""
+    folder.rename(folder.with_name("away"))
+
+
+def restore(folder: Path) -> None:
+    """Move *folder* back, if it is hidden."""
+    away = folder.with_name("away")
+    if away.exists():
+        away.rename(folder)

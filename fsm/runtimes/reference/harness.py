@@ -1,0 +1,127 @@
+"""What the SUTs of all references share: replies, a scratch folder, turns of the event loop."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from os import W_OK, access
+from pathlib import Path
+from typing import ClassVar, Final, Generic, TypeVar
+
+from fsm.machine.driver import CannotHappenError
+from fsm.runtimes.reference.driven import ReplyError, driver
+from fsm.runtimes.reference.tasks import cancel_others, perform
+from fsm.scratch import ScratchFolder
+from fsm.sut import UnsupportedError, drained
+
+MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
+"""A file system in memory, where syncing a file takes no time; to a process that crashes it is a disk."""
+
+K = TypeVar("K")
+
+
+class ReferenceSUT(Generic[K]):
+    """A SUT that lets events happen by ``_actions``, and collects their outputs in ``_outputs``.
+
+    ``_scope`` is closed at each reset and at the end.
+
+    It tests the first of ``kinds``, the last under one of ``profiles``, or *kind*, which may have planted bugs.
+    """
+
+    machine: ClassVar[str]
+    kinds: tuple[type[K], ...]
+    profiles: ClassVar[tuple[str, ...]] = ("upstream",)
+
+    def __init__(self, profile: str = "", kind: type[K] | None = None) -> None:
+        self._profile = profile
+        self._kind = kind or self.kinds[-1 if {*profile.split("+")} & {*self.profiles} else 0]
+        self._scope = ExitStack()
+        self.reset()
+
+    def reset(self) -> None:
+        self._scope.close()
+        self._outputs: list[str] = []
+
+    def _new_folder(self) -> Path:
+        """A new folder until the next reset, in memory if possible."""
+        return Path(self._scope.enter_context(ScratchFolder(MEMORY if access(MEMORY, W_OK) else None)))
+
+    def outputs(self) -> Sequence[str]:
+        return drained(self._outputs)
+
+    def close(self) -> None:
+        self._scope.close()
+
+    def do(self, event: str) -> str:
+        return self._reply(event, lambda: self._happen(event))
+
+    def _happen(self, event: str) -> object:
+        actions = self._actions()
+        if event not in actions:
+            raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")
+        return actions[event]()
+
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        """The function for each event; it may be a coroutine function where there is an event loop."""
+        raise NotImplementedError
+
+    def _reply(self, event: str, act: Callable[[], object]) -> str:
+        """The reply of *event*, which *act* makes happen; drops what was arranged."""
+        try:
+            return self._attempt(event, act)
+        finally:
+            self._mend()
+
+    def _attempt(self, event: str, act: Callable[[], object]) -> str:
+        """``ok``, the code of an error, or the empty string if *event* is not a call."""
+        known = driver(self.machine).machine.events.get(event)
+        if known is None:
+            raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")
+        code = "ok"
+        try:
+            self._run(act)
+        except ReplyError as error:
+            code = error.code
+        except CannotHappenError as error:
+            raise UnsupportedError(str(error)) from error
+        return code if known.kind == "call" else ""
+
+    def _run(self, act: Callable[[], object]) -> None:
+        act()
+
+    def _mend(self) -> None:
+        """Drop what was arranged."""
+
+
+class LoopSUT(ReferenceSUT[K]):
+    """A SUT whose events happen on one event loop, which makes ``turns`` turns after each.
+
+    ``_lasting`` is closed at the end only.
+    """
+
+    turns: ClassVar[int] = 0
+
+    def __init__(self, profile: str = "", kind: type[K] | None = None) -> None:
+        self._lasting = ExitStack()
+        self._runner = self._lasting.enter_context(asyncio.Runner())
+        super().__init__(profile, kind)
+
+    def reset(self) -> None:
+        super().reset()
+        self._runner.run(cancel_others())
+
+    def close(self) -> None:
+        super().close()
+        self._lasting.close()
+
+    def _run(self, act: Callable[[], object]) -> None:
+        self._runner.run(self._settle(act))
+
+    async def _settle(self, act: Callable[[], object]) -> None:
+        await perform(act)
+        await turns(self.turns)
+
+
+async def turns(count: int) -> None:
+    """Let the other tasks of the event loop run *count* times."""
+    for _ in range(count):
+        await asyncio.sleep(0)

@@ -1,0 +1,325 @@
+"""What a simulated container does: how long its command runs, what it writes, and how it ends.
+
+A few commands, alone or in a line of a shell; what is not among them does not exist.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count
+from math import inf
+from pathlib import PurePosixPath
+from typing import Final, Protocol, TypeAlias
+
+from fsm.runtimes.reference.driven import WorldError
+
+TERMINATED: Final = 143
+"""The exit code of what SIGTERM has ended."""
+NOT_FOUND: Final = 127
+"""The code of a shell for a command that does not exist."""
+SHORTEST_ROUND: Final = 0.1
+"""Seconds that a round of a loop takes at least."""
+
+FOLDERS: Final = frozenset(map(PurePosixPath, ("/", "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")))
+SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
+FOR_EVER: Final = frozenset({"agnhost", "httpd", "nginx", "pause", "redis-server", "top"})
+AT_ONCE: Final = frozenset(
+    {":", "[", "cat", "cd", "date", "env", "hostname", "id", "ls", "mkdir", "ps", "pwd", "rm", "set", "sync", "test"}
+    | {"touch", "true", "uname", "wget", "whoami"}
+)
+OTHERS: Final = frozenset({"echo", "exit", "false", "kill", "pgrep", "printf", "sleep", "tail"})
+KNOWN: Final = SHELLS | FOR_EVER | AT_ONCE | OTHERS
+UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 15}
+
+
+VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
+ERRORS: Final = re.compile(r"(?<!\S)2>(&1|\s*[^\s;&|]+)")
+"""Where a shell is told to send the errors of a command, which is left out."""
+
+Step: TypeAlias = tuple[str, list[str], str, str]
+"""What joins a command to the one before, its words, the file that it reads, and that which it writes: ``&2`` is its errors."""
+
+
+class Surroundings(Protocol):
+    """What a command finds in its container."""
+
+    @property
+    def variables(self) -> Mapping[str, str]: ...
+
+    def text(self, path: str) -> bytes | None:
+        """What is in the file at *path*; ``None`` if there is none."""
+
+    def names(self, path: str) -> Collection[str] | None:
+        """What is in the folder at *path*; ``None`` if there is none."""
+
+
+class Nothing(Surroundings):
+    """No files and no variables."""
+
+    variables: Mapping[str, str] = {}
+
+    def text(self, path: str) -> bytes | None:
+        del path
+        return None
+
+    def names(self, path: str) -> Collection[str] | None:
+        del path
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a command writes ``at`` so many seconds after its beginning, to standard output or ``error``."""
+
+    data: bytes
+    at: float = 0.0
+    error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A command runs for ``seconds``, writes what is ``said`` and ends with ``code``.
+
+    First it reads a line of the file ``reads``, if that is not empty, and ends with the number that it has read if it
+    ends ``as_read``.  ``on_term`` is its code after SIGTERM, ``None`` if it ignores that; ``kills`` the signal that it
+    sends to the first process of its container, 0 if it sends none.  From ``loop_at`` on it does ``loop`` for ever.
+    Its standard input, if it has one, it reads as a shell or as ``cat`` does, as ``listens`` says.
+    """
+
+    seconds: float = 0.0
+    code: int = 0
+    said: tuple[Said, ...] = ()
+    on_term: int | None = TERMINATED
+    kills: int = 0
+    reads: str = ""
+    as_read: bool = False
+    loop: "Script | None" = None
+    loop_at: float = 0.0
+    listens: str = ""
+
+    def speech(self) -> Iterator[Said]:
+        """All that it writes, in order; for a loop that writes it has no end.
+
+        >>> spoken = script(["sh", "-c", "echo a; while true; do sleep 2; echo b; done"]).speech()
+        >>> [(each.at, each.data) for each, _ in zip(spoken, range(3))]
+        [(0.0, b'a\\n'), (2.0, b'b\\n'), (4.0, b'b\\n')]
+        """
+        yield from self.said
+        if self.loop and self.loop.said:
+            for turn in count():
+                begins = self.loop_at + turn * max(self.loop.seconds, SHORTEST_ROUND)
+                yield from (replace(each, at=begins + each.at) for each in self.loop.said)
+
+
+def script(command: Sequence[str], inside: Surroundings = Nothing()) -> Script:  # noqa: B008  (it has no state)
+    """What *command* does *inside* its container; an empty one is that of an image, and runs until it is stopped.
+
+    Raises :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+
+    >>> script(["sleep", "5"]).seconds, script(["/bin/sh", "-c", "sleep 1 && exit 3"]).code
+    (5.0, 3)
+    >>> script(["/no/such/command"])
+    Traceback (most recent call last):
+    fsm.runtimes.reference.driven.WorldError: exec: "/no/such/command": stat /no/such/command: no such file or directory
+    """
+    if not command:
+        return Script(seconds=inf)
+    name = _program(command[0])
+    if name not in SHELLS:
+        return _simple(name, command[1:], inside)
+    if len(command) > 2 and command[1].startswith("-") and command[1].endswith("c"):  # noqa: PLR2004  (sh -c LINE)
+        return _line(command[2], inside)
+    return Script(listens="shell")
+
+
+def _program(path: str) -> str:
+    name, folder = PurePosixPath(path).name, PurePosixPath(path).parent
+    if "/" not in path and name not in KNOWN:
+        raise WorldError(f'exec: "{path}": executable file not found in $PATH')
+    if "/" in path and (folder not in FOLDERS or name not in KNOWN):
+        raise WorldError(f'exec: "{path}": stat {path}: no such file or directory')
+    return name
+
+
+def _simple(name: str, words: Sequence[str], inside: Surroundings) -> Script:
+    match name, [*words]:
+        case "sleep", [*durations]:
+            seconds = [_duration(each) for each in durations]
+            return Script(code=1) if None in seconds or not seconds else Script(seconds=sum(filter(None, seconds)))
+        case "false" | "pgrep", _:  # no other process runs in a simulated container
+            return Script(code=1)
+        case "exit", [code, *_]:
+            return Script(code=exit_code(code))
+        case "echo" | "printf", said:
+            without = said[:1] == ["-n"]
+            text = " ".join(said[without:]) + ("" if without or name == "printf" else "\n")
+            return Script(said=(Said(data=text.encode(errors="surrogateescape")),))
+        case "cat" | "ls", words:
+            return _shown(name, [each for each in words if not each.startswith("-")], inside)
+        case "tail", said if "-f" in said or "-F" in said:
+            return Script(seconds=inf)
+        case "kill", [*options, "1"]:
+            return Script(kills=_signal(options))
+        case _ if name in TELLS:
+            return Script(said=(Said(data=(TELLS[name](inside) + "\n").encode(errors="surrogateescape")),))
+        case _:
+            return Script(seconds=inf if name in FOR_EVER else 0)
+
+
+TELLS: Final[Mapping[str, Callable[[Surroundings], str]]] = {
+    "env": lambda inside: "\n".join(f"{name}={value}" for name, value in inside.variables.items()),
+    "hostname": lambda inside: (inside.text("/etc/hostname") or b"localhost").decode().strip(),
+    "id": lambda _: "uid=0(root) gid=0(root) groups=0(root)",
+    "pwd": lambda _: "/",
+    "uname": lambda _: "Linux",
+    "whoami": lambda _: "root",
+}
+"""What commands say that always say the same."""
+
+
+def _shown(name: str, paths: Sequence[str], inside: Surroundings) -> Script:
+    if name == "cat" and not paths:
+        return Script(listens="cat")
+    said, code = list[Said](), 0
+    for each in paths or ["/"]:
+        names = _listed(each, inside) if name == "ls" else None
+        data = inside.text(each) if names is None else "".join(f"{one}\n" for one in sorted(names)).encode()
+        if data is None:
+            code, why = 1, "can't open" if name == "cat" else ""
+            what = f"{why} '{each}'" if why else each
+            text = f"{name}: {what}: No such file or directory\n"
+            said.append(Said(data=text.encode(errors="surrogateescape"), error=True))
+        elif name == "ls" and names is None:
+            said.append(Said(data=f"{each}\n".encode(errors="surrogateescape")))
+        else:
+            said.append(Said(data=data))
+    return Script(said=tuple(said), code=code)
+
+
+def _listed(path: str, inside: Surroundings) -> Collection[str] | None:
+    if (found := inside.names(path)) is not None:
+        return found
+    if path == "/":
+        return sorted({each.parts[1] for each in FOLDERS if len(each.parts) > 1})
+    return KNOWN if PurePosixPath(path) in FOLDERS else None
+
+
+def _duration(word: str) -> float | None:
+    unit = UNITS.get(word[-1:], 1)
+    try:
+        seconds = float(word.rstrip("".join(UNITS))) * unit
+    except ValueError:
+        return None
+    return seconds if seconds >= 0 else None
+
+
+def exit_code(word: str) -> int:
+    """The code of a shell that is told to exit with *word*.
+
+    >>> exit_code("3"), exit_code("259"), exit_code("three"), exit_code("")
+    (3, 3, 2, 0)
+    """
+    if not word:
+        return 0
+    return int(word) & 255 if word.isdecimal() and len(word) < 10 else 2  # noqa: PLR2004  (no longer number is one to a shell)
+
+
+def _signal(options: Sequence[str]) -> int:
+    word = options[-1].lstrip("-").removeprefix("SIG") if options else "TERM"
+    return int(word) if word.isdecimal() and len(word) < 3 else SIGNALS.get(word, SIGNALS["TERM"])  # noqa: PLR2004  (64 are the most)
+
+
+def _line(text: str, inside: Surroundings = Nothing()) -> Script:  # noqa: B008  (it has no state)
+    """What a shell does with *text*: commands one after the other, with ``&&``, ``||``, ``exec``, ``trap`` and loops.
+
+    One that reads a line ignores SIGTERM, as the first process of a container does.
+
+    >>> waits = script(["sh", "-c", "read code < /shared/pipe; exit $code"])
+    >>> waits.reads, waits.as_read, waits.on_term
+    ('/shared/pipe', True, None)
+    """
+    return _done(_commands(text), inside)
+
+
+def _done(commands: Iterator[Step], inside: Surroundings) -> Script:
+    """What *commands* do, up to the end of the loop in which they are."""
+    done, variable = Script(), ""
+    for joint, words, source, target in commands:
+        if {"&&": bool(done.code), "||": not done.code}.get(joint):
+            continue
+        if words[0] == "done":
+            break
+        if (begins := _loop(words)) is not None:
+            body = _done(chain(begins, commands), inside)
+            return replace(done, seconds=inf, loop=body, loop_at=done.seconds)
+        match words:
+            case ["read", name] if source:
+                done, variable = replace(done, reads=source, on_term=None), name
+            case ["exit", word] if variable and word == f"${variable}":
+                done = replace(done, as_read=True)
+            case ["trap", action, *_]:
+                done = replace(done, on_term=_line(action).code if action else None)
+            case ["do", *rest] | ["exec", *rest] | rest if rest:
+                done = _after(done, rest, inside, target)
+        if words[:1] in (["exit"], ["exec"]) or done.seconds == inf:
+            break
+    return done
+
+
+def _loop(words: Sequence[str]) -> Sequence[Step] | None:
+    """What a loop that begins with *words*, and has no end, does first in each round."""
+    match words:
+        case ["while", "true" | ":"] | ["until", "false"]:
+            return ()
+        case ["while", "sleep", *rest]:
+            return ((";", ["sleep", *rest], "", ""),)
+        case _:
+            return None
+
+
+def _after(done: Script, words: Sequence[str], inside: Surroundings, target: str) -> Script:
+    words = [VARIABLE.sub(lambda found: inside.variables.get(found[1], ""), each) for each in words]
+    try:
+        then = script(words, inside)
+    except WorldError:
+        missing = Said(data=f"sh: {words[0]}: not found\n".encode(errors="surrogateescape"), error=True)
+        then = Script(code=NOT_FOUND, said=(missing,))
+    heard = (each for each in then.said if target in {"", "&2"} or each.error)
+    moved = (replace(each, at=done.seconds + each.at, error=each.error or target == "&2") for each in heard)
+    return replace(
+        done,
+        seconds=done.seconds + then.seconds,
+        code=then.code if len(words) > 1 or words[0] != "exit" else done.code,
+        said=(*done.said, *moved),
+        kills=done.kills or then.kills,
+        loop=then.loop,
+        loop_at=done.seconds + then.loop_at,
+    )
+
+
+def _commands(text: str) -> Iterator[Step]:
+    """Each command of a line; what is written to another file is lost."""
+    lexer = shlex.shlex(ERRORS.sub(" ", text.replace("\n", ";")), posix=True, punctuation_chars=";&|<>")
+    lexer.whitespace_split = True
+    try:
+        tokens = list(lexer)
+    except ValueError:
+        tokens = ["exit", "2"]
+    joint, words, source, target, redirected = ";", list[str](), "", "", ""
+    for each in [*tokens, ";"]:
+        if redirected:
+            if redirected == "<":
+                source = each
+            else:
+                target = f"&{each}" if redirected == ">&" else each
+            redirected = ""
+        elif set(each) <= set("<>&") and set(each) & set("<>"):
+            redirected = each
+        elif each and set(each) <= set(";&|"):
+            if words:
+                yield joint, words, source, target
+            joint, words, source, target = each, [], "", ""
+        else:
+            words.append(each)

@@ -1,0 +1,393 @@
+"""The containers of a node's pods, each driven by :class:`~fsm.runtimes.reference.container.container.Container`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from secrets import token_hex
+from signal import SIGTERM
+from typing import Final, TypeVar
+
+from fsm.machine.driver import CannotHappenError
+from fsm.runtimes.reference.container.container import Container
+from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status
+from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, is_noop, raise_reply, refusal
+from fsm.runtimes.reference.node.command import Command
+from fsm.runtimes.reference.node.error_words import NO_RECORD, of_container
+from fsm.runtimes.reference.node.plans import ContainerPlan, ContainerRecord, Limits, adjusted
+from fsm.runtimes.reference.node.records import Records
+from fsm.runtimes.reference.node.relays import Relays
+from fsm.runtimes.reference.node.short_ids import AmbiguousIdError, full_id
+from fsm.runtimes.reference.node.workloads import ContainerWorld, Executed, Heard, Workload
+from fsm.runtimes.reference.nri import messages
+from fsm.runtimes.reference.pods.surroundings import Containers
+from fsm.runtimes.reference.tasks import Tasks
+
+T = TypeVar("T")
+
+CREATED: Final = "CONTAINER_CREATED"
+RUNNING: Final = "CONTAINER_RUNNING"
+MAY_RUN: Final = frozenset({RUNNING, "CONTAINER_UNKNOWN"})
+LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
+
+
+class NodeContainer:
+    """A container in the store, or an absent one, of the pod ``pod``.
+
+    ``reserved`` is its name in full; ``watch`` waits for the end of its workload.
+    """
+
+    def __init__(
+        self, identity: str, pod: messages.Pod, plan: ContainerPlan, reference: Container, world: ContainerWorld
+    ) -> None:
+        self.id = identity
+        self.pod = pod
+        self.plan = plan
+        self.reference = reference
+        self.world = world
+        self.reserved = ""
+        self.watch: asyncio.Task[None] | None = None
+
+    @property
+    def shows(self) -> str:
+        return self.reference.shows
+
+    def status(self) -> Status:
+        """Its record, which must not be changed; an empty one if there is none."""
+        return self.reference.peek() or Status()
+
+    def created_at(self) -> int:
+        """When it was created; without a checkpoint, when its own record was made."""
+        return self.status().created_at or self.world.made_at
+
+    def limits(self) -> dict[str, int | str]:
+        """The limits that are set, by the names of their fields."""
+        return limits_of(self.status())
+
+    def told(self) -> messages.Container:
+        """The container as plugins are told of it."""
+        try:
+            state = messages.ContainerState(self.shows)
+        except ValueError:
+            state = LISTED.get(self.shows, messages.ContainerState.UNKNOWN)
+        return messages.Container(id=self.id, pod_id=self.pod.id, name=self.plan.name, state=state)
+
+
+def limits_of(status: Status) -> dict[str, int | str]:
+    """The limits that are set in a record, by the names of their fields."""
+    linux = status.resources and status.resources.linux
+    return {name: value for name, value in linux if isinstance(value, int | str) and value} if linux else {}
+
+
+class NodeContainers(Containers):
+    """All containers, with their checkpoints in *root*, as the machine has them under *profile* if one is named.
+
+    *launch* starts the workload of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`; *ready* says
+    whether a pod is ready; *notice* is called with an id and ``created``, ``started``, ``stopped`` or ``deleted``.
+    Where the profile allows to refuse a call, *deviates* says whether it is.  They are *kept*, and after a restart
+    *resume* gives what still runs; without it nothing does.
+
+    A call goes on when its caller gives up, but for a stop in its grace period.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        launch: Callable[[Command], Workload],
+        ready: Callable[[str], bool],
+        notice: Callable[[NodeContainer, str], Awaitable[None]],
+        relays: Relays,
+        kept: Records[ContainerRecord],
+        resume: Callable[[ContainerRecord], Workload] | None = None,
+        profile: str = "",
+        deviates: Callable[[], bool] = bool,
+    ) -> None:
+        super().__init__()
+        self.store: dict[str, NodeContainer] = {}
+        self.names: dict[str, str] = {}
+        self._making: dict[str, NodeContainer] = {}
+        self.tasks = Tasks()
+        self._root = root
+        self._launch, self._ready, self._notice = launch, ready, notice
+        self._relays = relays
+        self._kept, self._resume = kept, resume
+        self._profile = profile
+        self._deviates = deviates
+
+    async def close(self) -> None:
+        """End what runs; nothing is recorded any more."""
+        workloads = [each.world.workload for each in self.store.values() if each.world.workload]
+        await self.tasks.cancel()
+        for each in workloads:
+            each.signal(9)
+        await asyncio.gather(*(each.ended() for each in workloads))
+
+    def find(self, given: str, event: str) -> NodeContainer:
+        """The container that the id *given* to the call *event* stands for; an absent one if there is none."""
+        try:
+            identity = full_id(given, self.store)
+        except AmbiguousIdError as error:
+            why = f"an error occurred when try to find container {given!r}: {error}".replace("'", '"', 2)
+            raise CallError(event, UNKNOWN, why) from None
+        return self.store.get(identity) or self._made(identity, messages.Pod(id=""), ContainerPlan(name=""))
+
+    def known(self, identity: str) -> NodeContainer | None:
+        """The container *identity*, also while it is being created."""
+        return self.store.get(identity) or self._making.get(identity)
+
+    def of(self, pod: str) -> Iterator[NodeContainer]:
+        yield from [each for each in self.store.values() if each.pod.id == pod]
+
+    async def make(self, pod: messages.Pod, plan: ContainerPlan, reserved: str) -> str:
+        """Create a container in *pod*, whose name in full is *reserved*; its id."""
+        holder = self.names.get(reserved)
+        if holder:
+            raise WorldError(
+                f'failed to reserve container name "{reserved}": name "{reserved}" is reserved for "{holder}"'
+            )
+        made = self._made(token_hex(32), pod, plan, reserved)
+        self.names[reserved] = made.id
+        self._making[made.id] = made
+        told = replace(made.told(), state=messages.ContainerState.CREATED)
+        try:
+            wanted = await self._relays.tell("create-container", pod, told, plan.limits)
+            made.plan = plan = adjusted(plan, wanted)
+            self._do(made, "create", made.id, lambda: made.reference.call("create", _resources(plan.limits)))
+        except (WorldError, CallError):
+            del self.names[reserved]
+            await self._relays.mention("stop-container", pod, told)
+            await self._relays.mention("remove-container", pod, told)
+            raise
+        finally:
+            del self._making[made.id]
+        self.store[made.id] = made
+        await self._notice(made, "created")
+        await self._relays.mention("post-create-container", pod, made.told())
+        return made.id
+
+    async def start(self, given: str) -> None:
+        await self._whole(self._start(given))
+
+    async def halt(self, given: str, grace: float) -> None:
+        """Stop a container: with SIGTERM, and when *grace* seconds have passed with SIGKILL."""
+        found = self.find(given, "stop")
+        async with self._relays.blocking():
+            workload = found.world.workload
+            if found.shows == RUNNING and grace > 0 and workload and found.watch:
+                workload.signal(SIGTERM)
+                await asyncio.wait([found.watch], timeout=grace)
+            await self._whole(self._stop(found, given))
+
+    async def discard(self, given: str) -> None:
+        """Remove a container; one that runs is killed first."""
+        await self._whole(self._remove(given))
+
+    async def update(self, given: str, limits: Limits) -> None:
+        """Change the limits of a container; plugins may want others."""
+        await self._whole(self._update(given, limits))
+
+    def change(self, identity: str, limits: Mapping[str, object]) -> None:
+        """Change the limits of the container *identity*, as a plugin asks for it; on any thread."""
+        given = {name: value for name, value in limits.items() if isinstance(value, int | str)}
+        found = self.store[identity]
+        found.reference.call("update-resources", _resources({**found.limits(), **given}))
+
+    def status(self, given: str) -> tuple[NodeContainer, Status]:
+        found = self.find(given, "status")
+        return found, self._do(found, "status", given, found.reference.status)
+
+    def use(self, event: str, given: str, refusal: str = "") -> NodeContainer:
+        """Let the call *event*, which changes nothing, happen to a container; it fails if there is a *refusal*."""
+        found = self.find(given, event)
+        found.world.refusal = refusal
+        try:
+            self._do(found, event, given, lambda: found.reference.call(event))
+        finally:
+            found.world.refusal = ""
+        return found
+
+    def reopen_log(self, given: str) -> None:
+        """Write on to a new file at the path of the log."""
+        found, refusal = self.find(given, "reopen-log"), ""
+        if found.shows == RUNNING:
+            try:
+                found.plan.command.begin_log()
+            except WorldError as error:
+                refusal = f"failed to reopen container log: {error}"
+        self.use("reopen-log", given, refusal)
+
+    async def execute(self, given: str, words: tuple[str, ...], limit: float) -> Executed:
+        """Run a command in a container and wait for it, *limit* seconds at most, or as long as it takes if that is 0."""
+        if not words:
+            raise CallError("exec-sync", "INVALID_ARGUMENT", "cmd must not be empty")
+        found = self.find(given, "exec-sync")
+        if is_noop(found.reference.position, "exec-sync") or found.world.workload is None:
+            self.use("exec-sync", given)
+            return Executed(code=0)
+        command = replace(found.plan.command, words=words)
+        try:
+            async with asyncio.timeout(limit or None):
+                heard = Heard()
+                done = heard.executed(await found.world.workload.execute(command, heard))
+        except TimeoutError:
+            why = f"failed to exec in container: timeout {limit:g}s exceeded: context deadline exceeded"
+            with suppress(CallError):
+                self.use("exec-sync", found.id, why)
+            raise CallError("exec-sync", "DEADLINE_EXCEEDED", why) from None
+        except WorldError as error:
+            self.use("exec-sync", found.id, f"failed to exec in container: failed to start exec: {error}")
+            raise
+        if found.watch and found.world.workload.exit:  # the command has ended it
+            await asyncio.wait([found.watch])
+            return done
+        self.use("exec-sync", found.id)
+        return done
+
+    async def stop(self, _pod: str) -> None:
+        for each in self.of(_pod):
+            if each.shows in MAY_RUN:
+                self._do(each, "stop", each.id, lambda each=each: each.reference.call("stop"))  # type: ignore[misc]  # mypy loses the lambda's default
+                await self._watched(each)
+
+    async def remove(self, _pod: str) -> None:
+        for each in self.of(_pod):
+            await self._remove(each.id)
+
+    async def _start(self, given: str) -> None:
+        found = self.find(given, "start")
+        in_progress = self._do(found, "start", given, lambda: found.reference.begin("start"))
+        world, told = found.world, False
+        world.refusal = "" if self._ready(found.pod.id) else f'sandbox container "{found.pod.id}" is not running'
+        async with self._relays.blocking():
+            if not world.refusal:
+                try:
+                    told = True
+                    await self._relays.tell("start-container", found.pod, found.told())
+                except WorldError as error:
+                    world.refusal = f"NRI container start failed: {error}"
+            try:
+                while in_progress:
+                    in_progress = found.reference.end("start")
+            except CallError:
+                if told:
+                    await self._relays.mention("stop-container", found.pod, found.told())
+                raise
+            finally:
+                world.refusal = ""
+            if world.workload:
+                found.watch = self.tasks.start(self._watch(found, world.workload))
+            await self._notice(found, "started")
+            await self._relays.mention("post-start-container", found.pod, found.told())
+
+    async def _stop(self, found: NodeContainer, given: str) -> None:
+        known = found.shows != ABSENT
+        self._do(found, "stop", given, lambda: found.reference.call("stop"))
+        await self._watched(found)
+        # A plugin is told of no start after a stop; containerd tells of the stop of what is created, and may be started yet.
+        if known and (self._relays.release or found.shows != CREATED):
+            await self._relays.mention("stop-container", found.pod, found.told())
+
+    async def _remove(self, given: str) -> None:
+        found = self.find(given, "remove")
+        async with self._relays.blocking():
+            in_progress = self._do(found, "remove", given, lambda: found.reference.begin("remove"))
+            await self._watched(found)
+            if in_progress:
+                await self._relays.mention("remove-container", found.pod, found.told())
+            while in_progress:
+                in_progress = found.reference.end("remove")
+            if self.store.pop(found.id, None):
+                self.names.pop(found.reserved, None)
+                await self._notice(found, "deleted")
+
+    async def _update(self, given: str, limits: Limits) -> None:
+        found = self.find(given, "update-resources")
+        async with self._relays.blocking():
+            if found.shows != ABSENT:
+                wanted = await self._relays.tell("update-container", found.pod, found.told(), limits)
+                limits = {**limits, **{name: each for name, each in wanted.items() if isinstance(each, int | str)}}
+            whole = _resources({**found.limits(), **limits})
+            self._do(found, "update-resources", given, lambda: found.reference.call("update-resources", whole))
+            await self._relays.mention("post-update-container", found.pod, found.told())
+
+    async def _watch(self, found: NodeContainer, workload: Workload) -> None:
+        ended = await workload.ended()
+        with suppress(OSError):
+            found.world.drop()
+        self._relays.exited(found.pod, found.told())
+        with suppress(CannotHappenError):
+            found.reference.exited(ended)
+        await self._notice(found, "stopped")
+
+    async def _watched(self, found: NodeContainer) -> None:
+        """Wait until the end of what was killed has been handled."""
+        if found.watch and found.shows != RUNNING:
+            await asyncio.wait([found.watch])
+
+    async def _whole(self, call: Awaitable[T]) -> T:
+        async def waited() -> T:
+            return await call
+
+        return await asyncio.shield(self.tasks.start(waited()))
+
+    def _do(self, found: NodeContainer, event: str, given: str, act: Callable[[], T]) -> T:
+        """What *act* returns, which lets *event* happen; its error in containerd's words."""
+        if self._deviates() and (way := refusal(found.reference.position, event)):
+            found.reference.position.take(event, way.name)
+            raise_reply(event, way, NO_RECORD.format(id=found.id))
+        state, shows = found.reference.state, found.shows
+        refused = is_noop(found.reference.position, event)
+        try:
+            return act()
+        except CallError as error:
+            why = of_container(event, given, state, shows) if refused else error.why
+            raise CallError(event, error.code, why) from None
+
+    def _made(self, identity: str, pod: messages.Pod, plan: ContainerPlan, reserved: str = "") -> NodeContainer:
+        world = self._world(identity, pod, lambda: made.plan, reserved)
+        made = NodeContainer(identity, pod, plan, Container(world.root, world, self._profile), world)
+        made.reserved = reserved
+        return made
+
+    def _world(
+        self, identity: str, pod: messages.Pod, plan: Callable[[], ContainerPlan], reserved: str
+    ) -> ContainerWorld:
+        """The world of a container, which is kept as long as containerd would have a record of it."""
+
+        def changed(world: ContainerWorld) -> None:
+            if not world.known:
+                self._kept.delete(identity)
+                return
+            pid = world.process.pid if world.process else 0
+            times = {"made_at": world.made_at, "started_at": world.started_at}
+            self._kept.save(identity, ContainerRecord(pod=pod.id, reserved=reserved, plan=plan(), pid=pid, **times))
+
+        return ContainerWorld(self._root / identity, lambda: self._launch(plan().command), changed)
+
+    def recover(self, told: Callable[[str], messages.Pod]) -> None:
+        """Take up what is kept, in pods as *told*; folders of which there is no record are removed."""
+        kept = self._kept.load()
+        for identity in {*kept, *(each.name for each in self._root.glob("*"))}:
+            record = kept.get(identity) or ContainerRecord(pod="", reserved="", plan=ContainerPlan(name=""))
+            pod = told(record.pod)
+            world = self._world(identity, pod, lambda record=record: record.plan, record.reserved)  # type: ignore[misc]  # mypy loses the lambda's default
+            world.known, world.made_at = identity in kept, record.made_at
+            if record.pid and self._resume:
+                world.resume(self._resume(record), record.started_at)
+            reference = Container.recovered(world.root, world, self._profile)
+            if reference.shows == ABSENT:
+                self._kept.delete(identity)
+                continue
+            found = NodeContainer(identity, pod, record.plan, reference, world)
+            found.reserved = record.reserved
+            self.store[identity] = found
+            self.names[record.reserved] = identity
+            if world.workload and world.process:
+                found.watch = self.tasks.start(self._watch(found, world.workload))
+
+
+def _resources(limits: Limits) -> Resources:
+    known = {name: value for name, value in limits.items() if name in LinuxResources.model_fields}
+    return Resources(linux=LinuxResources.model_validate(known))

@@ -1,0 +1,84 @@
+"""What clients wanted of pods, containers and images, in files from which a restart of the server takes it up again."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from fsm.errors import reason, refused
+from fsm.recordings.line_reader import decode
+from fsm.runtimes.reference.container import durable_files
+
+T = TypeVar("T")
+
+CODE: Final = "FSM607"
+SUFFIX: Final = ".json"
+
+
+class Records(Generic[T]):
+    """Records of one *kind* in the folder *root*, by id; nothing is kept if there is no folder.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Records(Path(folder), list[str]).save("c1", ["sleep", "5"])
+    ...     kept = Records(Path(folder), list[str])
+    ...     print(kept.load())
+    ...     kept.delete("c1")
+    ...     print(kept.load())
+    {'c1': ['sleep', '5']}
+    {}
+    """
+
+    def __init__(self, root: Path | None, kind: type[T]) -> None:
+        self._root = root
+        self._decoder = msgspec.json.Decoder(kind)
+        if root:
+            root.mkdir(parents=True, exist_ok=True)
+
+    def save(self, identity: str, record: T) -> None:
+        """Keep *record*; raises :class:`OSError`."""
+        if self._root:
+            durable_files.write(self._path(self._root, identity), msgspec.json.encode(record))
+
+    def delete(self, identity: str) -> None:
+        if self._root:
+            durable_files.remove(self._path(self._root, identity))
+
+    def load(self) -> dict[str, T]:
+        """All that is kept; raises :class:`~fsm.errors.InputError` for what cannot be read."""
+        found = sorted(self._root.glob(f"*{SUFFIX}")) if self._root else []
+        return {each.name.removesuffix(SUFFIX): self._read(each) for each in found}
+
+    def _read(self, path: Path) -> T:
+        try:
+            return decode(path.read_bytes(), self._decoder)
+        except (OSError, ValueError) as error:
+            raise refused(
+                str(path), CODE, f"cannot be read: {error}", "remove it: what it is of is gone then"
+            ) from error
+
+    def _path(self, root: Path, identity: str) -> Path:
+        return root / f"{identity}{SUFFIX}"
+
+
+@contextmanager
+def state_folder(path: Path) -> Iterator[Path]:
+    """The folder *path*, made if it is not there, for this process alone; raises :class:`~fsm.errors.InputError`."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        what = f"cannot be used: {reason(error)}"
+        raise refused(str(path), CODE, what, "name a folder that you may write to") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise refused(str(path), CODE, "is in use by another server", "end it, or name another folder") from error
+        yield path
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,28 @@
+"""Ids as callers give them: whole, or any beginning that only one entity has."""
+
+from collections.abc import Collection
+
+
+class AmbiguousIdError(Exception):
+    """An id is empty, or the beginning of several."""
+
+
+def full_id(given: str, known: Collection[str]) -> str:
+    """The one of the *known* ids that *given* stands for; *given* itself if it stands for none.
+
+    Raises :class:`AmbiguousIdError`, in containerd's words.
+
+    >>> full_id("ab", ["abc", "b"]), full_id("x", ["abc"])
+    ('abc', 'x')
+    >>> full_id("a", ["abc", "abd"])
+    Traceback (most recent call last):
+    fsm.runtimes.reference.node.short_ids.AmbiguousIdError: Multiple IDs found with provided prefix: a
+    """
+    if not given:
+        raise AmbiguousIdError("prefix can't be empty")
+    if given in known:
+        return given
+    found = [each for each in known if each.startswith(given)]
+    if len(found) > 1:
+        raise AmbiguousIdError(f"Multiple IDs found with provided prefix: {given}")
+    return found[0] if found else given

@@ -1,0 +1,181 @@
+"""Processes of simulated containers: what their commands would do happens, by a clock."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from math import inf
+from signal import SIGTERM
+from typing import Final
+
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.container.world import KILLED, Exit
+from fsm.runtimes.reference.driven import WorldError
+from fsm.runtimes.reference.node.command import Command
+from fsm.runtimes.reference.node.commands import Script, exit_code, script
+from fsm.runtimes.reference.node.plans import ContainerRecord
+from fsm.runtimes.reference.node.workloads import Write
+from fsm.runtimes.reference.sandbox.processes import SIGNALLED
+
+SECOND: Final = 10**9
+OPEN_INPUT: Final = 1 << 20
+"""Bytes of standard input that wait for a command."""
+
+
+class SimulatedProcess:
+    """What *command* would do happens, by *clock*; since *started_at*, in nanoseconds since 1970, if it goes on.
+
+    Raises :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+    """
+
+    def __init__(self, command: Command, pid: int, clock: Clock, started_at: int = 0) -> None:
+        self.pid = pid
+        self.exit: Exit | None = None
+        self.readers: set[Write] = set()
+        self._plan = script(command.words, command)
+        self._command = command
+        self._passed = max(0, time.time_ns() - started_at) / SECOND if started_at else 0.0
+        self._clock = clock
+        self._over = asyncio.Event()
+        self._input = asyncio.StreamReader(limit=OPEN_INPUT) if command.listens else None
+        self._timer = asyncio.create_task(self._run())
+        if self._plan.seconds <= self._passed > 0 and not (self._plan.reads or (self._plan.listens and self._input)):
+            self._end(self._plan.code, started_at + int(self._plan.seconds * SECOND))
+
+    def signal(self, number: int) -> None:
+        if number == SIGTERM:
+            if self._plan.on_term is not None:
+                self._end(self._plan.on_term)
+        else:
+            self._end(SIGNALLED + number)
+
+    async def ended(self) -> Exit:
+        await self._over.wait()
+        assert self.exit is not None  # noqa: S101  (it is what the event says)
+        return self.exit
+
+    def feed(self, data: bytes) -> None:
+        if self._input is None or self._input.at_eof() or self.exit:
+            return
+        if data:
+            self._input.feed_data(data)
+        else:
+            self._input.feed_eof()
+
+    async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
+        plan = script(command.words, command)
+        acting = asyncio.create_task(self._act(plan, command, write, given))
+        over = asyncio.create_task(self._over.wait())
+        try:
+            await asyncio.wait({acting, over}, return_when=asyncio.FIRST_COMPLETED)
+            return acting.result() if acting.done() else KILLED
+        finally:
+            acting.cancel()
+            over.cancel()
+
+    async def _run(self) -> None:
+        self._end(await self._act(self._plan, self._command, self._write, self._input, self._passed))
+
+    def _write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (as Write has it)
+        self._command.write(data, error=error)
+        for each in [*self.readers]:
+            each(data, error)
+
+    async def _act(
+        self, plan: Script, command: Command, write: Write, given: asyncio.StreamReader | None, now: float = 0.0
+    ) -> int:
+        """Do what *plan* says, of which *now* seconds have passed; the code with which it ends."""
+        code, passed = plan.code, now
+        if plan.reads:
+            said = await _line_of(command.here(plan.reads))
+            code = exit_code(said.decode(errors="replace").strip()) if plan.as_read else code
+        for each in plan.speech():
+            if each.at < passed:
+                continue
+            if each.at > now:
+                await self._clock.sleep(each.at - now)
+                now = each.at
+            write(each.data, each.error)
+        if plan.listens and given:
+            return await (_copy(given, write) if plan.listens == "cat" else self._obey(command, write, given))
+        if plan.seconds == inf:
+            await asyncio.Event().wait()
+        elif plan.seconds > now:
+            await self._clock.sleep(plan.seconds - now)
+        if plan.kills:
+            self.signal(plan.kills)
+        return code
+
+    async def _obey(self, command: Command, write: Write, given: asyncio.StreamReader) -> int:
+        """Read *given* up to its end or to a line that is too long, as a shell does; the code of the last command."""
+        code = 0
+        while line := await _line(given):
+            words = line.decode(errors="surrogateescape").strip()
+            if words:
+                code = await self._act(script(["sh", "-c", words], command), command, write, None)
+            if words.split()[:1] == ["exit"]:
+                break
+        return code
+
+    def _end(self, code: int, at: int = 0) -> None:
+        if self.exit is None:
+            self.exit = Exit(code, at or time.time_ns())
+            self._over.set()
+            self._timer.cancel()
+
+
+def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], SimulatedProcess]:
+    """Starts simulated processes, with numbers from *pids*."""
+
+    def launch(command: Command) -> SimulatedProcess:
+        try:
+            command.prepare()
+            return SimulatedProcess(command, pids(), clock)
+        except WorldError as error:
+            raise WorldError(f"failed to create containerd task: {error}") from error
+
+    return launch
+
+
+def resumed(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
+    """The process of *record*, which goes on."""
+    return SimulatedProcess(record.plan.command, record.pid, clock, record.started_at)
+
+
+async def _copy(given: asyncio.StreamReader, write: Write) -> int:
+    while data := await given.read(OPEN_INPUT):
+        write(data, False)  # noqa: FBT003  (as Write has it)
+    return 0
+
+
+async def _line(given: asyncio.StreamReader) -> bytes:
+    """The next line; empty at the end, and where it is too long."""
+    try:
+        return await given.readline()
+    except ValueError:
+        return b""
+
+
+async def _line_of(path: str) -> bytes:
+    """The first line of a file, or of what is written to a pipe; ``-`` if it cannot be read."""
+    loop, readable, said = asyncio.get_running_loop(), asyncio.Event(), b""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return b"-"
+    try:
+        with suppress(PermissionError):  # of a file that is always readable
+            loop.add_reader(file, readable.set)
+            await readable.wait()
+        while True:
+            with suppress(BlockingIOError):
+                part = os.read(file, 1024)
+                said += part
+                if not part or b"\n" in said:
+                    return said.partition(b"\n")[0]
+            readable.clear()
+            await readable.wait()
+    finally:
+        loop.remove_reader(file)
+        os.close(file)

@@ -1,0 +1,255 @@
+"""The NRI layer of a runtime: it remembers pods and containers, and relays their events to plugins.
+
+``nri-api`` decides which calls it accepts, ``nri-container`` and ``nri-pod`` which requests are relayed; the answers
+of plugins choose among the outcomes.  A pod and a container of the same id have separate states.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from fsm.runtimes.reference.nri.config import Config, default_config
+from fsm.runtimes.reference.nri.connection import Connection, Plugin, Terms
+from fsm.runtimes.reference.nri.domain import Domains
+from fsm.runtimes.reference.nri.lifecycle import RELAYS, EntityStates, Lifecycle
+from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, Pod, Request, Update, known
+from fsm.runtimes.reference.nri.nri_errors import ChangesFailedError, NRIError, RegistrationError
+from fsm.runtimes.reference.nri.plugins import MergedAnswers, Plugins, Relayed, relay_outcome
+from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
+
+_log = logging.getLogger(__name__)
+
+
+class NRI:
+    """The interface that a runtime calls; thread-safe.
+
+    One lock is held during each call, including the plugins' answers, so calls are serialised.  After the stop, calls that
+    could relay or start anything raise :class:`NRIStoppedError`, and the others do nothing.  Each raises
+    :class:`ReentrantError` in a plugin or domain that the layer is calling.  A disabled interface does nothing.
+
+    >>> from fsm.runtimes.reference.nri.messages import Answer
+    >>> class Limiter(Plugin):
+    ...     index, name, events = "10", "limiter", {"CreateContainer"}
+    ...     def synchronize(self, pods, containers): return ()
+    ...     def handle(self, request): return Answer(adjust={"memory.limit": 1 << 20})
+    >>> nri = NRI(plugins=[Limiter()])
+    >>> nri.start()
+    >>> nri.plugins, nri.relay("create-container", Pod(id="p1"), Container(id="c1")).adjust
+    (('10-limiter',), {'memory.limit': 1048576})
+    >>> nri.container_state("c1")
+    'created'
+    >>> nri.stop()
+    >>> nri.is_enabled()
+    True
+    >>> nri.relay("start-container", Pod(id="p1"), Container(id="c1"))
+    Traceback (most recent call last):
+        ...
+    fsm.runtimes.reference.nri.nri_errors.NRIStoppedError: the NRI interface was stopped; make a new one
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        domains: Domains | None = None,
+        plugins: Iterable[Plugin] = (),
+        listen: Callable[[str], Callable[[], object]] = lambda _: bool,
+        sync: SyncLock | None = None,
+    ) -> None:
+        """*plugins* are installed, and join at the start; *sync* keeps plugins from joining.
+
+        *listen* opens the socket at a path to which other plugins connect, and returns what closes it, or raises
+        :class:`OSError`.
+        """
+        self.config = config or default_config()
+        release = self.config.release
+        self.domains: Final = domains or Domains()
+        self._pods: Final = EntityStates("nri-pod", release)
+        self._containers: Final = EntityStates("nri-container", release)
+        self._installed: Final = tuple(plugins)
+        self._listen: Final = listen
+        self._close_socket: Callable[[], object] = bool
+        terms = Terms(config=self.config, known=known(self._pods.outputs | self._containers.outputs))
+        self._plugins: Final = Plugins(terms)
+        self._life: Final = Lifecycle(release, terms.local, disabled=self.config.disable)
+        self._sync: Final = sync or SyncLock()
+        self._exits: set[Future[None]] = set()
+
+    @property
+    def state(self) -> str:
+        return self._life.state
+
+    def is_enabled(self) -> bool:
+        return bool(self._life.outcomes("is-enabled")[0].emits)
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """Index and name of each plugin that has joined, in the order in which they are called."""
+        return self._plugins.names
+
+    def container_state(self, container_id: str) -> str:
+        return self._containers.state(container_id)
+
+    def pod_state(self, pod_id: str) -> str:
+        return self._pods.state(pod_id)
+
+    def start(self) -> None:
+        """Let the installed plugins join, and take over the containers' states from the domains.
+
+        Waits as :meth:`register` does.  Raises :class:`RegistrationError` if a plugin
+        cannot join, :class:`NRIError` if the socket cannot be opened; it can be repeated then.
+        """
+        if self._life.accepts("start"):
+            self._join("start", self._installed)
+
+    def stop(self) -> None:
+        with self._life.call("stop") as acts:
+            if acts:
+                self._life.take("stop", "stopped")
+                self._plugins.close()
+                self._close_socket()
+
+    def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
+        """Change the timeouts of plugins, in seconds, 0 for the default; negative ones are a :class:`ValueError`."""
+        with self._life.call("configure-timeouts") as acts:
+            if acts:
+                self.config = replace(
+                    self.config, plugin_registration_timeout=registration, plugin_request_timeout=request
+                )
+                self._plugins.terms.config = self.config
+
+    def register(self, plugin: Plugin) -> None:
+        """Let *plugin* join: it receives the existing objects, and requests from then on.
+
+        Raises :class:`BlockedError` if synchronisation is blocked for the timeout of a
+        registration, :class:`RegistrationError` for a plugin that fails or must not join.
+        """
+        if not self._life.accepts("join"):
+            return
+        if self.config.disable_connections:
+            message = f"plugin {plugin.name} cannot join: connections are disabled; give it at the start"
+            raise RegistrationError(message, code="FAILED_PRECONDITION")
+        self._join("join", [plugin])
+
+    def disconnect(self, plugin: Plugin) -> None:
+        with self._life.call("leave") as acts:
+            if acts:
+                self._plugins.lose(plugin)
+
+    def block_plugin_sync(self) -> PluginSyncBlock:
+        """Keep plugins from joining until the result is unblocked; waits for a plugin that is joining."""
+        if not self._life.accepts("block"):
+            return PluginSyncBlock()
+        block = self._sync.block()
+        if not self._life.block():
+            block.unblock()
+            return block
+
+        def unblock() -> None:
+            self._life.unblock()
+            block.unblock()
+
+        return PluginSyncBlock(unblock)
+
+    def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
+        """Make *updates*, as requested by *plugin* if one is given; raises :class:`ChangesFailedError`."""
+        with self._life.call("update-containers") as acts:
+            if acts:
+                self._plugins.request_updates(plugin, lambda: self.domains.update_containers(updates))
+
+    def relay(
+        self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
+    ) -> MergedAnswers | None:
+        """Let *event* of ``nri-container``, or without a *container* of ``nri-pod``, happen; *resources* are for updates.
+
+        The answers to the last request: ``adjust`` is for a container that is about to be created, ``own`` what
+        plugins want instead of *resources*; ``None`` if nothing was relayed.  Other containers are evicted and
+        updated as plugins request; failures are logged.  Raises the error that the machine replies.
+        """
+        entities, entity = (self._containers, container.id) if container else (self._pods, pod.id)
+        request = Request(event=event, pod=pod, container=container, resources=resources)
+        with self._life.call(RELAYS.get(event, "relay")) as acts:
+            if not acts:
+                return None
+            ways = entities.outcomes(entity, event)
+            outputs = max((way.emits for way in ways), key=len, default=())  # other ways end where a plugin is lost
+            relayed = [self._relay(replace(request, event=name)) for name in outputs]
+            way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
+        if way.reply and "ok" not in way.reply:
+            error = relayed[-1].error if relayed else None
+            raise error or NRIError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
+        return relayed[-1].merged if relayed else None
+
+    def notify_container_exit(self, pod: Pod, container: Container) -> None:
+        """The container's process has ended by itself: a thread relays it, in no order with other calls."""
+        if not self._life.accepts("notify-exit"):
+            return
+        relayed: Future[None] = Future()
+        self._exits.add(relayed)
+
+        def relay() -> None:
+            try:
+                self._relay_exit(pod, container)
+            except NRIError as error:
+                _log.info("exit of container %s: %s", container.id, error)
+            finally:
+                self._exits.discard(relayed)
+                relayed.set_result(None)
+
+        threading.Thread(target=relay, name=f"exit of {container.id}", daemon=True).start()
+
+    def wait_for_exits(self) -> None:
+        wait(set(self._exits))  # several threads that join one thread may trip over each other in CPython 3.11
+
+    def _relay_exit(self, pod: Pod, container: Container) -> None:
+        self.relay("notify-exit", pod, container)
+
+    def _relay(self, request: Request) -> Relayed:
+        """Send *request* to the plugins, and change other containers as they request; failures are logged."""
+        relayed = self._plugins.relay(request)
+        if relayed.error is None:
+            with suppress(ChangesFailedError):
+                self.domains.evict_containers(relayed.merged.evictions)
+            with suppress(ChangesFailedError):
+                self.domains.update_containers(relayed.merged.others)
+        return relayed
+
+    def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
+        """Let all of *plugins* join in *event*, or none."""
+        connections = [self._plugins.connection(plugin) for plugin in plugins]
+        try:
+            for connection in connections:
+                connection.handshake(launched=event == "start")
+            with self._sync.joining(timeout=self.config.registration_timeout), self._life.call(event):
+                self._life.take(event, self._synchronise(event, connections))
+        except NRIError:
+            for connection in connections:
+                self._plugins.leave(connection)
+            raise
+
+    def _synchronise(self, event: str, connections: Iterable[Connection]) -> str:
+        """Send the existing objects to *connections*, and let them join; the outcome of *event*."""
+        outcome = self._life.outcomes(event)[0].name
+        pods, containers = self.domains.pods(), self.domains.containers()
+        if outcome != "unsynchronised":
+            self._containers.synchronise(containers)
+        for connection in connections:
+            skips = outcome == "unsynchronised"
+            updates = connection.skip_synchronisation() if skips else connection.synchronise(pods, containers)
+            with suppress(ChangesFailedError):
+                self.domains.update_containers(updates)
+            self._plugins.join(connection)
+        if event == "start":
+            self._open_socket()
+        return outcome
+
+    def _open_socket(self) -> None:
+        if self.config.disable_connections:
+            return
+        try:
+            self._close_socket = self._listen(self.config.socket_path)
+        except OSError as error:
+            raise NRIError(f"no plugin can connect at {self.config.socket_path}: {error.strerror or error}") from error

@@ -1,0 +1,212 @@
+"""containerd's NRI interface under test: made, started and stopped, with a plugin that receives what is relayed."""
+
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count, cycle
+from pathlib import Path
+from typing import Final
+
+from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.reference.driven import driver
+from fsm.runtimes.reference.harness import ReferenceSUT
+from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri.config import Config, default_config
+from fsm.runtimes.reference.nri.domain import Domain, Domains
+from fsm.runtimes.reference.nri.lifecycle import RELAYS
+from fsm.runtimes.reference.nri.messages import EVENTS, Answer, Container, Request, Update
+from fsm.runtimes.reference.nri.nri_errors import NRIError
+from fsm.runtimes.reference.nri.sut import CALLS, POD, FakePlugin, happen, release
+from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
+
+TIMEOUT: Final = 10.0
+"""Seconds that a plugin has to answer, which it does at once."""
+
+OTHER: Final = "other"
+
+UNKNOWN_CALLS: Final = {("relay-pod-update", "unknown"), ("block", "unknown")}
+NEVER: Final = UNKNOWN_CALLS | {("new-default", "created"), ("start", "started")}
+NEVER_NEW: Final = UNKNOWN_CALLS | {("new-default", "disabled"), ("start", "unsynchronised")}
+"""The outcomes by event that containerd 1.7 has not, and those that newer releases have not."""
+
+
+class NriApiSUT(ReferenceSUT[NRI]):
+    """The interface of the release that the profile names under test; under ``upstream`` it arranges what is meant."""
+
+    machine = "nri-api"
+    kinds = (NRI,)
+
+    def reset(self) -> None:
+        super().reset()
+        self._release = release(self._profile)
+        self._socket = str(self._new_folder() / "nri.sock")
+        self._scope.callback(self._end)
+        self._made: list[NRI] = []
+        self._outcome = ""
+        self._blocks: list[PluginSyncBlock] = []
+        self._numbers = count(1)
+        self._domain = Domain(containers=[Container(id=OTHER, pod_id=POD.id)])
+        self._domains = Domains([self._domain])
+        self._plugin = FakePlugin()
+        self._relayed = cycle(event for event in CALLS if event not in RELAYS)
+
+    def _end(self) -> None:
+        for block in self._blocks:
+            block.unblock()
+        for nri in self._made:
+            nri.wait_for_exits()
+            with suppress(Exception):  # a planted bug was found before
+                nri.stop()
+
+    def shows(self) -> str:
+        return self._made[0].state if self._made else "none"
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        self._outcome = outcome
+        # What containerd does that is not meant, such as to panic after the stop, the reference never does.
+        meant = {way.name for way in driver(self.machine).offered(event, self.shows())}
+        never = NEVER if self._release == "containerd-1.7" else NEVER_NEW
+        return outcome in meant and (event, outcome) not in never
+
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        outcome = self._outcome
+        return {
+            "new": lambda: self._new(outcome),
+            "new-default": lambda: self._make(default_config(self._release)),
+            "is-enabled": lambda: self._outputs.extend(["enabled"] * self._here.is_enabled()),
+            "configure-timeouts": self._configure_timeouts,
+            "register-domain": lambda: self._register_domain(outcome),
+            "start": lambda: self._start(outcome),
+            "stop": self._stop,
+            "relay": lambda: self._relay(outcome, lambda: happen(self._here, next(self._relayed), self._container())),
+            "relay-end": lambda: self._relay_last(outcome, "stop-container"),
+            "relay-pod-update": lambda: self._relay(outcome, lambda: happen(self._here, "update-pod-sandbox")),
+            "notify-exit": lambda: self._relay_last(outcome, "notify-exit"),
+            "block": self._block,
+            "unblock": lambda: self._unblock(outcome),
+            "join": lambda: self._join(outcome),
+            "leave": lambda: self._here.disconnect(FakePlugin(index="30")),
+            "update-containers": lambda: self._update_containers(outcome),
+        }
+
+    def _mend(self) -> None:
+        self._outcome = ""
+        self._plugin.answers = {}
+        self._domain.stubborn = ()
+
+    @property
+    def _here(self) -> NRI:
+        """The interface that was made first, which the others must not affect; a disabled one if there is none."""
+        return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
+
+    def _new(self, outcome: str) -> None:
+        request = -1 if outcome == "failed" else TIMEOUT
+        try:
+            config = Config(disable=outcome == "disabled", plugin_request_timeout=request, release=self._release)
+        except ValueError as error:
+            raise NRIError(str(error), code="INVALID_ARGUMENT") from error
+        self._make(config)
+
+    def _make(self, config: Config) -> None:
+        config = replace(
+            config,
+            socket_path=self._socket,
+            plugin_registration_timeout=TIMEOUT,
+            plugin_request_timeout=TIMEOUT + next(self._numbers),
+        )
+        before = self._here.config
+        lock = SyncLock(TurnedClock(hurried=True))  # nothing can unblock it while a plugin waits
+        nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
+        self._made.append(nri)
+        set_by_it = nri.is_enabled() and nri.config == config if nri is self._here else self._here.config != before
+        self._outputs += ["timeouts"] * set_by_it
+
+    def _configure_timeouts(self) -> None:
+        nri, request = self._here, TIMEOUT + next(self._numbers)
+        nri.configure_timeouts(registration=TIMEOUT, request=request)
+        if nri.config.request_timeout == request:
+            self._outputs.append("timeouts")
+
+    def _register_domain(self, outcome: str) -> None:
+        name = "k8s.io" if outcome == "duplicate" else f"domain-{next(self._numbers)}"
+        self._domains.register(Domain(name=name))
+
+    def _listen(self, path: str) -> Callable[[], None]:
+        listener = socket.socket(socket.AF_UNIX)
+        try:
+            listener.bind(path + "/no/such/place" if self._unbindable else path)
+        except OSError:
+            listener.close()
+            self._unbound = True
+            raise
+        listener.listen()
+        return listener.close
+
+    def _start(self, outcome: str) -> None:
+        nri, before = self._here, len(self._plugin.synchronised)
+        self._unbindable, self._unbound = outcome == "no-socket", False
+        self._plugin.index = "none" if outcome == "no-plugins" else "10"
+        Path(self._socket).unlink(missing_ok=True)
+        try:
+            nri.start()
+        except NRIError:
+            if self._unbound:
+                self._outputs.append("left-running" if nri.plugins else "dismissed")
+            raise
+        if len(self._plugin.synchronised) > before:
+            self._outputs.append("synchronised")
+
+    def _stop(self) -> None:
+        nri, before = self._here, self._here.plugins
+        nri.stop()
+        if before and not nri.plugins:
+            self._outputs.append("dismissed")
+
+    def _relay_last(self, outcome: str, event: str) -> None:
+        nri, container = self._here, self._container()
+        if outcome in {"ok", "error", "relayed"}:
+            happen(nri, "start-container", container)
+        self._relay(outcome, lambda: happen(nri, event, container))
+
+    def _container(self) -> Container:
+        return Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)
+
+    def _relay(self, outcome: str, call: Callable[[], object]) -> None:
+        self._plugin.answers = dict.fromkeys(EVENTS, _refuse) if outcome == "error" else {}
+        before = len(self._plugin.heard)
+        try:
+            call()
+        finally:
+            self._outputs += ["relayed"] * (len(self._plugin.heard) - before)
+
+    def _block(self) -> None:
+        self._blocks.append(self._here.block_plugin_sync())
+
+    def _unblock(self, outcome: str) -> None:
+        if outcome == "another" and len(self._blocks) == 1:
+            self._block()
+        while len(self._blocks) > 1 and outcome == "last":
+            self._blocks.pop().unblock()
+        (self._blocks.pop(0) if self._blocks else PluginSyncBlock()).unblock()
+
+    def _join(self, outcome: str) -> None:
+        plugin = FakePlugin(index="none" if outcome == "failed" else "20", name=f"comes-{next(self._numbers)}")
+        try:
+            self._here.register(plugin)
+        finally:
+            self._outputs += ["synchronised"] * len(plugin.synchronised)
+            with suppress(NRIError):
+                self._here.disconnect(plugin)
+
+    def _update_containers(self, outcome: str) -> None:
+        self._domain.stubborn = (OTHER,) if outcome == "failed" else ()
+        self._domain.done.clear()
+        try:
+            self._here.update_containers([Update(container_id=OTHER if outcome != "nothing-known" else "no such")])
+        finally:
+            self._outputs += ["updated"] * len(self._domain.done)
+
+
+def _refuse(request: Request) -> Answer:
+    raise NRIError(f"no {request.event}", code="INTERNAL")

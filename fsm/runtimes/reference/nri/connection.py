@@ -1,0 +1,362 @@
+"""The connection of one plugin, from its start to its end, driven by the machine ``nri-plugin``, and its thread."""
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Final, Protocol, TypeVar
+
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.driven import UNKNOWN, Driven, driver
+from fsm.runtimes.reference.nri.config import Config
+from fsm.runtimes.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, Update, subscribed
+from fsm.runtimes.reference.nri.nri_errors import NRIError, PluginLateError, PluginLostError, RegistrationError
+
+_log = logging.getLogger(__name__)
+_NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")
+_INDEX: Final = re.compile(r"[0-9]{2}")
+
+T = TypeVar("T")
+
+MACHINE: Final = "nri-plugin"
+
+
+class Plugin(Protocol):
+    """A plugin, to derive from; its members are used on a thread of its own, one at a time.
+
+    An exception is an error answer; :class:`PluginLostError` means that it has disconnected.
+    """
+
+    @property
+    def index(self) -> str:
+        """Two digits: plugins are called in ascending order."""
+
+    @property
+    def name(self) -> str:
+        """Letters, digits, and ``_ . + -``."""
+
+    @property
+    def events(self) -> Collection[str] | int:
+        """The names of the requests that it subscribes to, or the mask of their bits; all if empty."""
+
+    def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
+        """Receive the existing objects, or the last of them; the updates it requests."""
+
+    def handle(self, request: Request) -> Answer:
+        """Answer *request*."""
+
+    def synchronize_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> bool:
+        """Receive some of the existing objects; whether it waits for more."""
+        del pods, containers
+        return False
+
+    def launch(self) -> None:
+        """Start its process, if it is one; raises any exception if that cannot be started."""
+        return
+
+    def close(self) -> None:
+        """The runtime has closed the connection; returns at once."""
+        return
+
+
+class PluginLocal(threading.local):
+    """Whether the current thread is that of a plugin."""
+
+    on_plugin_thread = False
+
+
+class PluginThread:
+    """A thread that runs calls of a plugin one after the other, which time out by *clock*; it marks itself in *local*.
+
+    >>> thread = PluginThread(Clock(), PluginLocal())
+    >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
+    42
+    >>> thread.end()
+    >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
+    Traceback (most recent call last):
+        ...
+    fsm.runtimes.reference.nri.nri_errors.PluginLostError: it is closed
+    """
+
+    def __init__(self, clock: Clock, local: PluginLocal) -> None:
+        self._clock: Final = clock
+        self._local: Final = local
+        self._changed: Final = threading.Condition()
+        self._jobs: Final[SimpleQueue[Callable[[], None] | None]] = SimpleQueue()
+        self._thread: Final = threading.Thread(target=self._work, daemon=True)
+        self._ended = False
+
+    def rename(self, name: str) -> None:
+        self._thread.name = name
+
+    def call(self, function: Callable[[], T], *, until: float) -> T:
+        """The result of *function* on the thread, or its exception.
+
+        Raises :class:`PluginLateError` after *until*, and :class:`PluginLostError` on an ended thread.
+        """
+        if self._ended:
+            raise PluginLostError("it is closed")
+        if not self._thread.is_alive():
+            self._thread.start()
+        future: Future[T] = Future()
+
+        def job() -> None:
+            try:
+                future.set_result(function())
+            except BaseException as error:  # noqa: BLE001  (the caller raises it, and this thread goes on)
+                future.set_exception(error)
+            with self._changed:
+                self._changed.notify_all()
+
+        begin = self._clock.now()
+        self._jobs.put(job)
+        with self._changed:
+            if not self._clock.wait(self._changed, future.done, until=until):
+                raise PluginLateError(f"did not answer in {max(0.0, until - begin):.3g} seconds")
+        error = future.exception()
+        if error is not None and not isinstance(error, Exception):
+            raise PluginLostError(f"ended its thread: {error!r}") from error
+        return future.result()
+
+    def end(self) -> None:
+        """End the thread after the calls that have begun."""
+        self._ended = True
+        self._jobs.put(None)
+
+    def _work(self) -> None:
+        self._local.on_plugin_thread = True
+        while (job := self._jobs.get()) is not None:
+            job()
+
+
+@dataclass(slots=True, kw_only=True)
+class Terms:
+    """The settings of connections, which may change while they exist.
+
+    ``known`` are all events; ``local`` marks threads of plugins.
+    """
+
+    config: Config = field(default_factory=Config)
+    known: Collection[str] = EVENTS
+    clock: Clock = field(default_factory=Clock)
+    local: PluginLocal = field(default_factory=PluginLocal)
+
+
+class Connection(Driven):
+    """The connection of *plugin* on *terms*.  Not thread-safe.
+
+    >>> class Slow(Plugin):
+    ...     index, name, events = "10", "slow", ("StopContainer",)
+    ...     def synchronize(self, pods, containers): return ()
+    ...     def handle(self, request): threading.Event().wait()
+    >>> connection = Connection(Slow(), Terms(config=Config(plugin_request_timeout=0.5)))
+    >>> connection.connect(), connection.await_registration(), connection.configure(), connection.synchronise((), ())
+    (None, None, None, ())
+    >>> connection.name, sorted(connection.events), connection.state
+    ('10-slow', ['StopContainer'], 'active')
+    >>> connection.relay(Request(event="RunPodSandbox", pod=Pod(id="p1")))
+    >>> connection.relay(Request(event="StopContainer", pod=Pod(id="p1")))
+    >>> connection.state
+    'absent'
+    """
+
+    def __init__(self, plugin: Plugin, terms: Terms) -> None:
+        self._driver: Final = driver(MACHINE, terms.config.release)
+        self.position = self._driver.position()
+        self._thread: Final = PluginThread(terms.clock, terms.local)
+        self._terms: Final = terms
+        self._deadline = 0.0
+        self._synchronising = False
+        self.plugin: Final = plugin
+        self.index = ""
+        self.name = "plugin"
+        self.events: frozenset[str] = frozenset()
+
+    @property
+    def listed(self) -> bool:
+        """Whether requests are relayed to the plugin."""
+        return self.position.outcomes("relay")[0].name == "ok"
+
+    def connect(self) -> None:
+        """The plugin has connected by itself; its time to register begins."""
+        self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
+        self._take("connect")
+
+    def launch(self, *, built_in: bool = False) -> None:
+        """Start an installed plugin, as a process or ``built_in``, which need not register; raises :class:`RegistrationError`."""
+        self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
+        if built_in:
+            self._rename(self.plugin.name, self.plugin.index)
+        else:
+            try:
+                self.plugin.launch()
+            except Exception as error:
+                self._take("launch", "failed")
+                raise RegistrationError(f"plugin cannot be launched: {error}", code="UNAVAILABLE") from error
+        self._take("launch", "built-in" if built_in else "launched")
+
+    def handshake(self, *, launched: bool = False) -> None:
+        """Connect or launch, register and configure; raises :class:`RegistrationError` if that fails."""
+        if launched:
+            self.launch()
+        else:
+            self.connect()
+        self.await_registration()
+        self.configure()
+
+    def await_registration(self) -> None:
+        """Let the plugin register; raises :class:`RegistrationError` if it fails to, or is late."""
+        try:
+            name, index = self._thread.call(lambda: (self.plugin.name, self.plugin.index), until=self._deadline)
+        except PluginLateError as error:
+            self._take("no-registration")
+            raise RegistrationError(f"plugin registration timed out: it {error}", code="DEADLINE_EXCEEDED") from error
+        except Exception as error:
+            self.hang_up()
+            raise RegistrationError(f"plugin did not register: {error}", code="UNAVAILABLE") from error
+        self.register(name, index)
+
+    def register(self, name: str, index: str) -> None:
+        """The plugin registers; raises :class:`RegistrationError`, or :class:`NRIError` if it must not register now."""
+        self._require("register")
+        mistake = self._mistake(name, index)
+        self._take("register", mistake or "registered")
+        if mistake:
+            message = f"plugin name {name!r}: write letters, digits, and _ . + -"
+            if mistake == "bad-index":
+                message = f"plugin index {index!r}: write two digits"
+            raise RegistrationError(message)
+        self._rename(name, index)
+
+    def configure(self) -> None:
+        """Ask which events it subscribes to; raises :class:`RegistrationError` if it fails, or one does not exist."""
+        requested = self._call(lambda: self.plugin.events, "configure")
+        try:
+            self.events = subscribed(requested, self._terms.known)
+        except ValueError as error:
+            self._take("configure", "bad-events")
+            raise RegistrationError(str(error)) from error
+        self._take("configure", "ok")
+
+    def synchronise(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
+        """Send the existing objects, in as many messages as necessary; the updates that it requests.
+
+        Raises :class:`RegistrationError` if that fails, or takes longer than one request may.
+        """
+        most = self._terms.config.sync_objects or len(pods) + len(containers)
+        while len(pods) + len(containers) > most:
+            room = most - len(pods[:most])
+            self.synchronise_part(pods[:most], containers[:room])
+            pods, containers = pods[most:], containers[room:]
+        return self.synchronise_last(pods, containers)
+
+    def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
+        """Send some of the existing objects; raises as :meth:`synchronise`, also if the plugin does not wait for more."""
+        if not self._call(lambda: self.plugin.synchronize_part(pods, containers), "synchronise"):
+            self._take("synchronise", "not-split")
+            message = f"plugin {self.name} does not handle synchronisation in parts"
+            raise RegistrationError(message, code="FAILED_PRECONDITION")
+        self._take("synchronise", "part")
+
+    def synchronise_last(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
+        """Send the last of the existing objects; raises as :meth:`synchronise`."""
+        updates = self._call(lambda: self.plugin.synchronize(pods, containers), "synchronise")
+        self._take("synchronise", "ok")
+        return updates
+
+    def skip_synchronisation(self) -> Sequence[Update]:
+        """Join without being synchronised, as in old releases; no updates."""
+        self._take("synchronise", "unsynchronised")
+        return ()
+
+    def relay(self, request: Request) -> Answer | None:
+        """The answer of the plugin; ``None`` if it has not subscribed, or is lost.  Raises :class:`NRIError` for an error."""
+        if not self.listed:
+            self.drop()
+            return None
+        if request.event not in self.events:
+            self._take("relay", "not-subscribed")
+            return None
+        try:
+            deadline = self._terms.clock.now() + self._terms.config.request_timeout
+            answer = self._thread.call(lambda: self.plugin.handle(request), until=deadline)
+        except PluginLostError as error:
+            _log.warning("plugin %s is lost at %s: it %s", self.name, request.event, error)
+            self._take("relay", "lost")
+            return None
+        except Exception as error:
+            self._take("relay", "error")
+            code = error.code if isinstance(error, NRIError) else ""
+            raise NRIError(f"plugin {self.name}: {error}", code=code) from error
+        self._take("relay", "ok")
+        return answer
+
+    def drop(self) -> None:
+        """Close the connection if the plugin has hung up; a request has ended without it."""
+        self._take("relay")
+
+    def request_updates(self, make: Callable[[], None]) -> None:
+        """*make* updates that it requests; raises what that does, and :class:`NRIError` if it must not request any."""
+        self._require("update-containers")
+        try:
+            make()
+        except NRIError:
+            self._take("update-containers", "failed")
+            raise
+        self._take("update-containers", "updated")
+
+    def hang_up(self) -> None:
+        """The plugin has disconnected; has no effect without a connection."""
+        if self._driver.offered("hang-up", self.state):
+            self._take("hang-up")
+
+    def stop(self) -> None:
+        self._take("stop", "stopped")
+
+    def _require(self, event: str) -> None:
+        way = self.position.outcomes(event)[0]
+        if way.name == "refused":
+            raise NRIError(f"{event}: {self.name} is {self.state}", code=way.reply[0])
+
+    def _take(self, event: str, outcome: str = "") -> None:
+        """Take *outcome* of *event*; close the plugin's end and the thread as it demands."""
+        way = self.position.take(event, outcome)
+        if "closed" in way.emits:
+            self.plugin.close()
+        if self.state == "absent":
+            self._thread.end()
+
+    def _mistake(self, name: str, index: str) -> str:
+        """The outcome of a registration that is not valid; the empty string for a valid one."""
+        if not _NAME.fullmatch(name):
+            return "bad-name"
+        return "" if _INDEX.fullmatch(index) else "bad-index"
+
+    def _rename(self, name: str, index: str) -> None:
+        self.index = index
+        self.name = f"{index}-{name}"
+        self._thread.rename(f"plugin {self.name}")
+
+    def _call(self, function: Callable[[], T], event: str) -> T:
+        """The result of *function* within the timeout of one request; an error is an outcome of *event*.
+
+        All messages of the synchronisation share one timeout.
+        """
+        if not self._synchronising:
+            self._deadline = self._terms.clock.now() + self._terms.config.request_timeout
+        self._synchronising = event == "synchronise"
+        try:
+            return self._thread.call(function, until=self._deadline)
+        except Exception as error:
+            match error:
+                case PluginLateError():
+                    self._take(event, "timeout")
+                case PluginLostError():
+                    self.hang_up()
+                case _:
+                    self._take(event, "error")
+            code = error.code if isinstance(error, NRIError | PluginLostError) else UNKNOWN
+            raise RegistrationError(f"plugin {self.name} could not be {event}d: {error}", code=code) from error

@@ -1,0 +1,132 @@
+"""Whether the NRI interface accepts a call, driven by ``nri-api``, and the states of pods and containers that it keeps."""
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from fsm.machine import Outcome
+from fsm.machine.driver import Position
+from fsm.machine.table import tabulate
+from fsm.runtimes.reference.driven import Driven, driver
+from fsm.runtimes.reference.nri.connection import PluginLocal
+from fsm.runtimes.reference.nri.messages import Container
+from fsm.runtimes.reference.nri.nri_errors import NRIError, NRIStoppedError, ReentrantError
+
+RELAYS: Final = {
+    **dict.fromkeys(("update-pod-sandbox", "post-update-pod-sandbox"), "relay-pod-update"),
+    **dict.fromkeys(("stop-pod-sandbox", "remove-pod-sandbox", "stop-container", "remove-container"), "relay-end"),
+    "notify-exit": "notify-exit",
+}
+"""The event of ``nri-api`` for each event of a pod or container; ``relay`` for the others."""
+
+IDLE: Final = frozenset({"ignored", "nothing"})
+"""The outcomes that need no action."""
+
+
+class Lifecycle(Driven):
+    """The state of one interface, and the lock that serialises its calls."""
+
+    def __init__(self, release: str, local: PluginLocal, *, disabled: bool) -> None:
+        self._driver: Final = driver("nri-api", release)
+        self.position = self._driver.position()
+        self.position.take("new", "disabled" if disabled else "created")
+        self._local: Final = local
+        self._moving: Final = threading.Lock()
+        self._blocks = 0
+        self.lock = threading.Lock()
+        self._holder = 0
+
+    def outcomes(self, event: str) -> tuple[Outcome, ...]:
+        """The outcomes that *event* may have now; none where the machine is silent."""
+        return self._driver.offered(event, self.state)
+
+    def take(self, event: str, outcome: str) -> None:
+        with self._moving:
+            self.position.take(event, outcome)
+
+    def accepts(self, event: str) -> bool:
+        """Whether *event* needs any action; raises the error that the machine replies, or :class:`ReentrantError`."""
+        if self._holder == threading.get_ident() or self._local.on_plugin_thread:
+            message = "a plugin or domain that is being asked cannot ask: return updates with the answer, or ask later"
+            raise ReentrantError(message)
+        return self._acts(event)
+
+    @contextmanager
+    def call(self, event: str) -> Iterator[bool]:
+        """Serialise the call *event* with all others; whether it needs any action."""
+        if not self.accepts(event):
+            yield False
+            return
+        with self.lock:
+            self._holder = threading.get_ident()
+            try:
+                yield self._acts(event)
+            finally:
+                self._holder = 0
+
+    def block(self) -> bool:
+        """Count another block of plugin synchronisation; false if there is nothing to block any more."""
+        with self._moving:
+            if not self._acts("block"):
+                return False
+            self.position.take("block", "blocked")
+            self._blocks += 1
+            return True
+
+    def unblock(self) -> None:
+        with self._moving:
+            self._blocks -= 1
+            self.position.take("unblock", "another" if self._blocks else "last")
+
+    def _acts(self, event: str) -> bool:
+        ways = self.outcomes(event)
+        if not ways or ways[0].name in IDLE:
+            return False
+        if ways[0].name == "refused":
+            match ways[0].reply[0]:
+                case "UNAVAILABLE":
+                    raise NRIStoppedError("the NRI interface was stopped; make a new one")
+                case "UNIMPLEMENTED" as code:
+                    raise NRIError(f"{event}: there is no such method in this release", code=code)
+                case code:
+                    raise NRIError(f"{event}: not of an NRI interface that is {self.state} already", code=code)
+        return True
+
+
+class EntityStates:
+    """The states of the entities of the machine called *name*, under *profile* if one is named.  Not thread-safe.
+
+    >>> pods = EntityStates("nri-pod")
+    >>> pods.take("p1", "run-pod-sandbox", "ok").to, pods.state("p1"), pods.state("p2")
+    ('running', 'running', 'absent')
+    """
+
+    def __init__(self, name: str, profile: str = "") -> None:
+        self._driver: Final = driver(name, profile)
+        self._positions: dict[str, Position] = {}
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(output for way in tabulate(self._driver.machine).ways for output in way.emits)
+
+    def state(self, entity: str) -> str:
+        known = self._positions.get(entity)
+        return known.state if known else self._driver.machine.initial
+
+    def outcomes(self, entity: str, event: str) -> tuple[Outcome, ...]:
+        return self._driver.offered(event, self.state(entity))
+
+    def take(self, entity: str, event: str, outcome: str = "") -> Outcome:
+        """Take *outcome* of *event* for *entity*, which is forgotten if it returns to the initial state."""
+        position = self._positions.pop(entity, None) or self._driver.position()
+        try:
+            return position.take(event, outcome)
+        finally:
+            if position.state != self._driver.machine.initial:
+                self._positions[entity] = position
+
+    def synchronise(self, containers: Iterable[Container]) -> None:
+        """Set the states of *containers* as they are listed; those that are not listed keep theirs."""
+        for container in containers:
+            self.take(container.id, container.state.event)

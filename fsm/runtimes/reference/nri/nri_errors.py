@@ -1,0 +1,72 @@
+"""Errors of the NRI layer, each with a code as replies have it."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from fsm.runtimes.reference.driven import ReplyError
+from fsm.runtimes.reference.nri.messages import Eviction, Update
+
+
+class NRIError(ReplyError):
+    """An error of the layer, of a domain or of a plugin.
+
+    >>> NRIError("the door is shut", code="FAILED_PRECONDITION").code
+    'FAILED_PRECONDITION'
+    """
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        """*code* is that of the class if it is empty."""
+        super().__init__(message)
+        if code:
+            self.code = code
+
+
+class NRIStoppedError(NRIError):
+    """The interface was stopped, and accepts no more calls."""
+
+    code = "UNAVAILABLE"
+
+
+class ReentrantError(NRIError):
+    """A plugin or domain calls the layer while the layer waits for it."""
+
+    code = "FAILED_PRECONDITION"
+
+
+class BlockedError(NRIError):
+    """A plugin cannot be synchronised: that was blocked for longer than a registration may take."""
+
+    code = "DEADLINE_EXCEEDED"
+
+
+class RegistrationError(NRIError):
+    """A plugin cannot be registered: its name, index or events are wrong, or it failed."""
+
+    code = "INVALID_ARGUMENT"
+
+
+class PluginLostError(Exception):
+    """A plugin has disconnected, or did not answer in time."""
+
+    code = "UNAVAILABLE"
+
+
+class PluginLateError(PluginLostError):
+    """A plugin did not answer in time."""
+
+    code = "DEADLINE_EXCEEDED"
+
+
+class ConflictError(NRIError):
+    """The same field of a container is claimed twice."""
+
+    code = "ALREADY_EXISTS"
+
+
+class ChangesFailedError(NRIError):
+    """Some updates or evictions of containers failed: ``failed``; all others were made."""
+
+    def __init__(self, failed: Sequence[Update] | Sequence[Eviction]) -> None:
+        self.failed: Final = tuple(failed)
+        change = type(failed[0]).__name__.lower()
+        super().__init__(f"{change} of some containers failed: {', '.join(each.container_id for each in failed)}")

@@ -1,0 +1,221 @@
+"""The connection of a plugin under test, with a scripted plugin, and a clock that the plugin turns."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count, cycle
+from typing import Final
+
+from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.reference.driven import driver
+from fsm.runtimes.reference.harness import ReferenceSUT
+from fsm.runtimes.reference.nri.connection import MACHINE, Connection, Plugin, Terms
+from fsm.runtimes.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, Update
+from fsm.runtimes.reference.nri.nri_errors import NRIError, PluginLostError
+from fsm.runtimes.reference.nri.plugins import Plugins
+from fsm.runtimes.reference.nri.upstream import UpstreamConnection
+
+PATIENCE: Final = 0.5
+"""Seconds of real time that a late plugin waits at most; the turned clock ends its call at once."""
+
+POD: Final = Pod(id="pod")
+CONTAINER: Final = Container(id="container", pod_id=POD.id)
+
+SUBSCRIBED: Final = EVENTS[:-1]
+"""The events that the plugin subscribes to."""
+
+NAMES: Final = ("player", "logger_2.0+x-y", "P")
+WRONG_NAMES: Final = ("", "a b", "a/b")
+WRONG_INDICES: Final = ("", "7", "007", "1x")
+
+UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
+    ("register", "registering"): ("registered", "left"),
+    ("register", "active"): ("relabelled", "hangs"),
+    ("stop", "active"): ("left", "stopped"),
+}
+"""The outcomes of NRI's own connection, by event and state; of two in the state active, the first or the second."""
+
+
+@dataclass(kw_only=True, eq=False)
+class ScriptedPlugin(Plugin):
+    """A plugin that adds what it is sent to ``outputs``, and answers as ``script`` says; *late* is called to be late."""
+
+    outputs: list[str]
+    late: Callable[[], None]
+    script: str = ""
+    index: str = "10"
+    names: Iterator[str] = field(default_factory=lambda: cycle(NAMES))
+
+    @property
+    def name(self) -> str:
+        self._play()
+        return next(self.names)
+
+    @property
+    def events(self) -> Sequence[str] | int:
+        self._play("Configure")
+        return 1 << len(EVENTS) if self.script == "bad-events" else SUBSCRIBED
+
+    def launch(self) -> None:
+        if self.script == "failed":
+            raise OSError("no such file")
+
+    def synchronize_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> bool:
+        del pods, containers
+        self._play("Synchronize")
+        return self.script != "not-split"
+
+    def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
+        del pods, containers
+        self._play("Synchronize")
+        return ()
+
+    def handle(self, request: Request) -> Answer:
+        del request
+        self._play("request")
+        return Answer()
+
+    def close(self) -> None:
+        self.outputs.append("closed")
+
+    def _play(self, *output: str) -> None:
+        self.outputs += output
+        match self.script:
+            case "error":
+                raise NRIError("no", code="INTERNAL")
+            case "lost":
+                raise PluginLostError("hung up")
+            case "timeout" | "given-up":
+                self.late()
+            case _:
+                pass
+
+
+class NriPluginSUT(ReferenceSUT[Connection]):
+    """The connection of a plugin under test."""
+
+    machine = MACHINE
+    kinds = (Connection, UpstreamConnection)
+    profiles = ("upstream", "containerd-2.1")
+
+    def reset(self) -> None:
+        super().reset()
+        self.clock = TurnedClock()
+        self._outcome = ""
+        self._numbers = count()
+        self._done = threading.Event()
+        self._plugins = Plugins(Terms(clock=self.clock), self._kind)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.plugin = ScriptedPlugin(outputs=self._outputs, late=self._be_late)
+        self.connection = self._plugins.connection(self.plugin)
+        self._scope.callback(self.connection.stop)
+        self._scope.callback(self.connection.hang_up)  # which ends its thread
+        self._launched = self._again = self._stopped = False
+
+    def shows(self) -> str:
+        return self.connection.state
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        """Set the script, unless this connection has not the outcome."""
+        self._outcome = outcome
+        state = self.connection.state
+        if not issubclass(self._kind, UpstreamConnection):
+            return any(way.name == outcome for way in driver(MACHINE).offered(event, state))
+        if event == "relay" and self._stopped:
+            return False
+        possible = UPSTREAM_OUTCOMES.get((event, state))
+        if possible and state == "active":
+            possible = possible[self._launched if event == "stop" else self._again :][:1]
+        return possible is None or outcome in possible
+
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        outcome = self._outcome
+        return {
+            "connect": self._connect,
+            "launch": lambda: self._launch(outcome),
+            "register": lambda: self._register(outcome),
+            "no-registration": self._miss_registration,
+            "configure": self.connection.configure,
+            "synchronise": lambda: self._synchronise(outcome),
+            "relay": lambda: self._relay(outcome),
+            "update-containers": lambda: self._update_containers(outcome),
+            "hang-up": self.connection.hang_up,
+            "stop": self._stop,
+        }
+
+    def do(self, event: str) -> str:
+        self._done.clear()
+        self.plugin.script = self._outcome
+        return super().do(event)
+
+    def _mend(self) -> None:
+        self._outcome = self.plugin.script = ""
+        self._done.set()
+
+    def _connect(self) -> None:
+        self._begin()
+        self.connection.connect()
+
+    def _launch(self, outcome: str) -> None:
+        self._begin()
+        self.plugin.script = outcome
+        self._launched = outcome != "built-in"
+        self.connection.launch(built_in=not self._launched)
+
+    def _register(self, outcome: str) -> None:
+        number = next(self._numbers)
+        name, index = NAMES[number % len(NAMES)], f"{number % 100:02}"
+        if outcome == "bad-name" or (outcome == "left" and number % 2):
+            name = WRONG_NAMES[number % len(WRONG_NAMES)]
+        elif outcome in {"bad-index", "left"}:
+            index = WRONG_INDICES[number % len(WRONG_INDICES)]
+        self.clock.hurried = True
+        active = self.shows() == "active"
+        try:
+            self.connection.register(name, index)
+        finally:
+            self.clock.hurried = False
+            self._again |= active
+
+    def _miss_registration(self) -> None:
+        self.plugin.script = "given-up"
+        self.connection.await_registration()
+
+    def _synchronise(self, outcome: str) -> None:
+        if outcome in {"part", "not-split"}:
+            self.connection.synchronise_part([POD], [CONTAINER])
+            return
+        self.connection.synchronise_last([POD], [CONTAINER])
+        self._plugins.join(self.connection)
+
+    def _relay(self, outcome: str) -> None:
+        events = EVENTS[-1:] if outcome == "not-subscribed" else SUBSCRIBED
+        event = events[next(self._numbers) % len(events)]
+        relayed = self._plugins.relay(Request(event=event, pod=POD, container=CONTAINER))
+        if self._stopped and not self.connection.listed:
+            self.connection.drop()  # the stop has removed it from the plugins, and not closed it
+        if relayed.error is not None:
+            raise relayed.error
+
+    def _update_containers(self, outcome: str) -> None:
+        def make() -> None:
+            if outcome == "failed":
+                raise NRIError("as arranged", code="INTERNAL")
+            if outcome != "nothing-known":
+                self._outputs.append("updated")
+
+        self.connection.request_updates(make)
+
+    def _stop(self) -> None:
+        listed = self.connection.listed
+        self._plugins.close()
+        if not listed:
+            self.connection.stop()
+        self._stopped = True
+
+    def _be_late(self) -> None:
+        """Let the clock reach the deadline, and do not answer until then."""
+        self.clock.turn(self._plugins.terms.config.registration_timeout)
+        self._done.wait(PATIENCE)

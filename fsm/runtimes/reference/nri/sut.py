@@ -1,0 +1,201 @@
+"""A pod and a container in the reference NRI layer under test; the outputs are the requests to a first plugin.
+
+A second plugin must receive each request after it, unless that answered with an error.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import zip_longest
+from typing import Final, NamedTuple
+
+from fsm.language.library import load
+from fsm.machine import Moves
+from fsm.runtimes.reference.driven import driver
+from fsm.runtimes.reference.harness import ReferenceSUT
+from fsm.runtimes.reference.nri.api import NRI
+from fsm.runtimes.reference.nri.config import RELEASES, Config
+from fsm.runtimes.reference.nri.connection import Plugin
+from fsm.runtimes.reference.nri.domain import Domain, Domains
+from fsm.runtimes.reference.nri.messages import EVENTS, Answer, Container, ContainerState, Pod, Request, Update
+from fsm.runtimes.reference.nri.nri_errors import NRIError, NRIStoppedError, PluginLostError
+from fsm.sut import BrokenError
+
+FIRST: Final = "10"
+SECOND: Final = "20"
+"""The indices of the plugin whose requests are the outputs, and of the one that checks their order."""
+
+POD: Final = Pod(id="pod", name="pod", namespace="default")
+CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
+
+
+@dataclass(kw_only=True, eq=False)
+class FakePlugin(Plugin):
+    """A plugin that keeps what it is sent, and answers each event with the function in ``answers``, or nothing.
+
+    ``heard`` has the index and the event of each request, and may be shared by several plugins.
+    """
+
+    index: str = "10"
+    name: str = "fake"
+    events: Collection[str] = ()
+    answers: Mapping[str, Callable[[Request], Answer]] = field(default_factory=dict)
+    wants: Callable[[], Sequence[Update]] = tuple
+    heard: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    synchronised: list[tuple[tuple[Pod, ...], tuple[Container, ...]]] = field(default_factory=list)
+
+    def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
+        self.synchronised.append((tuple(pods), tuple(containers)))
+        return self.wants()
+
+    def handle(self, request: Request) -> Answer:
+        self.heard.append((self.index, request.event))
+        self.requests.append(request)
+        return self.answers[request.event](request) if request.event in self.answers else Answer()
+
+
+class _Heard(NamedTuple):
+    """A request to the plugin ``to``, answered with ``error``, ``lost`` or nothing; ``alone`` if it is the only plugin."""
+
+    to: str
+    event: str
+    answer: str
+    alone: bool
+
+
+def release(profile: str) -> str:
+    """The release that *profile*, which may be combined of several, is of; the newest if it is of none."""
+    return next((each for each in profile.split("+") if each in RELEASES), "")
+
+
+CALLS: Final = tuple(
+    event.name for name in ("nri-pod", "nri-container") for event in load(name).events.values() if event.kind == "call"
+)
+"""The calls on a pod or a container."""
+
+
+def happen(nri: NRI, event: str, container: Container = CONTAINER) -> None:
+    """Let *event* happen to *container*, or to the pod if it is an event of pods."""
+    if event == "notify-exit":
+        nri.notify_container_exit(POD, container)
+        nri.wait_for_exits()
+    else:
+        nri.relay(event, POD, None if event.endswith("pod-sandbox") else container)
+
+
+LISTED_AS: Final = {state.event: state for state in ContainerState}
+"""A state in which a container is listed, by the event that this is."""
+
+
+class _NriSUT(ReferenceSUT[NRI]):
+    """The layer of the release that the profile names, with its plugins."""
+
+    kinds = (NRI,)
+
+    def reset(self) -> None:
+        super().reset()
+        self._joining = threading.Lock()
+        self._heard: list[_Heard] = []
+        self.sent: dict[str, tuple[str, ...]] = {}
+        self._script: dict[str, str] = {}
+        self._alone = threading.Event()
+        self._domain = Domain()
+        self.nri = self._kind(Config(release=release(self._profile)), Domains([self._domain]))
+        self._scope.callback(self._end)
+        self.nri.start()
+        self._plugins = {index: self._joined(index) for index in (FIRST, SECOND)}
+
+    def _end(self) -> None:
+        self.nri.wait_for_exits()
+        with suppress(NRIStoppedError):
+            self.nri.stop()
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        """Let the first plugin fail, or be lost, at the last request of that outcome."""
+        cells = driver(self.machine).machine.events[event].cells.values()
+        ways = [way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes]
+        emits = next((way.emits for way in ways if way.name == outcome and way.emits), ())
+        self._script.clear()
+        if emits and outcome != "ok":
+            self._script[emits[-1]] = outcome.partition("-")[0]
+        return bool(emits)
+
+    def _happen(self, event: str) -> None:
+        happen(self.nri, event)
+
+    def _mend(self) -> None:
+        """Let another plugin join for each that was lost; the domain lists no container then."""
+        self._script.clear()
+        with self._joining:
+            for index, plugin in self._plugins.items():
+                if f"{index}-{plugin.name}" not in self.nri.plugins:
+                    self._plugins[index] = self._joined(index)
+
+    def outputs(self) -> Sequence[str]:
+        """The requests to the first plugin, which the second must receive after it; ``sent`` has those to each."""
+        heard = list(self._heard)
+        self._heard.clear()
+        self.sent = {index: tuple(each.event for each in heard if each.to == index) for index in (FIRST, SECOND)}
+        connected = True
+        for each, following in zip_longest(heard, heard[1:]):
+            followed = following is not None and (following.to, following.event) == (SECOND, each.event)
+            if each.to == FIRST:
+                right = each.alone or followed == (each.answer != "error")
+            else:
+                right = not (followed and connected)
+            if not right:
+                order = ", ".join(f"{one.event} to {one.to}" for one in heard)
+                rule = f"plugins {FIRST} and {SECOND} must be called in turn, up to the first error"
+                raise BrokenError(f"{rule}; sent were {order}")
+            connected &= each.answer != "lost"
+        return self.sent[FIRST]
+
+    def _joined(self, index: str) -> FakePlugin:
+        plugin = FakePlugin(index=index, answers=dict.fromkeys(EVENTS, partial(self._answer, index)))
+        self.nri.register(plugin)
+        return plugin
+
+    def _answer(self, index: str, request: Request) -> Answer:
+        answer = self._script.get(request.event, "") if index == FIRST else ""
+        self._heard.append(_Heard(index, request.event, answer, self._alone.is_set()))
+        if answer == "error":
+            raise NRIError("as arranged", code="INTERNAL")
+        if answer == "lost":
+            raise PluginLostError("as arranged")
+        return Answer()
+
+
+class NriPodSUT(_NriSUT):
+    """A pod in the reference NRI layer."""
+
+    machine = "nri-pod"
+
+    def shows(self) -> str:
+        return self.nri.pod_state(POD.id)
+
+
+class NriContainerSUT(_NriSUT):
+    """A container in the reference NRI layer."""
+
+    machine = "nri-container"
+
+    def shows(self) -> str:
+        return self.nri.container_state(CONTAINER.id)
+
+    def _happen(self, event: str) -> None:
+        """Call the layer, or replace the second plugin by one that joins while the container is listed in a state."""
+        if event not in LISTED_AS:
+            super()._happen(event)
+            return
+        with self._joining:
+            self._alone.set()
+            self.nri.disconnect(self._plugins[SECOND])
+            self._domain.containers = (replace(CONTAINER, state=LISTED_AS[event]),)
+            try:
+                self._plugins[SECOND] = self._joined(SECOND)
+            finally:
+                self._domain.containers = ()
+                self._alone.clear()

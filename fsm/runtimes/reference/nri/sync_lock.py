@@ -1,0 +1,118 @@
+"""The lock between calls that block plugin synchronisation, any number at a time, and one plugin that joins.
+
+A caller that blocks never waits for a plugin that is itself waiting, which would be a deadlock when it blocks already
+(removing a pod removes its containers). The price is that a plugin waits as long as anything blocks.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, Self
+
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.nri.nri_errors import BlockedError
+
+CALL: Final = "call"
+PLUGIN: Final = "plugin"
+"""A call that blocks, in the machine ``sync-reader``; a plugin that joins, in the machine ``sync-writer``."""
+
+
+class PluginSyncBlock:
+    """Plugins cannot join until this is unblocked; also a context manager.
+
+    >>> block = SyncLock().block()
+    >>> with block:
+    ...     pass
+    >>> block.unblock()  # has no effect the second time
+    """
+
+    def __init__(self, unblock: Callable[[], None] | None = None) -> None:
+        self._lock = threading.Lock()
+        self._unblock = unblock
+
+    def unblock(self) -> None:
+        with self._lock:
+            unblock, self._unblock = self._unblock, None
+        if unblock is not None:
+            unblock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unblock()
+
+
+class SyncLock:
+    """Held by any number of blocks, or by one plugin that joins.
+
+    >>> lock = SyncLock()
+    >>> with lock.block(), lock.block(), lock.joining(timeout=0.01):
+    ...     pass
+    Traceback (most recent call last):
+        ...
+    fsm.runtimes.reference.nri.nri_errors.BlockedError: synchronisation of plugins was blocked for 0.01 seconds
+    >>> with lock.joining(timeout=1):
+    ...     pass
+    """
+
+    def __init__(self, clock: Clock | None = None, observe: Callable[[str, str], None] | None = None) -> None:
+        """Timeouts are by *clock*; *observe* is called with each step of a call or a plugin, by the machines' names."""
+        self._clock: Final = clock or Clock()
+        self._observe: Final = observe or (lambda _process, _step: None)
+        self._changed = threading.Condition()
+        self._blocks = 0
+        self._joining = False
+        self._waiting = 0
+
+    def block(self) -> PluginSyncBlock:
+        """Keep plugins from joining; waits for one that is joining."""
+        with self._changed:
+            self._acquire(CALL, self._may_block)
+            self._blocks += 1
+        return PluginSyncBlock(self._release)
+
+    @contextmanager
+    def joining(self, *, timeout: float) -> Iterator[None]:
+        """Join when nothing blocks; raises :class:`BlockedError` after *timeout* seconds."""
+        with self._changed:
+            self._waiting += 1
+            try:
+                if not self._acquire(PLUGIN, self._may_join, timeout):
+                    raise BlockedError(f"synchronisation of plugins was blocked for {timeout:g} seconds")
+            finally:
+                self._waiting -= 1
+                self._changed.notify_all()
+            self._joining = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._joining = False
+                self._observe(PLUGIN, "leaves")
+                self._changed.notify_all()
+
+    def _may_block(self) -> bool:
+        return not self._joining
+
+    def _may_join(self) -> bool:
+        return not self._blocks and not self._joining
+
+    def _acquire(self, process: str, free: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Wait until the lock is *free* for *process*; false after *timeout*."""
+        if free():
+            self._observe(process, "enters")
+            return True
+        self._observe(process, "waits")
+        if timeout is None:
+            self._changed.wait_for(free)
+        elif not self._clock.wait(self._changed, free, until=self._clock.now() + timeout):
+            return False
+        self._observe(process, "gets")
+        return True
+
+    def _release(self) -> None:
+        with self._changed:
+            self._blocks -= 1
+            self._observe(CALL, "leaves")
+            self._changed.notify_all()

@@ -1,0 +1,108 @@
+"""Pods, and the metadata from which a restart recovers them: one file in a folder for each."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pydantic import TypeAdapter
+
+from fsm.machine.driver import Position
+from fsm.runtimes.reference.container import durable_files
+from fsm.runtimes.reference.container.world import Exit
+
+FILE: Final = "metadata.json"
+
+MAKING: Final = "making"
+"""Written instead of a state while a run is in progress."""
+
+
+class MetadataError(Exception):
+    """A file of metadata cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """The metadata of a pod with its last known ``state``; times are nanoseconds since 1970, or 0."""
+
+    id: str
+    name: str
+    state: str = MAKING
+    created_at: int = 0
+    exit: Exit | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodStatus(Metadata):
+    """The status of a pod, as a client reads it; ``state`` is what the machine shows."""
+
+    pid: int = 0
+    addresses: tuple[str, ...] = ()
+
+
+class Pod:
+    """A pod in the store, or an absent one; ``watch`` is the task that waits for its exit."""
+
+    def __init__(self, metadata: Metadata, position: Position) -> None:
+        self.id, self.name, self.limits = metadata.id, metadata.name, metadata.limits
+        self.created_at, self.exit = metadata.created_at, metadata.exit
+        self.position = position
+        self.watch: asyncio.Task[None] | None = None
+        self.lock = asyncio.Lock()
+
+    def metadata(self, state: str) -> Metadata:
+        return Metadata(
+            id=self.id, name=self.name, state=state, created_at=self.created_at, exit=self.exit, limits=self.limits
+        )
+
+
+class MetadataStore:
+    """The metadata of all pods, in folders of *root*; every method raises :class:`OSError`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = MetadataStore(Path(folder))
+    ...     store.create(Metadata(id="1", name="web", state="ready"))
+    ...     print(list(store.ids()), store.load("1").state)
+    ...     store.delete("1")
+    ...     print(list(store.ids()))
+    ['1'] ready
+    []
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def create(self, metadata: Metadata) -> None:
+        durable_files.make_folder(self.path(metadata.id).parent)
+        self.save(metadata)
+
+    def save(self, metadata: Metadata) -> None:
+        durable_files.write(self.path(metadata.id), json.dumps(asdict(metadata), sort_keys=True).encode())
+
+    def load(self, id: str) -> Metadata:  # noqa: A002  (the field's name)
+        """The metadata of the pod *id*; raises :class:`MetadataError` if they are not valid."""
+        try:
+            found = TypeAdapter(Metadata).validate_json(self.path(id).read_bytes(), strict=True)
+        except (OSError, ValueError) as error:
+            raise MetadataError(f"{self.path(id)}: cannot be read") from error
+        if found.id != id:
+            raise MetadataError(f"{self.path(id)}: not the metadata of pod {id}")
+        return found
+
+    def delete(self, id: str) -> None:  # noqa: A002  (the field's name)
+        """Delete the metadata of the pod *id*; to be done last, since a restart no longer finds it."""
+        durable_files.remove(self.path(id))
+        with suppress(FileNotFoundError):
+            self.path(id).parent.rmdir()
+
+    def ids(self) -> Iterator[str]:
+        if self.root.is_dir():
+            yield from sorted(each.name for each in self.root.iterdir() if each.is_dir())
+
+    def path(self, id: str) -> Path:  # noqa: A002  (the field's name)
+        return self.root / id / FILE

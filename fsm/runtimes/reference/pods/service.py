@@ -1,0 +1,387 @@
+"""The calls on pods, driven by the machine ``pod-sandbox``; their data are files, a network and a pause process."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from secrets import token_hex
+from typing import Final
+
+from fsm.machine.driver import Position
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.container.world import Exit
+from fsm.runtimes.reference.driven import (
+    ABSENT,
+    UNKNOWN,
+    CallError,
+    WorldError,
+    driver,
+    first_of,
+    is_noop,
+    offered,
+    raise_reply,
+    take,
+)
+from fsm.runtimes.reference.events.backoff import Backoff, HandlerError
+from fsm.runtimes.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore, Pod, PodStatus
+from fsm.runtimes.reference.pods.network import Leases
+from fsm.runtimes.reference.pods.stages import FAILURES, MakeError, Stage, make, unmake
+from fsm.runtimes.reference.pods.surroundings import Containers, PodObserver
+from fsm.runtimes.reference.sandbox.controller import Controller, SandboxRecord
+from fsm.runtimes.reference.tasks import Tasks, perform
+
+MACHINE: Final = "pod-sandbox"
+NOT_READY: Final = "SANDBOX_NOTREADY"
+READY: Final = "SANDBOX_READY"
+
+STOPPED: Final[Mapping[str, tuple[str, ...]]] = {
+    "held": ("not-stopped", "failed", "unmonitored"),
+    "ended": ("half-stopped", "failed", "unmonitored"),
+    "freed": ("stopped",),
+}
+REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
+    "held": ("failed",),
+    "ended": ("half-stopped", "failed"),
+    "freed": ("stopped-only", "failed"),
+    "gone": ("removed",),
+}
+"""The outcomes of a stop and of a removal, by how far they got; the first that the machine offers is meant."""
+
+
+class Pods:
+    """All pods, with their metadata in *root*, as the machine has them under *profile* if one is named.
+
+    *clock* says when a failed write is retried, *observer* is told of what happens.  ``names`` has the id that each
+    name is reserved for.
+
+    For one event loop; calls on one pod are serialised.
+
+    >>> import tempfile
+    >>> from fsm.runtimes.reference.sandbox.processes import Processes
+    >>> async def example(folder: Path) -> None:
+    ...     async with Controller(lambda pod: Processes(folder / pod)) as controller:
+    ...         pods = Pods(folder / "pods", controller, Leases(folder / "network"))
+    ...         pod = await pods.run("web")
+    ...         print(pods.status(pod).state, pods.status(pod).addresses)
+    ...         await pods.stop(pod)
+    ...         print(pods.status(pod).state, pods.status(pod).addresses)
+    ...         await pods.remove(pod)
+    ...         print(pods.list())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asyncio.run(example(Path(folder)))
+    SANDBOX_READY ('10.88.0.1',)
+    SANDBOX_NOTREADY ()
+    {}
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        controller: Controller,
+        network: Leases,
+        containers: Containers | None = None,
+        clock: Clock | None = None,
+        *,
+        profile: str = "",
+        observer: PodObserver | None = None,
+    ) -> None:
+        self.profile = profile
+        self.observer = observer or PodObserver()
+        self.names: dict[str, str] = {}
+        self.metadata = MetadataStore(root)
+        self.controller = controller
+        self.network = network
+        self.containers = containers or Containers()
+        self.retries: Backoff[tuple[Pod, Exit]] = Backoff(self._retry, clock)
+        self._store: dict[str, Pod] = {}
+        self._tasks = Tasks()
+
+    async def close(self) -> None:
+        """Stop waiting for exits; processes go on."""
+        self.retries.stop()
+        await self._tasks.cancel()
+
+    def list(self) -> dict[str, str]:
+        """The state that each pod shows, by id."""
+        return {id_: pod.position.shows for id_, pod in self._store.items()}
+
+    def listed(self) -> tuple[Metadata, ...]:
+        """What is known of each pod without looking at its world; ``state`` is what the machine shows."""
+        return tuple(pod.metadata(pod.position.shows) for pod in self._store.values())
+
+    def position(self, id: str) -> Position:  # noqa: A002  (the field's name)
+        """Where a pod stands; the initial state if there is none."""
+        return self._get(id).position
+
+    def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
+        pod, record = self._existing(id, "status"), SandboxRecord()
+        with suppress(CallError):
+            record = self.controller.status(id)
+        self._perform(pod, "status", "read", lambda: self.network.addresses(id))
+        kept = asdict(pod.metadata(pod.position.shows))
+        return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
+
+    async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002  (the field's name)
+        """Create a container in a pod, by *create* if that is given.
+
+        Where the contract leaves it open a pod that is not ready takes none, unless a profile says what containerd does.
+        """
+        pod = self._get(id)
+        async with pod.lock:
+            pod = self._existing(id, "create-container")
+            if pod.position.shows != READY and not self.profile:
+                self._take(pod, "create-container", "failed", "the pod is not ready", "NOT_FOUND")
+            try:
+                await perform(create or (lambda: self.containers.create(id)))
+            except FAILURES as error:
+                self._take(pod, "create-container", "failed", str(error))
+            self._take(pod, "create-container", "created")
+
+    def port_forward(self, id: str) -> None:  # noqa: A002  (the field's name)
+        pod = self._existing(id, "port-forward", "the pod is not ready")
+        self._perform(pod, "port-forward", "prepared", lambda: self.network.forward(id))
+
+    def update_resources(self, id: str, limits: Mapping[str, int]) -> None:  # noqa: A002  (the field's name)
+        pod = self._existing(id, "update-resources")
+        before, pod.limits = pod.limits, dict(limits)
+        try:
+            self._perform(pod, "update-resources", "updated", lambda: self._write(pod))
+        except CallError:
+            pod.limits = before
+            raise
+
+    async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
+        """Create a pod and start its pause process; the pod's id."""
+        if known := self._store.get(self.names.get(name, "")):
+            self._take(known, "run", why=f'there is a pod of the name "{name}"')
+        pod = Pod(Metadata(id=token_hex(32), name=name, limits=dict(limits or {})), self._position())
+        try:
+            await make(self._stages(pod))
+        except MakeError as error:
+            await self._fail_run(pod, error)
+        self._store[pod.id] = pod
+        self._take(pod, "run", "ready")
+        return pod.id
+
+    async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
+        """Stop the containers and the pause process of a pod, and release its network."""
+        await self._end(id, "stop", STOPPED, self._mark_stopped)
+
+    async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)
+        """Stop a pod, remove its containers, and delete it."""
+        await self._end(id, "remove", REMOVED, self._delete)
+
+    def exited(self, pod: Pod, ended: Exit) -> None:
+        """Record that the pause process of *pod* has *ended*; after :class:`OSError` it has to be reported again."""
+        (way,) = pod.position.outcomes("exit")
+        if way.to != pod.position.state:
+            before, pod.exit = pod.exit, pod.exit or ended
+            try:
+                self._write(pod, way.to)
+            except OSError:
+                pod.exit = before
+                raise
+        self._take(pod, "exit")
+
+    async def _retry(self, event: tuple[Pod, Exit]) -> None:
+        try:
+            self.exited(*event)
+        except OSError as error:
+            raise HandlerError from error
+
+    async def _start_watch(self, pod: Pod) -> None:
+        """Start waiting for the exit of *pod*; raises :class:`CallError` if its controller refuses."""
+        waiting = self._tasks.start(self.controller.wait(pod.id))
+        await asyncio.sleep(0)
+        if waiting.done():
+            await waiting
+        pod.watch = self._tasks.start(self._watch(pod, waiting))
+
+    async def _watch(self, pod: Pod, waiting: asyncio.Task[Exit]) -> None:
+        ended = await waiting
+        try:
+            self.exited(pod, ended)
+        except OSError:
+            self.retries.defer(pod.id, (pod, ended))
+
+    async def recover(self) -> None:
+        for id_ in self.metadata.ids():
+            try:
+                found = self.metadata.load(id_)
+            except MetadataError:
+                await self._clear(id_)
+                continue
+            if found.state == MAKING:
+                self.controller.recover(found.id)
+                pod = Pod(found, self._position())
+                self._reserve(pod)
+                if left := await unmake(self._stages(pod)):
+                    with suppress(CallError):
+                        await self._fail_run(pod, MakeError("the run was not complete", left))
+            elif found.state in driver(MACHINE).machine.states:
+                await self._recover(found)
+            else:
+                await self._clear(id_)
+
+    async def _clear(self, id_: str) -> None:
+        """Delete everything of a pod whose metadata cannot be read; the next restart tries again if that fails."""
+        self.controller.recover(id_)
+        stages = self._stages(self._get(id_))
+        await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
+
+    async def _recover(self, found: Metadata) -> None:
+        record = self.controller.recover(found.id)
+        pod = Pod(found, self._position(found.state))
+        wanted = {READY: ("ready", "unknown"), NOT_READY: ("notready",)}.get(record.state, ("unknown",))
+        before = pod.position.state
+        self._take(pod, "restart", first_of(offered(pod.position, "restart"), *wanted))
+        if pod.position.state != before:
+            pod.exit = pod.exit or record.exit
+            with suppress(OSError):
+                self._write(pod)
+        self._store[pod.id] = pod
+        self._reserve(pod)
+        if record.state != NOT_READY:
+            await self._start_watch(pod)
+
+    def _stages(self, pod: Pod) -> tuple[Stage, ...]:
+        """What a run of *pod* makes; metadata come before everything that a restart has to find."""
+        return (
+            Stage(lambda: self._reserve(pod), lambda: self._release(pod)),
+            Stage(lambda: self.metadata.create(pod.metadata(MAKING)), lambda: self.metadata.delete(pod.id)),
+            Stage(lambda: self.network.setup(pod.id), lambda: self.network.teardown(pod.id)),
+            Stage(lambda: self.controller.create(pod.id), lambda: self.controller.shutdown(pod.id)),
+            Stage(lambda: self._start_process(pod)),
+            Stage(lambda: self._start_watch(pod), lambda: self._stop_watch(pod)),
+            Stage(lambda: self.observer.runs(pod.id), lambda: self.observer.removed(pod.id)),
+            Stage(lambda: self._write(pod, "ready")),
+        )
+
+    def _reserve(self, pod: Pod) -> None:
+        holder = self.names.setdefault(pod.name, pod.id)
+        if holder != pod.id:
+            raise WorldError(f'name "{pod.name}" is reserved for "{holder}"')
+
+    def _release(self, pod: Pod) -> None:
+        if self.names.get(pod.name) == pod.id:
+            del self.names[pod.name]
+
+    def _start_process(self, pod: Pod) -> None:
+        self.controller.start(pod.id)
+        pod.created_at = self.controller.status(pod.id).created_at
+
+    async def _fail_run(self, pod: Pod, error: MakeError) -> None:
+        """Reply that the run of *pod* failed, and keep the pod if something is left of it."""
+        if error.left:
+            self._store[pod.id] = pod
+            with suppress(OSError):
+                self._write(pod, "unknown")
+            with suppress(CallError):
+                await self._start_watch(pod)
+        self._take(pod, "run", "left-over" if error.left else "undone", str(error))
+
+    async def _end(
+        self,
+        id_: str,
+        event: str,
+        outcomes: Mapping[str, tuple[str, ...]],
+        then: Callable[[Pod], Awaitable[tuple[str, str]]],
+    ) -> None:
+        """Let *event* stop a pod, and do *then*; *outcomes* are those of *event* by how far that got."""
+        pod = self._get(id_)
+        async with pod.lock:
+            if is_noop(pod.position, event):
+                self._take(pod, event)
+                return
+            reached, why = await self._tear_down(pod)
+            if reached == "freed":
+                reached, why = await then(pod)
+            outcome = first_of(offered(pod.position, event), *outcomes[reached])
+            to = next(way.to for way in pod.position.outcomes(event) if way.name == outcome or not outcome)
+            if to not in {ABSENT, "stopped", pod.position.state}:
+                with suppress(OSError):
+                    self._write(pod, to)
+            self._take(pod, event, outcome, why)
+
+    async def _tear_down(self, pod: Pod) -> tuple[str, str]:
+        """Stop *pod*: how far that got, and why not further."""
+        reached = "held"
+        try:
+            await perform(lambda: self.containers.stop(pod.id))
+            try:
+                await self.controller.stop(pod.id)
+            except CallError as error:
+                if error.code != "NOT_FOUND":
+                    raise
+            reached = "ended"
+            pod.exit = pod.exit or self._exit(pod)
+            await perform(lambda: self.observer.stopped(pod.id))
+            self.network.teardown(pod.id)
+        except FAILURES as error:
+            if reached == "held" and self._exit(pod):
+                reached = "ended"  # the failure came after the exit
+            return reached, str(error)
+        return "freed", ""
+
+    async def _mark_stopped(self, pod: Pod) -> tuple[str, str]:
+        """Write that *pod* is stopped: how far the stop got, and why not further."""
+        try:
+            self._write(pod, "stopped")
+        except OSError as error:
+            return "ended", str(error)
+        return "freed", ""
+
+    async def _delete(self, pod: Pod) -> tuple[str, str]:
+        """Delete what is left of a stopped *pod*: how far the removal got, and why not further."""
+        try:
+            await perform(lambda: self.containers.remove(pod.id))
+            await self.controller.shutdown(pod.id)
+            self.metadata.delete(pod.id)
+        except FAILURES as error:
+            return "freed", str(error)
+        self._stop_watch(pod)
+        self._release(pod)
+        await perform(lambda: self.observer.removed(pod.id))
+        return "gone", ""
+
+    def _exit(self, pod: Pod) -> Exit | None:
+        with suppress(CallError):
+            return self.controller.status(pod.id).exit
+        return None
+
+    def _stop_watch(self, pod: Pod) -> None:
+        if pod.watch:
+            pod.watch.cancel()
+
+    def _write(self, pod: Pod, state: str = "") -> None:
+        self.metadata.save(pod.metadata(state or pod.position.state))
+
+    def _position(self, state: str = "") -> Position:
+        return driver(MACHINE, self.profile).position(state)
+
+    def _get(self, id_: str) -> Pod:
+        """The pod with this id, or an absent one."""
+        return self._store.get(id_) or Pod(Metadata(id=id_, name=""), self._position())
+
+    def _existing(self, id_: str, event: str, why: str = "no such pod") -> Pod:
+        """The pod with this id; raises the reply of *event* if that is only an error."""
+        pod = self._get(id_)
+        if is_noop(pod.position, event):
+            self._take(pod, event, why=why)
+        return pod
+
+    def _perform(self, pod: Pod, event: str, success: str, act: Callable[[], object]) -> None:
+        """Do *act*, and take the outcome *success* or ``failed`` of *event*."""
+        try:
+            act()
+        except FAILURES as error:
+            self._take(pod, event, "failed", str(error))
+        self._take(pod, event, success)
+
+    def _take(self, pod: Pod, event: str, outcome: str = "", why: str = "no such pod", code: str = UNKNOWN) -> None:
+        """Take *outcome* of *event*, and raise its reply if that is an error, with *code* if it has none."""
+        way = take(pod.position, event, outcome)
+        if pod.position.state == ABSENT:
+            self._store.pop(pod.id, None)
+        raise_reply(event, way, why, code)

@@ -1,0 +1,60 @@
+"""Stages that are made in order, and unmade in the opposite order."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from fsm.runtimes.reference.driven import CallError, WorldError
+from fsm.runtimes.reference.tasks import perform
+
+FAILURES: Final = (WorldError, OSError, CallError)
+"""Errors of the world, of the disk, and of calls to other components."""
+
+
+class Stage(NamedTuple):
+    """How something is made, and how it is unmade, even if it was made only partly or not at all."""
+
+    make: Callable[[], object]
+    unmake: Callable[[], object] = bool
+
+
+class MakeError(Exception):
+    """A stage could not be made, and the first ``left`` stages could not be unmade."""
+
+    def __init__(self, why: str, left: int = 0) -> None:
+        super().__init__(why)
+        self.left = left
+
+
+async def make(stages: Iterable[Stage]) -> None:
+    """Make all stages; if one fails, unmake it and those before it, up to the first that cannot be unmade.
+
+    Raises :class:`MakeError`.
+
+    >>> import asyncio
+    >>> def fail() -> None:
+    ...     raise WorldError("no")
+    >>> done = []
+    >>> stages = [Stage(lambda: done.append("made"), lambda: done.append("unmade")), Stage(fail)]
+    >>> try:
+    ...     asyncio.run(make(stages))
+    ... except MakeError as error:
+    ...     print(error, done)
+    no ['made', 'unmade']
+    """
+    begun: list[Stage] = []
+    for stage in stages:
+        begun.append(stage)
+        try:
+            await perform(stage.make)
+        except FAILURES as error:
+            raise MakeError(str(error), await unmake(begun)) from error
+
+
+async def unmake(stages: Sequence[Stage]) -> int:
+    """Unmake *stages*, the last first, until one fails; the number of stages that are left."""
+    for left in range(len(stages), 0, -1):
+        try:
+            await perform(stages[left - 1].unmake)
+        except FAILURES:
+            return left
+    return 0

@@ -1,0 +1,42 @@
+"""What is around pods: their containers, and whoever is told of what happens to them.  By default nothing, and nobody."""
+
+from fsm.runtimes.reference.fault_injection import Faults
+
+
+class Containers:
+    """The containers of all pods, of which nothing is kept.
+
+    Every method may be a coroutine function and raise :class:`~fsm.runtimes.reference.driven.WorldError`, and has a point in
+    *faults*.
+    """
+
+    def __init__(self, faults: Faults | None = None) -> None:
+        self._faults = Faults() if faults is None else faults
+
+    def create(self, _pod: str) -> object:
+        return self._passes("create container")
+
+    def stop(self, _pod: str) -> object:
+        """Stop the containers of a pod one after the other, up to the first that cannot be stopped."""
+        return self._passes("stop containers")
+
+    def remove(self, _pod: str) -> object:
+        """Remove all containers of a pod, in any state; can be repeated."""
+        return self._passes("remove containers")
+
+    def _passes(self, point: str) -> bool:
+        self._faults.point(point)
+        return True
+
+
+class PodObserver:
+    """Is told of what happens to pods; each method may be a coroutine function."""
+
+    def runs(self, _pod: str) -> object:
+        """The pause process of a pod runs, and the pod is not ready yet; may raise :class:`~fsm.runtimes.reference.driven.WorldError`."""
+
+    def stopped(self, _pod: str) -> object:
+        """The pause process of a pod was stopped."""
+
+    def removed(self, _pod: str) -> object:
+        """A pod was removed, or its run is undone."""

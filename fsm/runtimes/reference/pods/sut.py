@@ -1,0 +1,245 @@
+"""The reference pods under test, with real processes and files that can fail."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import count, cycle
+from pathlib import Path
+from typing import Any, Final
+
+from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.reference.container.world import Exit
+from fsm.runtimes.reference.driven import ABSENT, CallError
+from fsm.runtimes.reference.fault_injection import DAMAGE, CrashedError, Damage, Faults, damage, hide, restore
+from fsm.runtimes.reference.harness import LoopSUT
+from fsm.runtimes.reference.pods.metadata import Pod
+from fsm.runtimes.reference.pods.network import Leases
+from fsm.runtimes.reference.pods.service import MACHINE, NOT_READY, READY, Pods
+from fsm.runtimes.reference.pods.surroundings import Containers
+from fsm.runtimes.reference.sandbox.controller import Controller
+from fsm.runtimes.reference.sandbox.processes import Processes
+from fsm.sut import BrokenError, UnsupportedError
+
+NAME: Final = "pod"
+
+FAULTS: Final[Mapping[tuple[str, str], Sequence[tuple[str, ...]]]] = {
+    **dict.fromkeys([("run", "ready"), ("stop", "stopped"), ("remove", "removed"), ("status", "read")], ((),)),
+    **dict.fromkeys([("create-container", "created"), ("port-forward", "prepared"), ("restart", "ready")], ((),)),
+    ("update-resources", "updated"): ((),),
+    ("run", "undone"): [("setup",), ("read",), ("run",), ("describe",)],
+    ("run", "left-over"): [("setup", "teardown"), ("read", "teardown"), ("run", "undo", "clear")],
+    ("stop", "not-stopped"): [("stop containers",), ("kill",)],
+    **dict.fromkeys([("stop", "half-stopped"), ("remove", "half-stopped")], (("teardown",),)),
+    **dict.fromkeys([("stop", "failed"), ("stop", "unmonitored"), ("remove", "failed")], (("stop containers",),)),
+    ("remove", "stopped-only"): [("remove containers",)],
+    ("create-container", "failed"): [("create container",)],
+    ("status", "failed"): [("addresses",)],
+    ("port-forward", "failed"): [("forward",)],
+    ("update-resources", "failed"): [("disk",)],
+    ("restart", "notready"): [("dead",)],
+    ("restart", "unknown"): [("task",)],
+    ("restart", "skipped"): [("damage",)],
+}
+"""The faults that make an event end in an outcome; several sets are used in turn."""
+
+METADATA_DAMAGE: Final[tuple[Damage, ...]] = (
+    *DAMAGE,
+    lambda _: b"[]",
+    lambda data: data.replace(b'"state": "', b'"state": "un'),
+    lambda data: data.replace(b'"id": "', b'"id": "0'),
+)
+
+
+class PodsSUT(LoopSUT[Pods]):
+    """:class:`~fsm.runtimes.reference.pods.service.Pods` under test, which conform under every profile.
+
+    >>> sut = PodsSUT()
+    >>> sut.do("run"), sut.shows(), len(sut.record()["addresses"])
+    ('ok', 'SANDBOX_READY', 1)
+    >>> sut.arrange("stop", "half-stopped"), sut.do("stop"), sut.shows()
+    (True, 'UNKNOWN', 'SANDBOX_NOTREADY')
+    >>> sut.do("stop"), sut.do("remove"), sut.shows()
+    ('ok', 'ok', 'absent')
+    >>> sut.close()
+    """
+
+    machine = MACHINE
+    turns = 2
+    kinds = (Pods,)
+    controller_kind: type[Controller] = Controller
+
+    def __init__(self, profile: str = "", kind: type[Pods] | None = None) -> None:
+        self._ways = {key: cycle(each) for key, each in FAULTS.items()}
+        self._damage = cycle(METADATA_DAMAGE)
+        super().__init__(profile, kind)
+
+    def reset(self) -> None:
+        super().reset()
+        self._home = self._new_folder()
+        self._runner.get_loop().set_exception_handler(_report)
+        self.faults = Faults(self._home)
+        self.worlds: dict[str, Processes] = {}
+        self.containers = Containers(self.faults)
+        self._now = partial(next, count(1_001))
+        self._limits, self._last, self._restart_to = 0, ABSENT, ""
+        self._start()
+
+    def _start(self) -> None:
+        self.clock = TurnedClock(hurried=True)
+        self._controller = self.controller_kind(self._world, self.clock)
+        network = Leases(self._home / "network", faults=self.faults)
+        self.pods = self._kind(self._home / "pods", self._controller, network, self.containers, self.clock)
+
+    def shows(self) -> str:
+        return self.pods.list().get(self._last, ABSENT)
+
+    def record(self) -> dict[str, Any]:
+        """The data of the pod; its addresses only while it is ready, and not its exit, since both depend on the outcome."""
+        pod = self._pod
+        if pod.position.state == ABSENT:
+            return {}
+        record = {"name": pod.name, "created": pod.created_at, "limits": dict(pod.limits)}
+        ready = pod.position.state == "ready"
+        return {**record, "addresses": list(self.pods.network.addresses(pod.id)) if ready else []}
+
+    def _wrong(self) -> str:
+        """What the pod holds and should not, or should hold and does not."""
+        pod = self._pod
+        watched = (pod.watch and not pod.watch.done()) or self.pods.retries.delay(self._last)
+        if pod.position.state == "ready" and not watched:
+            return "it is ready, and its exit is not watched"
+        if pod.position.state != ABSENT and self.pods.names.get(NAME, "") != self._last:
+            return "it exists, and its name is not reserved for it"
+        if pod.position.state == "stopped" and self.pods.network.addresses(self._last):
+            return "it was stopped, and has a network"
+        if pod.position.state != ABSENT:
+            return ""
+        left = {
+            "its name": self.pods.names.get(NAME, ""),
+            "its metadata": [*self.pods.metadata.ids()],
+            "a network": [*(self._home / "network").glob("*")],
+            "an entry at its controller": self._controller._store,  # noqa: SLF001  (it is not public)
+            "a pause process": [world for world in self.worlds.values() if world.runs()],
+        }
+        found = [name for name, found in left.items() if found]
+        return f"it is absent, but {', '.join(found)} is left" if found else ""
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        state = self._pod.position.state
+        never = {
+            ("stop", "unmonitored"): state != "unknown-stopped",
+            ("create-container", "created"): state != "ready",
+            ("restart", "ready"): state not in {"ready", ABSENT},
+        }
+        if (event, outcome) not in FAULTS or never.get((event, outcome)):
+            return False
+        self.faults.update(next(self._ways[event, outcome]))
+        self._restart_to = outcome
+        return True
+
+    def do(self, event: str) -> str:
+        try:
+            return super().do(event)
+        finally:
+            if wrong := self._wrong():
+                raise BrokenError(wrong)
+
+    def crash(self, event: str, point: int) -> bool:
+        later = self.faults & {"dead", "task", "damage"}
+        self.faults -= later
+        try:
+            # A crash of a task of the pods is not raised here.
+            with self.faults.crash_at(point), suppress(CrashedError):
+                self._attempt(event, lambda: self._happen(event))
+        finally:
+            self._mend()
+        crashed = self.faults.crashed
+        self.faults |= later
+        self.do("restart")
+        world = self.worlds.get(self._last)
+        if self._restart_to == "ready" and self.shows() == NOT_READY and world is not None and not world.runs():
+            raise UnsupportedError("its pause process has ended before: it cannot be found ready")
+        return crashed
+
+    def _happen(self, event: str) -> object:
+        if "disk" in self.faults:
+            hide(self._disk)
+        return super()._happen(event)
+
+    def _actions(self) -> Mapping[str, Callable[[], object]]:
+        pods, id_ = self.pods, self._last
+        return {
+            "run": self._run_pod,
+            "stop": lambda: pods.stop(id_),
+            "remove": lambda: pods.remove(id_),
+            "create-container": lambda: pods.create_container(id_),
+            "status": lambda: pods.status(id_),
+            "port-forward": lambda: pods.port_forward(id_),
+            "update-resources": lambda: pods.update_resources(id_, self._new_limits()),
+            "exit": self._exit,
+            "restart": self._restart,
+        }
+
+    async def _run_pod(self) -> None:
+        try:
+            self._last = await self.pods.run(NAME, self._new_limits())
+        finally:
+            self._last = self.pods.names.get(NAME, "") or self._last
+
+    def _new_limits(self) -> dict[str, int]:
+        self._limits += 1
+        return {"cpu_shares": self._limits}
+
+    async def _exit(self) -> None:
+        """End the pause process, and wait until the watch has seen it; report the exit if there is no watch."""
+        pod, world, watch = self._pod, self.worlds.get(self._last), None
+        with suppress(CallError):
+            watch = pod.watch if self._controller.status(self._last).state == READY else None
+        if world is not None:
+            world.die()
+        if watch is not None and not watch.done():
+            # If the controller's own watch crashes, the other one never ends.
+            own = self._controller._get(self._last).watch  # noqa: SLF001  (it is not public)
+            running = [watch, own] if own and not own.done() else [watch]
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            if not self.faults.crashed:
+                await asyncio.wait([watch])
+        else:
+            self.pods.exited(pod, Exit(9, self._now()))
+
+    async def _restart(self) -> None:
+        await self.pods.close()
+        await self._controller.close()
+        world, file = self.worlds.get(self._last), self._disk / "metadata.json"
+        if "dead" in self.faults and world is not None:
+            world.die()
+        if "damage" in self.faults and file.exists():
+            damage(file, next(self._damage))
+        self._start()
+        await self.pods.recover()
+        self._last = self.pods.names.get(NAME, "") or self._last
+
+    @property
+    def _pod(self) -> Pod:
+        return self.pods._get(self._last)  # noqa: SLF001  (a status is an event, too)
+
+    @property
+    def _disk(self) -> Path:
+        return self._home / "pods" / self._last
+
+    def _world(self, name: str) -> Processes:
+        if name not in self.worlds:
+            self.worlds[name] = Processes(self._home / f"pause-{name}", faults=self.faults, now=self._now)
+            self._scope.callback(self.worlds[name].end)
+        return self.worlds[name]
+
+    def _mend(self) -> None:
+        self.faults.clear()
+        restore(self._disk)
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report an error of a task as usual, unless it is an arranged crash."""
+    if not isinstance(context.get("exception"), CrashedError):
+        loop.default_exception_handler(context)

@@ -1,0 +1,286 @@
+"""The features of runtimes, as containerd's CRI plugin finds them out at its start, for the answer to Status.
+
+The machine ``runtime-handlers`` drives the way from a configured runtime to
+its entry in the list, by way of the features document of its OCI runtime.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic.alias_generators import to_camel, to_pascal
+
+from fsm.runtimes.reference.driven import Driven, driver
+
+_Kind = TypeVar("_Kind", bound=BaseModel)
+
+RUNC: Final = "io.containerd.runc.v2"
+RUNTIME_INFO: Final = "containerd.types.RuntimeInfo"
+FEATURES: Final = "types.containerd.io/opencontainers/runtime-spec/1/features/Features"
+RRO: Final = "rro"
+USER: Final = "user"
+
+
+class IntrospectionError(Exception):
+    """A runtime could not be introspected."""
+
+
+class PanicError(Exception):
+    """containerd would have crashed."""
+
+
+class Document(BaseModel):
+    """A part of a features document; absent and null parts are ``None``, unknown ones are ignored."""
+
+    model_config = ConfigDict(extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+
+class IDMap(Document):
+    """Whether mounts can map ids."""
+
+    enabled: bool | None = None
+
+
+class MountExtensions(Document):
+    """Features of mounts beyond their options."""
+
+    idmap: IDMap | None = None
+
+
+class Linux(Document):
+    """Features on Linux."""
+
+    namespaces: list[str] | None = None
+    mount_extensions: MountExtensions | None = None
+
+
+class Features(Document):
+    """The features document of an OCI runtime.
+
+    >>> Features.model_validate_json('{"ociVersionMin": "1.0.0", "mountOptions": ["rro"], "linux": null}')
+    Features(mount_options=['rro'], linux=None)
+    """
+
+    mount_options: list[str] | None = None
+    linux: Linux | None = None
+
+
+class Options(BaseModel):
+    """Options of a runtime of any type; unknown ones are passed on."""
+
+    model_config = ConfigDict(extra="allow", strict=True, alias_generator=to_pascal, populate_by_name=True)
+
+    config_path: str = ""
+
+
+class RuncOptions(Options):
+    """Options of ``io.containerd.runc.v2``."""
+
+    binary_name: str = ""
+    root: str = ""
+    systemd_cgroup: bool = False
+
+
+class Packed(BaseModel):
+    """A value with the name of its type."""
+
+    type_url: str
+    value: JsonValue = None
+
+
+class RuntimeInfo(BaseModel):
+    """The description of a runtime by its shim."""
+
+    name: str = ""
+    features: Packed | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """A configured runtime."""
+
+    type: str = RUNC
+    path: str = ""
+    options: Mapping[str, JsonValue] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeHandlerFeatures:
+    """The features that a handler supports."""
+
+    recursive_read_only_mounts: bool = False
+    user_namespaces: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeHandler:
+    """A handler in the list; the default one has no name, and ``features`` may be unknown."""
+
+    name: str
+    features: RuntimeHandlerFeatures | None = None
+
+
+def cri_userns(features: Features) -> str:
+    """Whether pods can have user namespaces, as an outcome of the machine; mounts with mapped ids are needed, too.
+
+    >>> cri_userns(Features())
+    'no-linux'
+    """
+    linux = features.linux
+    if linux is None:
+        return "no-linux"
+    if USER not in (linux.namespaces or ()):
+        return "no-namespace"
+    mounts = linux.mount_extensions
+    return "supported" if mounts and mounts.idmap and mounts.idmap.enabled else "no-idmap"
+
+
+@dataclass(kw_only=True)
+class Introspection(Driven):
+    """One runtime on its way into the list of ``handlers``, under *profile*, such as ``upstream``.
+
+    ``plugin_info`` asks the runtime at a path, with options, for the ``Extra`` field of its answer, if there is one, or
+    raises :class:`IntrospectionError`.  ``kernel_has_rro`` is whether the kernel has recursive read-only mounts, as
+    Linux has since 5.12.  ``failures`` are the reasons for which nothing is known of a runtime, as containerd logs them.
+
+    >>> found = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda path, options: None, kernel_has_rro=True)
+    >>> found.run()
+    >>> found.handlers, found.failures
+    ([RuntimeHandler(name='runc', features=None)], ['runc: its answer has no features'])
+    """
+
+    name: str
+    runtime: Runtime
+    plugin_info: Callable[[str, Options | None], Packed | None]
+    kernel_has_rro: bool
+    default: bool = False
+    profile: str = ""
+    handlers: list[RuntimeHandler] = field(default_factory=list)
+    request: tuple[str, Options | None] | None = None
+    extra: Packed | None = None
+    features: Features | None = None
+    failures: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._driver = driver("runtime-handlers", self.profile)
+        self.position = self._driver.position()
+        self._names: set[str] = set()
+        self._why = ""
+        self._options: Options | None = None
+        self._stages: Mapping[str, Callable[[], str]] = {
+            "runtime-type": self._type,
+            "request": self._request,
+            "plugin-info": self._plugin_info,
+            "decode": self._decode,
+            "mount-options": self._mount_options,
+            "user-namespaces": self._user_namespaces,
+            "list": lambda: "default" if self.default else "named",
+        }
+
+    def run(self) -> None:
+        """Do all stages that are left; raises :class:`PanicError` if containerd crashes."""
+        for stage in self._stages:
+            if self._driver.offered(stage, self.state):
+                self.stage(stage)
+                if self.state == "panicked":
+                    raise PanicError(f"the introspection of runtime {self.name!r} crashes containerd: {self._why}")
+
+    def stage(self, event: str) -> str:
+        """Do one stage, by the machine's name; its outcome."""
+        self._names = {way.name for way in self.position.outcomes(event)}
+        before = self.position.state
+        way = self.position.take(event, self._stages[event]())
+        if way.to == "requested":
+            path = self.runtime.path if "RuntimePath.path" in way.emits else self.runtime.type
+            self.request = path, self._options if "Options" in way.emits else None
+        for output in way.emits:
+            if output == "failed":
+                self.failures.append(f"{self.name}: {self._why}")
+            elif output in {"handler", "default-handler"}:
+                name = self.name if output == "handler" else ""
+                self.handlers.append(RuntimeHandler(name=name, features=_SUPPORTED[before]))
+        return way.name
+
+    def _or(self, upstream: str, right: str) -> str:
+        """The outcome *upstream* if the profile has it, else the one that is *right*."""
+        return upstream if upstream in self._names else right
+
+    def _type(self) -> str:
+        if self.runtime.type == RUNC:
+            return "runc"
+        self._why = f"its type is {self.runtime.type}"
+        return self._or("type-refused", "other")
+
+    def _request(self) -> str:
+        given = self.runtime.options
+        if given is None:
+            self._why = "it has no options"
+            return self._or("no-options-panics", "by-path" if self.runtime.path else "by-type")
+        kind = RuncOptions if self.runtime.type == RUNC else Options
+        try:
+            self._options = kind.model_validate(dict(given))
+        except ValidationError as error:
+            self._why = str(error)
+            return "bad-options"
+        return "by-path-with-options" if self.runtime.path else "by-type-with-options"
+
+    def _plugin_info(self) -> str:
+        assert self.request is not None  # noqa: S101  (this stage follows the request)
+        try:
+            self.extra = self.plugin_info(*self.request)
+        except IntrospectionError as error:
+            self._why = str(error)
+            return "failed"
+        return "answered"
+
+    def _decode(self) -> str:
+        self._why = "its answer has no features"
+        if self.extra is None:
+            return "no-extra"
+        try:
+            info = _unpacked(RuntimeInfo, RUNTIME_INFO, self.extra)
+        except ValueError as error:
+            self._why = str(error)
+            return "other-extra"
+        if info.features is None:
+            return "no-features"
+        try:
+            self.features = _unpacked(Features, FEATURES, info.features)
+        except ValueError as error:
+            self._why = str(error)
+            return "other-features"
+        return "features"
+
+    def _mount_options(self) -> str:
+        assert self.features is not None  # noqa: S101  (this stage follows the decoding)
+        if RRO not in (self.features.mount_options or ()):
+            return "no-rro"
+        return "rro" if self.kernel_has_rro else "old-kernel"
+
+    def _user_namespaces(self) -> str:
+        assert self.features is not None  # noqa: S101  (this stage follows the decoding)
+        outcome = cri_userns(self.features)
+        if outcome == "no-linux":
+            self._why = "its features document has no Linux part"
+            return self._or("no-linux-panics", outcome)
+        return outcome
+
+
+_SUPPORTED: Final[Mapping[str, RuntimeHandlerFeatures | None]] = {
+    "unknown": None,
+    "neither": RuntimeHandlerFeatures(),
+    "mounts": RuntimeHandlerFeatures(recursive_read_only_mounts=True),
+    "userns": RuntimeHandlerFeatures(user_namespaces=True),
+    "both": RuntimeHandlerFeatures(recursive_read_only_mounts=True, user_namespaces=True),
+}
+"""The features of a handler by the state in which it is listed."""
+
+
+def _unpacked(kind: type[_Kind], url: str, packed: Packed) -> _Kind:
+    """The value of *packed*, a *kind*, which may be JSON that a command printed; raises :class:`ValueError`."""
+    if packed.type_url != url:
+        raise ValueError(f"it is a {packed.type_url or 'value without a type'}, and not a {url}")
+    if isinstance(packed.value, str):
+        return kind.model_validate_json(packed.value)
+    return kind.model_validate(packed.value)

@@ -1,0 +1,307 @@
+"""The sandbox controller, driven by the machine ``sandbox-controller``, with a record of each sandbox."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+from fsm.machine.driver import Position
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.container.world import LOST_CODE, Exit, NoTaskError
+from fsm.runtimes.reference.driven import ABSENT, WorldError, driver, is_noop, offered, raise_reply
+from fsm.runtimes.reference.events.backoff import Backoff, HandlerError
+from fsm.runtimes.reference.sandbox.processes import Processes, WatchError
+from fsm.runtimes.reference.tasks import Tasks
+
+MACHINE: Final = "sandbox-controller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxRecord:
+    """The record of a sandbox; times are nanoseconds since 1970, or 0."""
+
+    pid: int = 0
+    created_at: int = 0
+    exit: Exit | None = None
+
+    @property
+    def state(self) -> str:
+        if self.exit is not None:
+            return "SANDBOX_NOTREADY"
+        return "SANDBOX_READY" if self.pid else "SANDBOX_UNKNOWN"
+
+
+class Sandbox:
+    """A sandbox in the controller's store, or one that is not in it.
+
+    ``exited`` is set to its exit once that is recorded; ``noticed`` is whether the machine has seen it.
+    """
+
+    def __init__(self, name: str, world: Processes, position: Position) -> None:
+        self.id = name
+        self.world = world
+        self.position = position
+        self.record = SandboxRecord()
+        self.exited: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        self.watch: asyncio.Task[None] | None = None
+        self.noticed = False
+
+    def last_exit(self) -> Exit:
+        """How its process ended, with code 255 if that is not known."""
+        return self.world.ended() or Exit(LOST_CODE, self.world.now())
+
+
+class Controller:
+    """All sandboxes, each in a world that *worlds* makes for its id; *clock* says when failures are retried.
+
+    *on_exit* is called with the id when an exit is recorded.  For one event loop.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> async def example(folder: str) -> None:
+    ...     async with Controller(lambda name: Processes(Path(folder, name))) as controller:
+    ...         controller.create("pod")
+    ...         controller.start("pod")
+    ...         waiting = asyncio.create_task(controller.wait("pod"))
+    ...         print(controller.status("pod").state)
+    ...         await controller.stop("pod")
+    ...         print(controller.status("pod").state, (await waiting).code)
+    ...         await controller.shutdown("pod")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asyncio.run(example(folder))
+    SANDBOX_READY
+    SANDBOX_NOTREADY 137
+    """
+
+    def __init__(
+        self,
+        worlds: Callable[[str], Processes],
+        clock: Clock | None = None,
+        *,
+        on_exit: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.retries: Backoff[tuple[Sandbox, Exit]] = Backoff(self._retry, clock)
+        self._worlds = worlds
+        self._on_exit = on_exit
+        self._store: dict[str, Sandbox] = {}
+        self._tasks = Tasks()
+
+    async def __aenter__(self) -> Self:
+        self._tasks.start(self.retries.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop watching and retrying; processes go on."""
+        self.retries.stop()
+        await self._tasks.cancel()
+
+    def status(self, name: str) -> SandboxRecord:
+        sandbox = self._get(name)
+        self._take(sandbox, "status")
+        return sandbox.record
+
+    def platform(self, name: str) -> str:
+        """The operating system of the containers of a sandbox."""
+        self._take(self._get(name), "platform")
+        return "linux"
+
+    def update(self, name: str) -> None:
+        """Update a sandbox, which has no effect."""
+        self._take(self._get(name), "update")
+
+    async def wait(self, name: str) -> Exit:
+        """Wait for the exit of a sandbox; a caller may give up."""
+        sandbox = self._get(name)
+        self._take(sandbox, "wait")
+        return await asyncio.shield(sandbox.exited)
+
+    def create(self, name: str) -> None:
+        sandbox = self._get(name)
+        if is_noop(sandbox.position, "create"):
+            self._take(sandbox, "create")
+        self._store[name] = sandbox
+        try:
+            sandbox.world.pretend("read")
+        except WorldError as error:
+            self._take(sandbox, "create", "failed", why=str(error))
+        self._take(sandbox, "create", "created")
+
+    def start(self, name: str) -> None:
+        """Create the container of a sandbox, and start its pause process."""
+        sandbox = self._get(name)
+        if is_noop(sandbox.position, "start"):
+            self._take(sandbox, "start")
+        try:
+            self._describe(sandbox, sandbox.world.run())
+        except WorldError as error:
+            self._fail_start(sandbox, str(error))
+            return
+        self._take(sandbox, "start", "started")
+        sandbox.watch = self._tasks.start(self._watch(sandbox))
+
+    async def stop(self, name: str) -> None:
+        """Kill the pause process of a sandbox, and clean up."""
+        sandbox = self._get(name)
+        self._notice_exit(sandbox)
+        if is_noop(sandbox.position, "stop"):
+            self._take(sandbox, "stop")
+            return
+        outcome, ended, why = "cleaned", None, ""
+        if "cleaned" not in offered(sandbox.position, "stop"):
+            outcome, ended, why = await self._kill(sandbox)
+        names = offered(sandbox.position, "stop")  # the exit may have been handled in the meantime
+        if outcome not in names:
+            outcome = "cleaned" if "cleaned" in names else "failed"
+        if outcome != "failed":
+            try:
+                sandbox.world.clean()
+            except WorldError as error:
+                why = str(error)
+                outcome = {"cleaned": "failed", "stopped": "uncleaned"}.get(outcome, f"{outcome}-uncleaned")
+        try:
+            self._take(sandbox, "stop", outcome, ended, why)
+        finally:
+            if outcome.startswith("kept"):
+                self.retries.defer(name, (sandbox, ended or sandbox.last_exit()))
+
+    async def shutdown(self, name: str) -> None:
+        sandbox = self._get(name)
+        self._notice_exit(sandbox)
+        if is_noop(sandbox.position, "shutdown"):
+            self._take(sandbox, "shutdown")
+            return
+        outcome, why = "failed", ""
+        try:
+            sandbox.world.clear()
+            with suppress(NoTaskError):
+                sandbox.world.delete()
+            outcome = "half" if "half" in offered(sandbox.position, "shutdown") else "failed"
+            sandbox.world.pretend("forget")
+            outcome = "removed"
+        except WorldError as error:
+            why = str(error)
+        self._take(sandbox, "shutdown", outcome, sandbox.last_exit(), why)
+
+    def recover(self, name: str) -> SandboxRecord:
+        """Add a sandbox to the store as a restart finds it, and watch its process; its record."""
+        sandbox = Sandbox(name, self._worlds(name), driver(MACHINE).position(_found(self._worlds(name))))
+        self._store[name] = sandbox
+        if sandbox.position.state == "ready":
+            sandbox.record = replace(sandbox.record, pid=sandbox.world.pid(), created_at=sandbox.world.now())
+            sandbox.watch = self._tasks.start(self._watch(sandbox))
+        elif sandbox.position.state == "notready":
+            self._record_exit(sandbox, sandbox.last_exit())
+        return sandbox.record
+
+    async def _watch(self, sandbox: Sandbox) -> None:
+        ended = None
+        while ended is None:
+            try:
+                ended = await sandbox.world.exited()
+            except WatchError:
+                self._lose_watch(sandbox)
+        if not self.handle(sandbox, ended):
+            self.retries.defer(sandbox.id, (sandbox, ended))
+
+    def _lose_watch(self, sandbox: Sandbox) -> None:
+        self._notice_exit(sandbox)
+        self._take(sandbox, "unwatched")
+
+    async def _retry(self, event: tuple[Sandbox, Exit]) -> None:
+        if not self.handle(*event):
+            raise HandlerError
+
+    def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
+        """The process of *sandbox* has *ended*; false if its task could not be deleted, which has to be retried."""
+        self._notice_exit(sandbox)
+        outcome = ""
+        if not is_noop(sandbox.position, "handle"):
+            outcome, _ = self._delete_task(sandbox, "deleted")
+        self._take(sandbox, "handle", outcome, ended)
+        return outcome != "kept"
+
+    def _notice_exit(self, sandbox: Sandbox) -> None:
+        """Let the machine know that the process has ended, if it has; the watch may not have seen it yet."""
+        if sandbox.record.pid and not sandbox.noticed and sandbox.world.ended():
+            sandbox.noticed = True
+            sandbox.position.take("exit")
+
+    def _describe(self, sandbox: Sandbox, pid: int) -> None:
+        """Record that process *pid* runs, after the last step that can fail."""
+        sandbox.world.pretend("describe")
+        sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
+
+    def _fail_start(self, sandbox: Sandbox, why: str) -> None:
+        try:
+            sandbox.world.undo()
+        except WorldError:
+            self._take(sandbox, "start", "left-over", why=why)
+        self._take(sandbox, "start", "undone", sandbox.last_exit(), why)
+
+    async def _kill(self, sandbox: Sandbox) -> tuple[str, Exit | None, str]:
+        """Kill the process of *sandbox* and delete its task: the outcome, the exit, and why it failed."""
+        world = sandbox.world
+        try:
+            if not world.task():
+                return "gone", sandbox.last_exit(), ""
+            world.kill()
+            ended = await world.dead()
+        except WorldError as error:
+            self._notice_exit(sandbox)  # it may have ended all the same
+            return "failed", None, str(error)
+        if sandbox.exited.done():  # the exit was handled in the meantime
+            return "cleaned", ended, ""
+        outcome, why = self._delete_task(sandbox, "stopped")
+        return outcome, ended, why
+
+    def _delete_task(self, sandbox: Sandbox, success: str) -> tuple[str, str]:
+        """Delete the task of *sandbox*: the outcome, *success* if there was a task, and why it failed."""
+        try:
+            if not sandbox.world.task():
+                return "gone", ""
+            sandbox.world.delete()
+        except WorldError as error:
+            return "kept", str(error)
+        return success, ""
+
+    def _get(self, name: str) -> Sandbox:
+        """The sandbox with the id *name*, or an absent one."""
+        return self._store.get(name) or Sandbox(name, self._worlds(name), driver(MACHINE).position())
+
+    def _take(
+        self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
+    ) -> None:
+        """Take *outcome* of *event*: perform its outputs, and raise its reply if that is an error."""
+        way = sandbox.position.take(event, outcome)
+        for output in way.emits:
+            if output == "hook":
+                sandbox.world.hook()
+            else:
+                self._record_exit(sandbox, ended or sandbox.last_exit())
+        if way.to == ABSENT and self._store.get(sandbox.id) is sandbox:
+            del self._store[sandbox.id]
+            if sandbox.watch:
+                sandbox.watch.cancel()
+        raise_reply(event, way, why)
+
+    def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
+        sandbox.record = replace(sandbox.record, pid=0, exit=ended)
+        sandbox.exited.set_result(ended)
+        self._on_exit(sandbox.id)
+
+
+def _found(world: Processes) -> str:
+    """The state in which a restart finds the sandbox of *world*; the remains of a task that has ended are deleted."""
+    try:
+        if world.task():
+            if world.ended() is None:
+                return "ready"
+            with suppress(NoTaskError):
+                world.delete()
+    except WorldError:
+        return "unknown"
+    return "notready"

@@ -1,0 +1,186 @@
+"""The world of a sandbox: its pause process (the task), which is a real process of this machine, and its files."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from fsm.runtimes.reference.container.world import Exit, LateError, NoTaskError
+from fsm.runtimes.reference.driven import WorldError
+from fsm.runtimes.reference.fault_injection import Faults
+
+PAUSE: Final = ("cat",)
+"""A command that does nothing, as a pause process does: its input stays empty, and closes when its parent ends."""
+
+POD: Final = "FSM_POD"
+"""The variable by which others can tell which pod a pause process is of."""
+
+SIGNALLED: Final = 128
+"""Added to the number of the signal that ended a process, its exit code."""
+
+
+class WatchError(WorldError):
+    """The stream that was to report an exit broke, or ended without one."""
+
+
+async def process_end(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the end of *process*; its return code, negative after a signal."""
+    while (code := process.poll()) is None:
+        loop = asyncio.get_running_loop()
+        seen = asyncio.Event()
+        descriptor = os.pidfd_open(process.pid)
+        loop.add_reader(descriptor, seen.set)
+        try:
+            await seen.wait()
+        finally:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+    return code
+
+
+class Processes:
+    """The world of one sandbox with the directory *root*, on Linux; *now* is its clock.
+
+    *hook* is called when its task was deleted, as plugins of NRI 0.1 are notified.
+    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`; *faults* has a point for each step, by its name.
+    Exits are reported while the ``gate`` is open, and the report ``breaks`` once.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     world = Processes(Path(folder, "pod"))
+    ...     pid = world.run()
+    ...     print(world.task(), world.ended())
+    ...     world.kill()
+    ...     print(asyncio.run(world.dead()).code)
+    ...     world.delete()
+    ...     print(world.task())
+    True None
+    137
+    False
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        faults: Faults | None = None,
+        hook: Callable[[], object] = bool,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.root = root
+        self.faults = Faults() if faults is None else faults
+        self.hook = hook
+        self.now = now
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.breaks = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._exit: Exit | None = None
+
+    def pretend(self, step: str) -> None:
+        """Do a *step* that has nothing to do here: ``read``, ``describe`` or ``forget`` what containerd has in files."""
+        self.faults.point(step, effect=False)
+
+    def run(self) -> int:
+        """Create the directory with a file, and start the process; its id."""
+        self.faults.point("begin")
+        try:
+            self.root.mkdir()
+            (self.root / "hosts").touch()
+            named = os.environ | {POD: self.root.name}
+            self._process = subprocess.Popen(PAUSE, stdin=subprocess.PIPE, env=named)  # noqa: S603  (a constant)
+        except OSError as error:
+            raise WorldError(str(error)) from error
+        self.faults.point("run", effect=False)
+        return self._process.pid
+
+    def undo(self) -> None:
+        """Delete everything that a failed start has made."""
+        self.faults.point("undo", effect=False)
+        with suppress(NoTaskError):
+            self.delete()
+        self.clear()
+
+    def pid(self) -> int:
+        return self._running().pid
+
+    def task(self) -> bool:
+        """Whether there is a task: a process, or the remains of one that the fault ``no task`` deletes."""
+        self.faults.point("task", effect=False)
+        if "no task" in self.faults and self._process is not None:
+            self.delete()
+        return self._process is not None
+
+    def ended(self) -> Exit | None:
+        """How the process ended, as far as is known; ``None`` while it runs."""
+        if self._process is not None and self._exit is None and (code := self._process.poll()) is not None:
+            self._exit = Exit(code if code >= 0 else SIGNALLED - code, self.now())
+        return self._exit
+
+    async def exited(self) -> Exit:
+        """Wait until the process has ended; raises :class:`WatchError` too."""
+        await self.gate.wait()
+        if self.breaks:
+            self.breaks = False
+            self.gate.clear()
+            raise WatchError("the stream has ended")
+        return await self._wait()
+
+    async def _wait(self) -> Exit:
+        while (ended := self.ended()) is None:
+            await process_end(self._running())
+        return ended
+
+    def kill(self) -> None:
+        """Start killing the process; :meth:`dead` waits for its end."""
+        self.faults.point("kill")
+        if self._process is not None:
+            self._process.kill()
+
+    async def dead(self) -> Exit:
+        """Wait for the end of a killed process; raises :class:`~fsm.runtimes.reference.container.world.LateError` if that takes too long."""
+        ended = await self._wait()
+        if "late" in self.faults:
+            raise LateError(ended)
+        return ended
+
+    def delete(self) -> None:
+        """Delete the task, and kill it first if it runs; raises :class:`~fsm.runtimes.reference.container.world.NoTaskError`."""
+        self.faults.point("delete")
+        with self._running() as process:  # closes its input, and waits for its end
+            process.kill()
+        self.ended()
+        self._process = None
+
+    def clean(self) -> None:
+        """Clean up the files of a stopped sandbox; can be repeated."""
+        self.faults.point("clean", effect=False)
+        (self.root / "hosts").unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        self.faults.point("clear", effect=False)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def die(self) -> None:
+        """End the process with a signal, as if by itself."""
+        if self.runs():
+            self._running().terminate()
+            self._running().wait()
+
+    def runs(self) -> bool:
+        return self._process is not None and self.ended() is None
+
+    def end(self) -> None:
+        """Delete everything, whatever fails."""
+        self.faults.clear()
+        self.undo()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise NoTaskError("no task")
+        return self._process

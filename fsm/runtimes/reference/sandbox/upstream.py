@@ -1,0 +1,111 @@
+"""The sandbox controller of containerd 2.2, where that is not what the machine means."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+from fsm.runtimes.reference.container.world import LOST_CODE, Exit
+from fsm.runtimes.reference.driven import UNKNOWN, CallError, WorldError, driver, is_noop
+from fsm.runtimes.reference.sandbox.controller import MACHINE, Controller, Sandbox
+from fsm.runtimes.reference.sandbox.processes import WatchError
+
+
+class UpstreamController(Controller):
+    """A controller whose records stay ready until the task is deleted, and which can forget callers that wait."""
+
+    _silent = False
+    """Whether the exit that is being recorded is not reported: waiting callers are forgotten."""
+
+    async def wait(self, name: str) -> Exit:
+        """Wait; the error for an absent sandbox has no code."""
+        if name not in self._store:
+            raise CallError("wait", UNKNOWN, f'failed to get exit channel. "{name}"')
+        return await super().wait(name)
+
+    def create(self, name: str) -> None:
+        """Create, and replace a sandbox of the same id."""
+        known = self._store.pop(name, None)
+        try:
+            super().create(name)
+        except CallError:
+            if known:
+                self._store[name] = known
+            raise
+
+    def _describe(self, sandbox: Sandbox, pid: int) -> None:
+        """Record the process before the last step that can fail."""
+        sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
+        super()._describe(sandbox, pid)
+
+    def _fail_start(self, sandbox: Sandbox, why: str) -> None:
+        """Leave the record in the store."""
+        with suppress(WorldError):
+            sandbox.world.undo()
+        if sandbox.record.pid:
+            sandbox.position, sandbox.noticed = driver(MACHINE).position("ended"), True
+        raise CallError("start", UNKNOWN, why)
+
+    async def stop(self, name: str) -> None:
+        """Stop; a ready sandbox without a task stays ready."""
+        known = self._store.get(name)
+        if known and known.record.pid:
+            self._notice_exit(known)
+            if not known.world.task():
+                return
+        await super().stop(name)
+
+    def _delete_task(self, sandbox: Sandbox, success: str) -> tuple[str, str]:
+        """Delete the task; the hook runs after each attempt that fails, too."""
+        outcome, why = super()._delete_task(sandbox, success)
+        if outcome != "kept":
+            return outcome, why
+        self._notice_exit(sandbox)
+        sandbox.world.hook()
+        return "failed", why
+
+    async def _retry(self, event: tuple[Sandbox, Exit]) -> None:
+        """Retry; drop the event if its sandbox is no longer in the store."""
+        if self._store.get(event[0].id) is event[0]:
+            await super()._retry(event)
+
+    def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
+        """Record the exit when the task is deleted, over one that is recorded."""
+        self._notice_exit(sandbox)
+        if sandbox.record.exit is not None and self._store.get(sandbox.id) is sandbox:
+            self._record_exit(sandbox, ended)
+            return True
+        if is_noop(sandbox.position, "handle"):
+            return super().handle(sandbox, ended)
+        outcome, _ = super()._delete_task(sandbox, "deleted")
+        if outcome == "kept":
+            sandbox.world.hook()
+            return False
+        self._take(sandbox, "handle", outcome, ended)
+        return True
+
+    async def _watch(self, sandbox: Sandbox) -> None:
+        """Treat a watch that breaks as an exit, which kills a process that runs."""
+        try:
+            ended = await sandbox.world.exited()
+        except WatchError:
+            ended = Exit(LOST_CODE, sandbox.world.now())
+            if not sandbox.noticed and not sandbox.world.ended():
+                sandbox.noticed = True
+                sandbox.position.take("exit")
+        if not self.handle(sandbox, ended):
+            self.retries.defer(sandbox.id, (sandbox, ended))
+
+    def _take(
+        self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
+    ) -> None:
+        self._silent = event == "shutdown" and outcome == "removed" and (sandbox.noticed or not sandbox.record.pid)
+        super()._take(sandbox, event, outcome, ended, why)
+
+    def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
+        """Overwrite an exit that is recorded; forget callers that wait for what is shut down."""
+        if self._silent:
+            return
+        if sandbox.exited.done():
+            sandbox.record = replace(sandbox.record, exit=ended)
+            self._on_exit(sandbox.id)
+        else:
+            super()._record_exit(sandbox, ended)
