@@ -1,10 +1,10 @@
-"""Executable lifecycle specifications: the public interface, whose page is ``docs/reference/library.md``.
+"""Executable lifecycle specifications: the public interface, described in ``docs/reference/library.md``.
 
-Only the names in ``__all__``, and the attributes and methods that the page describes, are promised to stay.  Each is
-loaded when it is first used, so that ``import fsm`` and the command's ``--help`` do not wait for the engines.
+Only the names in ``__all__``, and the attributes and methods that the page describes, are promised to stay.  Each name
+is loaded when it is first used, so that ``import fsm`` and the command's ``--help`` do not wait for the engines.
 """
 
-# Nothing is imported here, not even typing, which takes 20 ms: until fsm.__main__ handles signals, Ctrl-C prints a traceback.
+# Nothing is imported here, not even typing (20 ms): until fsm.__main__ handles signals, Ctrl-C prints a traceback.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ _MODULES = {
 __all__ = list(_MODULES)
 
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # a type checker would accept any name
 
     def __getattr__(name: str) -> object:
-        """The public name *name*, from the module that has it."""
+        """Return the public name *name* from its module."""
         if name not in _MODULES:
             raise AttributeError(f"module 'fsm' has no attribute {name!r}")
         from importlib import import_module  # noqa: PLC0415  (see above)
@@ -80,5 +80,5 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
 
 
 def __dir__() -> list[str]:
-    """The public names."""
+    """Return the public names."""
     return __all__

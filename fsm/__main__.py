@@ -24,7 +24,7 @@ def main() -> None:
             from fsm import cli  # noqa: PLC0415  (an interrupt may come while it is imported)
 
             cli.main()
-        except BaseException as error:  # noqa: BLE001  (a library may be missing; what is tested may raise anything)
+        except BaseException as error:  # noqa: BLE001  (a library may be missing; a SUT may raise anything)
             INTERRUPTION.end(error)
     except KeyboardInterrupt as error:  # a second signal, after the first was caught and before end() ignores signals
         INTERRUPTION.end(error)

@@ -1,11 +1,12 @@
-"""Functions compiled to machine code, when they are first called; the code is kept in the user's cache folder.
+"""Functions compiled to machine code when they are first called; the code is kept in the user's cache folder.
 
-It is kept by the text of those modules of the function's package that have such functions, so that code of another version is
-never used, and that of the same text is, wherever it lies; it may be deleted at any time.  A compiled function therefore
-uses what is defined in these modules only, and here.  Where nothing can be written, it is compiled in each process.
+The code is stored under a hash of the text of all modules with compiled functions in the function's package.  So code
+of another version is never used, and code of the same text is, wherever the package is; it may be deleted at any time.
+A compiled function may therefore use only definitions in these modules and in this one.  If nothing can be written, it
+is compiled in each process.
 
-Numba counts who has an array.  Where many are handed from function to function that costs more than what is done with them; a
-*lean* function does not count, and makes no arrays.
+Numba counts references to arrays.  If many arrays are passed from function to function, counting costs more than the
+work itself; a *lean* function does not count, and makes no arrays.
 """
 
 import hashlib
@@ -23,62 +24,61 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numpy.typing import NDArray
 
 Number: TypeAlias = int | np.int64
-"""A number in a compiled function, where both are the same."""
+"""A number; in a compiled function both types are the same."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Codes: TypeAlias = NDArray[np.int32]
 Numbers: TypeAlias = NDArray[np.int64]
 
 ENOUGH: Final = 1 << 24
-"""Bytes of which the machine code takes a small part."""
+"""Free bytes required to keep machine code, which takes a small part of them."""
 
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 FOLD: Final = np.uint64(32)
 EIGHT: Final = np.uint64(8)
-"""Of numbers without a sign, since another number with them becomes a fraction."""
+"""Unsigned, because arithmetic with a signed number would result in a float."""
 
 ZERO: Final = np.int64(0)
-"""In place of a 0 that is handed to a function, which is compiled once more for numbers that stand in the code."""
+"""Passed instead of a literal 0, for which the function would be compiled once more."""
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 _njit: Final = cast("Callable[..., Callable[[object], object]]", numba.njit)
-"""The decorator with all of its options: the one by which nothing is counted is not among those that have types."""
+"""The decorator with all of its options: the one that turns off reference counting has no type."""
 
 _LEAN: Final = {"_nrt": False}
 _INNER: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _KEPT: Final = {"no_cfunc_wrapper": True}
-"""Without what only calls from elsewhere need; to compile that as well took a third of the time."""
+"""Leaves out what only calls from elsewhere need; compiling that as well took a third of the time."""
 
 
 def inner(function: F) -> F:
-    """*function*, which only compiled functions call, as a part of their machine code; Python cannot call it at all."""
+    """Compile *function* into the compiled functions that call it; Python cannot call it at all."""
     return cast("F", _njit(**_INNER)(function))
 
 
 def lean_inner(function: F) -> F:
-    """*function*, which only compiled functions call and which makes no arrays, as a part of their machine code; as :func:`inner`."""
+    """Like :func:`inner`, for a *function* that makes no arrays."""
     return cast("F", _njit(**_INNER, **_LEAN)(function))
 
 
 def compiled(function: F) -> F:
-    """*function*, which is always called with arguments of the same types, as machine code that is kept."""
+    """Compile *function*, which is always called with arguments of the same types, and keep the machine code."""
     return _kept(function, {})
 
 
 def lean(function: F) -> F:
-    """*function*, which is always called with arguments of the same types and makes no arrays, as machine code that is kept."""
+    """Like :func:`compiled`, for a *function* that makes no arrays."""
     return _kept(function, _LEAN)
 
 
 def beside(function: F) -> F:
-    """*function* as :func:`compiled`, while which other threads go on."""
+    """Like :func:`compiled`, but the machine code releases the GIL."""
     return _kept(function, {"nogil": True})
 
 
 def _kept(function: F, options: Mapping[str, bool]) -> F:
-    """*function* as machine code that is kept where there is a place."""
     dispatcher = _njit(**_KEPT, **options)(function)
     if _folder(Path(function.__code__.co_filename).parent):
         vars(dispatcher)["_cache"] = _Kept(function)  # type: ignore[no-untyped-call]
@@ -86,11 +86,11 @@ def _kept(function: F, options: Mapping[str, bool]) -> F:
 
 
 class _Place:
-    """Where the code of a *function* is kept; its folder has that of one text only, so no time has to be compared."""
+    """Location of the kept code of *function*; a folder has code of one text only, so no times are compared."""
 
     def __init__(self, function: FunctionType) -> None:
         self._code = function.__code__
-        self._py_file = self._code.co_filename  # told where the code cannot be kept
+        self._py_file = self._code.co_filename  # in numba's warning that the code cannot be kept
 
     @classmethod
     def from_function(cls, function: FunctionType, _path: str) -> Self:
@@ -118,13 +118,13 @@ class _Kept(FunctionCache):
 
 
 def is_compiled(text: bytes) -> bool:
-    """Whether the module with this *text* has compiled functions."""
+    """Check whether the module with this *text* has compiled functions."""
     return any(b"\n@" + each in text for each in (b"compiled", b"beside", b"inner", b"lean"))
 
 
 @cache
 def _folder(package: Path) -> str:
-    """Where the machine code of the text of the folder *package* is kept; empty if nothing can be written there."""
+    """Return the folder for the machine code of the modules in *package*; empty if it cannot be written."""
     kept = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises where there is no home)
     texts = (path.read_bytes() for path in [Path(__file__), *sorted(package.glob("*.py"))])
     text = b"".join(each for each in texts if is_compiled(each))
@@ -141,7 +141,7 @@ def _folder(package: Path) -> str:
 
 @lean_inner
 def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
-    """A hash of the bytes from *start* to *end*, all of whose bits are of use; eight at once while there are so many."""
+    """Return a hash, all of whose bits are usable, of the bytes from *start* to *end*; reads eight at a time."""
     at, last, mixed = np.uint64(start), np.uint64(end), np.uint64(end - start)
     while at + EIGHT <= last:
         mixed = (mixed ^ eight(text, at)) * SPREAD
@@ -150,13 +150,13 @@ def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
     while at < last:
         mixed = (mixed ^ np.uint64(text[at])) * SPREAD
         at += np.uint64(1)
-    mixed = (mixed ^ mixed >> np.uint64(29)) * SPREAD  # so that the last bytes matter to the lowest bits
+    mixed = (mixed ^ mixed >> np.uint64(29)) * SPREAD  # so that the last bytes affect the lowest bits
     return mixed ^ mixed >> FOLD
 
 
 @lean_inner
 def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begin: Number, length: Number) -> bool:
-    """Whether *length* bytes of *text* and of the *other* are the same, from *start* and from where these *begin*."""
+    """Check whether *length* bytes are equal in *text* from *start* on and in *other* from *begin* on."""
     at, by, last = np.uint64(start), np.uint64(begin), np.uint64(start + length)
     while at + EIGHT <= last:
         if eight(text, at) != eight(other, by):
@@ -173,7 +173,7 @@ def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begi
 
 @lean_inner
 def copied(text: NDArray[np.uint8], start: Number, to: NDArray[np.uint8], begin: Number, length: Number) -> None:
-    """Copy *length* bytes of *text* from *start* on *to* where they *begin*."""
+    """Copy *length* bytes of *text*, from *start* on, into *to*, from *begin* on."""
     at, by = np.uint64(start), np.uint64(begin)
     for each in range(np.uint64(length)):
         to[by + each] = text[at + each]
@@ -181,7 +181,7 @@ def copied(text: NDArray[np.uint8], start: Number, to: NDArray[np.uint8], begin:
 
 @lean_inner
 def eight(text: NDArray[np.uint8], at: np.uint64) -> np.uint64:
-    """Eight bytes from *at* on as one number, the first of them the lowest."""
+    """Return the eight bytes from *at* on as one number, the first byte lowest."""
     word = np.uint64(0)
     for each in range(8):
         word |= np.uint64(text[at + np.uint64(each)]) << np.uint64(8 * each)

@@ -1,7 +1,7 @@
-"""Mistakes in an input: what was found, where, and the way out.
+"""Errors in an input: what was found, where, and how to fix it.
 
-A *problem* is one mistake with a place and a stable code.  All problems of an input are collected and raised together
-as :class:`InputError`, so that its author sees them in one run.  Findings about a behaviour are not errors; they are
+A *problem* is one error with a place and a stable code.  All problems of an input are collected and raised together as
+:class:`InputError`, so that its author sees them in one run.  Findings about a behaviour are not errors; they are
 verdicts (:mod:`fsm.verdict`).
 """
 
@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import BinaryIO, Final
 
 DOCUMENTATION: Final = "https://container-fsm.readthedocs.io/en/latest/"
-"""Where the guide is read; ``pyproject.toml`` has it too."""
+"""Address of the guide; ``pyproject.toml`` has it too."""
 
 MOST: Final = 100
 """Number of problems of one input that a message lists."""
@@ -32,21 +32,21 @@ _WHOLE: Final = 50_000
 _LONGEST: Final = 2_000
 
 _OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Controls but tabs and newlines, other line ends, and what turns the direction of writing."""
+"""Control characters except tabs and newlines, other line ends, and characters that change the direction of writing."""
 
 WRONG_INPUT: Final = 2
 """The exit code of a command whose input cannot be used."""
 
 UNDECIDED: Final = 3
-"""The exit code where the answer is unknown."""
+"""The exit code if the answer is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule for inputs: what it finds, why that is wrong, an example, and the same mended.
+    """One rule for inputs: what it finds, why that is wrong, an example, and the same example fixed.
 
-    ``wrong`` and ``right`` are a part of a file, a whole file, or a command;
-    ``\\xNN`` in them is a byte that is not UTF-8.
+    ``wrong`` and ``right`` are a part of a file, a whole file, or a command; ``\\xNN`` in them is a byte that is not
+    UTF-8.
     """
 
     finds: str
@@ -57,10 +57,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One mistake in an input file.
+    """One error in an input file.
 
-    ``line`` counts from 1; 0 means the file as a whole.  ``hint`` is the way
-    out, a sentence without a capital letter and without a full stop.
+    ``line`` counts from 1; 0 means the file as a whole.  ``hint`` is the remedy, a sentence without a capital letter
+    and without a full stop.
     """
 
     path: str
@@ -71,7 +71,7 @@ class Problem:
 
     @property
     def link(self) -> str:
-        """The address of what the guide has about the code."""
+        """Address of the guide's entry about the code."""
         return about_code(self.code)
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class Problem:
 
 
 class InputError(Exception):
-    """An input that cannot be used; ``problems`` are all that was found in it, its text the first of them."""
+    """An input that cannot be used; ``problems`` has everything found in it, the message the first ones."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -93,7 +93,7 @@ class InputError(Exception):
 
 
 def documented(page: str) -> str:
-    """The address of a *page* of the guide, and of a part of it.
+    """Return the address of a *page* of the guide, or of a part of it.
 
     >>> documented("reference/trace-format#tables")
     'https://container-fsm.readthedocs.io/en/latest/reference/trace-format.html#tables'
@@ -103,12 +103,12 @@ def documented(page: str) -> str:
 
 
 def about_code(code: str) -> str:
-    """The address of what the guide has about the *code* of a rule."""
+    """Return the address of the guide's entry about the *code* of a rule."""
     return documented(f"reference/codes#{code.lower()}")
 
 
 def visible(text: str) -> str:
-    r"""*text* with what a terminal would obey, or could not show, written as escapes.
+    r"""Return *text* with everything that a terminal would obey, or could not show, written as escapes.
 
     >>> print(visible("evil\x1b[2J"))
     evil\x1b[2J
@@ -121,7 +121,7 @@ def _escape(character: str) -> str:
 
 
 def obeyed(text: str) -> str:
-    r"""The first character of *text* that a terminal would obey, or that rearranges what a reader sees; or none.
+    r"""Return the first character of *text* that a terminal would obey, or that reorders text; empty if none.
 
     >>> obeyed("a\tline\n"), obeyed("evil\x1b[2J"), obeyed("a\u202eb")
     ('', '\x1b', '\u202e')
@@ -131,7 +131,7 @@ def obeyed(text: str) -> str:
 
 
 def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
-    r"""*text* with each character that :func:`obeyed` finds as its *escape*.
+    r"""Return *text* with each character that :func:`obeyed` finds replaced by its *escape*.
 
     >>> print(harmless("a line\nand \x1b[2J"))
     a line
@@ -141,27 +141,27 @@ def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
 
 
 def reason(error: Exception) -> str:
-    """The reason for the *error* of a system call, as the end of a sentence."""
+    """Return the reason for the *error* of a system call, as the end of a sentence."""
     return ((error.strerror if isinstance(error, OSError) else "") or str(error)).lower()
 
 
 def encodable(name: str) -> str:
-    """The file *name* with bytes that are not UTF-8 replaced."""
+    """Return the file *name* with bytes that are not UTF-8 replaced."""
     return name.encode(errors="replace").decode()
 
 
 def printable(text: str) -> str:
-    """*text*, of which a part may come from an input, on one line that can be read to its end."""
+    """Return *text*, which may contain parts of an input, as one line, escaped and not too long to read."""
     return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")
 
 
 def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> InputError:
-    """The error of an input with one mistake."""
+    """Return the error of an input with one problem."""
     return InputError([Problem(path=path, line=line, code=code, what=what, hint=hint)])
 
 
 def a_system(name: str) -> InputError:
-    """The error that the model *name* is a system where a machine is required."""
+    """Return the error that the model *name* is a system although a machine is required."""
     hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and in Python for fsm.load_system"
     return refused(name, "FSM001", "is a system, not a machine", hint)
 
@@ -173,7 +173,7 @@ def require_machine(given: object) -> None:
 
 
 def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the file as UTF-8") -> str:
-    """*data* as text, without a byte order mark.
+    """Return *data* as text, without a byte order mark.
 
     Raises :class:`InputError` with *code* and *hint* if it is not UTF-8.
     """
@@ -186,7 +186,7 @@ def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the fil
 
 
 def nearest(word: str, known: Iterable[str], *, of: str) -> str:
-    """The hint for an unknown *word*: the closest known one, and all of them.
+    """Return the hint for an unknown *word*: the closest known one, and all of them.
 
     >>> nearest("opend", ["shut", "open"], of="states")
     "did you mean 'open'? states: shut, open"
@@ -200,7 +200,7 @@ def nearest(word: str, known: Iterable[str], *, of: str) -> str:
 
 
 def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
-    """The *module*, whose libraries come with an *extra*; raises :class:`InputError` about what it is *of* if one is missing."""
+    """Import *module*, whose libraries come with an *extra*; without them, raise :class:`InputError` about *of*."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -211,19 +211,19 @@ def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
 
 
 def stdin() -> BinaryIO:
-    """The bytes of standard input; raises ``OSError`` if it is closed, as the shell's ``<&-`` has it."""
+    """Return the bytes of standard input; raises ``OSError`` if it is closed, as by the shell's ``<&-``."""
     if sys.stdin is None:
         raise OSError(errno.EBADF, "standard input is closed")
     return sys.stdin.buffer
 
 
 def is_file(path: Path | str) -> bool:
-    """Whether there is a file at *path*; there is none of a name that is too long, for which ``pathlib`` raises."""
+    """Check whether *path* is a file; false for a name that is too long, for which ``pathlib`` raises."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
 def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = False) -> bytes:
-    """The bytes of the file at *path*; of a file of more than *most* bytes, one more than that.
+    """Return the bytes of the file at *path*; of a file with more than *most* bytes, *most* + 1 of them.
 
     With *dash*, ``-`` is standard input.
 
@@ -232,6 +232,6 @@ def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = 
     try:
         with nullcontext(stdin()) if dash and path == "-" else Path(path).open("rb") as file:
             return file.read(most + 1)
-    except (OSError, ValueError) as error:  # a path with a NUL in it is a ValueError
+    except (OSError, ValueError) as error:  # a NUL in the path raises ValueError
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise refused(str(path), code, f"cannot be opened: {reason}", hint) from error

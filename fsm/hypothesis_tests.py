@@ -1,7 +1,7 @@
 """A machine as a Hypothesis stateful test, for the test suite of an implementation.
 
-Its tests are those of :mod:`fsm.conformance`; what is added here is that a
-failure is an :class:`AssertionError` with the words of a report.
+It runs the tests of :mod:`fsm.conformance`; here a failure becomes an :class:`AssertionError` with the words of a
+report.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 def stateful(
     machine: Machine, sut: str | Callable[[], SUT], *, profile: str | None = None
 ) -> type[RuleBasedStateMachine]:
-    """A Hypothesis state machine that drives a SUT, and judges each step by *machine*.
+    """Return a Hypothesis state machine that drives a SUT and judges each step against *machine*.
 
-    It is run as any other: as ``TestCase``, with ``settings``. It fails with an :class:`AssertionError` that says
-    what is not legal, and why.  *sut* makes the SUT, or names it, as for :func:`fsm.conform`.
+    It is run like any other: as ``TestCase``, with ``settings``. It fails with an :class:`AssertionError` that says
+    what is not legal, and why.  *sut* creates the SUT, or names it as for :func:`fsm.conform`.
 
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test
@@ -53,7 +53,6 @@ def stateful(
     class TestCase(kind.TestCase):  # type: ignore[name-defined,misc]
         @classmethod
         def tearDownClass(cls) -> None:
-            """Print what was reached."""
             print(*covered(table, cover.cells, PLAIN), sep="\n")  # noqa: T201
 
     kind.TestCase = TestCase  # type: ignore[assignment]

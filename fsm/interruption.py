@@ -1,4 +1,4 @@
-"""How a command ends before it has come to an end: interrupted, out of time, out of memory, by a mistake in fsm."""
+"""Early ends of a command: interrupted, out of time, out of memory, or an error in fsm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 INTERNAL_ERROR: Final = 70
-"""As ``sysexits.h`` has it: a mistake in fsm itself; there is no verdict."""
+"""From ``sysexits.h``: an error in fsm itself; there is no verdict."""
 
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
 OUT_OF_MEMORY: Final = "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
@@ -31,21 +31,21 @@ _STARVED: Final = (
 
 _ENDING: Final = tuple(each for each in signal.Signals if each.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 _LOOK: Final = 0.05
-"""Seconds of computing after which it is looked at what was taken: less than it takes to fill much memory."""
+"""Seconds of computing between two checks of what was used: less than it takes to fill much memory."""
 
 
 _GRACE: Final = 10.0
-"""Seconds of computing after which what was asked to end is interrupted."""
+"""Seconds of computing after which a command that was asked to end is interrupted."""
 
 _ECHO: Final = 1.0
-"""Seconds in which a repeated signal is ignored: ``timeout`` sends its signal to a process and then to the group."""
+"""Seconds in which a repeated signal is ignored: ``timeout`` sends its signal to a process and then to its group."""
 
 
 class Interruption:
-    """What a signal does: the command cleans up and ends, and nothing that it still finds is a verdict.
+    """Lets a signal end the command, which cleans up; nothing that it still finds is a verdict.
 
-    The exception may be lost on its way, as in a finalizer, or be met by code that takes it for a failure of what it
-    tests.  So from the first signal on nothing is written to standard output, and the exit code is settled.
+    The exception may get lost, for example in a finalizer, or be caught by code that treats it as a failure of the
+    system under test.  So from the first signal on nothing is written to standard output, and the exit code is settled.
     """
 
     def __init__(self) -> None:
@@ -62,20 +62,22 @@ class Interruption:
     def supervise(self) -> None:
         """Continue in a child process, whose end becomes *unknown* unless it has told the parent its exit code.
 
-        Under a limit of memory, libraries end a process in ways that it cannot catch: OpenBLAS calls ``exit(1)``, C++ aborts.
+        Under a memory limit, libraries end a process in ways that it cannot catch: OpenBLAS calls ``exit(1)``, C++
+        aborts.
         """
         reading, writing = os.pipe()
-        os.set_blocking(reading, False)  # processes that the child has left may keep the other end open
+        os.set_blocking(reading, False)  # processes left behind by the child may keep the other end open
         awaited = {signal.SIGCHLD, *(each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN)}
         signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
         child = os.fork()
         if not child:
             self._supervisor = writing
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # it takes memory for each thread
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # OpenBLAS takes memory for each thread
             signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
             return
-        # The signals stay blocked and are waited for: one that came just before a wait for the child would be handled after it.
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # or it may be dropped, although it is blocked
+        # The signals stay blocked and are awaited: a signal just before a wait for the child would be handled only
+        # after it.
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler it may be dropped, although it is blocked
         while not (ended := os.waitpid(child, os.WNOHANG))[0]:
             if (number := signal.sigwait(awaited)) != signal.SIGCHLD:
                 os.kill(child, number)
@@ -91,14 +93,14 @@ class Interruption:
 
     def expect(self) -> None:
         """Handle the signals that end a command."""
-        handled = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]  # as with nohup
+        handled = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]  # nohup ignores SIGHUP
         for each in handled:
             signal.signal(each, self)
         # Python resets handlers before it frees modules; a signal in these milliseconds would change the exit code.
         atexit.register(lambda: [signal.signal(each, signal.SIG_IGN) for each in handled])
 
     def settle(self, code: int) -> None:
-        """Make *code* the exit code, whatever signal follows: the verdict has been printed, and no signal has come so far.
+        """Make *code* the exit code, whatever signal follows, unless one came already: the verdict has been printed.
 
         A signal within a second is ignored; a later one ends the process immediately, in case the clean-up hangs.
         """
@@ -110,10 +112,10 @@ class Interruption:
 
     @contextmanager
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
-        """Interrupt what computes for more than *seconds*, or takes more than *memory* bytes; child processes do not count.
+        """Interrupt a command that computes for more than *seconds*, or takes more than *memory* bytes.
 
-        What is taken at once and is far more, the system refuses.  It cannot do so sooner: where there is not even memory
-        for what Python does at an error, Python may loop for ever.
+        Child processes do not count.  The system refuses a single allocation that far exceeds *memory*.  Its limit
+        cannot be lower, because Python may loop for ever if there is not even memory for handling an error.
         """
         try:
             import resource  # noqa: PLC0415
@@ -135,9 +137,9 @@ class Interruption:
 
     @contextmanager
     def softly(self) -> Iterator[Callable[[], str]]:
-        """Gives what tells of :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY`, or is empty: what then ends is not interrupted.
+        """Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit is exceeded, else "".
 
-        It is if it takes a tenth more of memory, or some seconds.
+        A command that then ends is not interrupted, unless it takes a tenth more memory, or some more seconds.
         """
         excess: list[str] = []
         self._excess = excess
@@ -148,9 +150,9 @@ class Interruption:
 
     @contextmanager
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
-        """A signal calls *end*, as the normal end of a command that has none of its own; another one interrupts it.
+        """Let a signal call *end*, for a command that does not end by itself; another signal interrupts the command.
 
-        Within a second the same signal is no other one.
+        The same signal within a second does not count as another one.
         """
         self._end = end
         try:
@@ -160,7 +162,7 @@ class Interruption:
 
     @contextmanager
     def sets(self) -> Iterator[Event]:
-        """Gives an event of the running loop that a signal sets, as :meth:`ends` has it."""
+        """Yield an event of the running loop that a signal sets, like :meth:`ends`."""
         from asyncio import Event, get_running_loop  # noqa: PLC0415  (other commands need no loop)
         from socket import socketpair  # noqa: PLC0415
 
@@ -179,7 +181,7 @@ class Interruption:
                 loop.remove_reader(woken)
 
     def without_end(self) -> None:
-        """Let what runs compute for as long as it does."""
+        """Remove the limit on computing time."""
         self._ends = math.inf
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -199,18 +201,18 @@ class Interruption:
         if not self.came:
             self.came = True
             discard(sys.stdout)
-            # Of what is abandoned half-way no word is of use.
+            # Messages about what is abandoned half-way are of no use.
             sys.unraisablehook = lambda _: None
             threading.excepthook = lambda _: None
             warnings.simplefilter("ignore")
             if "logging" in sys.modules:
                 sys.modules["logging"].disable()
-        # An exception raised between two steps of a loop loses the next one, and who waits for it waits for ever.
+        # An exception raised between two steps of a loop loses the next step, and whatever awaits it waits for ever.
         running = getattr(sys.modules.get("asyncio.events"), "get_running_loop", None)
         if running is not None and not self._left_to_loop:
-            with suppress(RuntimeError):  # none runs
+            with suppress(RuntimeError):  # no loop runs
                 running().call_soon_threadsafe(self._raise)
-                self._left_to_loop = True  # and another signal ends a step that goes on for ever
+                self._left_to_loop = True  # then another signal interrupts a step that never ends
                 return
         self._raise()
 
@@ -219,7 +221,7 @@ class Interruption:
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
     def _look(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt what has taken too much, and each second again; not what is interrupted already and cleans up."""
+        """Interrupt a command that has exceeded a limit, again each second, unless a signal has interrupted it."""
         del number, frame
         over = ""
         if not self.came and (now := time.process_time()) >= self._ends:
@@ -236,18 +238,18 @@ class Interruption:
             self._interrupt()
 
     def end(self, error: BaseException) -> NoReturn:
-        """Say why the command ends, interrupted or by *error*, and end it."""
+        """Print why the command ends, interrupted or by *error*, and exit."""
         if isinstance(error, SystemExit) and not self.came:
             self.settle(error.code if isinstance(error.code, int) else 0)
             raise error
-        code, why = INTERRUPTED, "interrupted"  # nothing is imported for it: another signal may come meanwhile
+        code, why = INTERRUPTED, "interrupted"  # no import for these: another signal may come
         if self.over:
             from fsm.errors import UNDECIDED  # noqa: PLC0415
 
             code, why = UNDECIDED, self.over
         if not self.came and not isinstance(error, KeyboardInterrupt):
             code, why = INTERNAL_ERROR, internal(error)
-        if code == INTERRUPTED and not self.came:  # by no signal: Python does so if it runs out of memory at a bad time
+        if code == INTERRUPTED and not self.came:  # no signal: Python may do so if memory runs out
             self._supervisor = None
         self.came = False
         self.settle(code)
@@ -259,8 +261,8 @@ class Interruption:
 
 
 def internal(error: BaseException) -> str:
-    """The line that reports *error*, a mistake in fsm itself; below its traceback if the command was given ``--debug``."""
-    import traceback  # noqa: PLC0415  (every command would wait for what is seldom needed)
+    """Return the line that reports *error*, an error in fsm itself; with ``--debug``, below its traceback."""
+    import traceback  # noqa: PLC0415  (seldom needed, and every command would wait for it)
     from importlib.metadata import version  # noqa: PLC0415
 
     from fsm.errors import printable  # noqa: PLC0415
@@ -272,14 +274,14 @@ def internal(error: BaseException) -> str:
 
 
 def discard(stream: TextIO | None) -> None:
-    """Discard what is still to be written to *stream*, so that there is no second message at exit."""
-    if stream is not None:  # closed by the caller
+    """Discard what is still to be written to *stream*, so that no second message appears at exit."""
+    if stream is not None:  # None if the caller closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def resident() -> int:
-    """Bytes of memory of this process; 0 where the system does not say."""
-    with suppress(OSError), open("/proc/self/statm", "rb") as file:  # noqa: PTH123  (as text, a codec may be imported just now)
+    """Return the bytes of memory that this process uses; 0 if the system does not say."""
+    with suppress(OSError), open("/proc/self/statm", "rb") as file:  # noqa: PTH123  (text may import a codec now)
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 

@@ -1,4 +1,4 @@
-"""Folders that last as long as the process that made them: what a killed process has left, the next one deletes."""
+"""Folders that last as long as their process; the next process deletes those that a killed one has left."""
 
 import os
 import re
@@ -13,14 +13,14 @@ from typing import Final
 _PREFIX: Final = "container-fsm-scratch-"
 _OURS: Final = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")
 _YOUNG: Final = 60.0
-"""Seconds in which a folder may not have been locked yet."""
+"""Seconds in which a new folder may not have been locked yet."""
 
 
 class ScratchFolder:
-    """A new, empty folder at ``name``, in the folder *where* or where the system has such; deleted by :meth:`close`.
+    """A new, empty folder at ``name``, in *where* or in the system's folder for such; :meth:`close` deletes it.
 
-    A lock that lasts as long as the process tells folders in use from those that a killed process has left.  Windows has
-    no such lock, so there nothing is deleted later.
+    A lock that lasts as long as the process distinguishes folders in use from those that a killed process has left.
+    Windows has no such lock, so nothing is deleted later there.
 
     >>> with ScratchFolder() as folder:
     ...     (Path(folder) / "state").touch()
@@ -42,7 +42,7 @@ class ScratchFolder:
         self.close()
 
     def close(self) -> None:
-        """Delete it with all that is in it; may be called again."""
+        """Delete the folder with its contents; may be called again."""
         self._folder.cleanup()
         if self._lock >= 0:
             os.close(self._lock)
@@ -51,7 +51,7 @@ class ScratchFolder:
 
 @cache
 def sweep(where: str) -> None:
-    """Delete the folders in *where* that no process uses any more; once in a process."""
+    """Delete the folders in *where* that no process uses any longer; only once in a process."""
     with suppress(OSError), os.scandir(where) as entries:
         for each in entries:
             with suppress(OSError):
@@ -70,7 +70,7 @@ def _delete_unused(folder: Path, found: os.stat_result) -> None:
 
 
 def _locked(folder: str, how: int) -> int:
-    """A descriptor of *folder* that locks it; -1 on Windows."""
+    """Return a descriptor of *folder* that locks it; -1 on Windows."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415
     except ImportError:

@@ -1,8 +1,8 @@
-"""What an implementation has to show of itself, so that it can be tested against its machine.
+"""Protocols of an implementation that is tested against its machine.
 
-A *system under test* is one entity: one container, one door.  :class:`SUT` is all that is required; the other
-protocols are optional, and :func:`isinstance` finds out which there are.  Without ``outputs``, outputs are not
-compared; without ``begin`` and ``end``, states that are met only while a call is in progress are not tested.
+A *system under test* is one entity: one container, one door.  :class:`SUT` is all that is required; the other protocols
+are optional, and are detected by :func:`isinstance`.  Without ``outputs``, outputs are not compared; without ``begin``
+and ``end``, states that are met only while a call is in progress are not tested.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
-"""Which part of an event a test asks for: all of it, its beginning, its next stage, or that the SUT dies in it."""
+"""The part of an event that a test asks for: all of it, its beginning, its next stage, or a crash of the SUT in it."""
 
 
 class Stimulus(NamedTuple):
-    """What a test does with an event; ``expected`` are the outcomes it is to have, stage by stage.
+    """One action of a test on an event; ``expected`` are the outcomes that the event should have, by stage.
 
-    They are empty where there is no choice.  A crash is at effect ``point``; the last outcome is that of the restart.
+    ``expected`` is empty if there is no choice.  A crash is at effect ``point``; the last outcome is that of the
+    restart.
     """
 
     event: str
@@ -25,7 +26,7 @@ class Stimulus(NamedTuple):
     point: int = 0
 
     def __str__(self) -> str:
-        """As it is written after ``--replay``.
+        """Return the stimulus as it is written after ``--replay``.
 
         >>> str(Stimulus("start", "end", ("failed",))), str(Stimulus("stop"))
         ('end start=failed', 'stop')
@@ -38,9 +39,9 @@ class Stimulus(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What a SUT did at a stimulus: its reply, ``None`` while the call is in progress; what it showed and put out.
+    """Response of a SUT to a stimulus: its reply, the state shown, and the outputs.
 
-    ``outputs`` is ``None`` where they cannot be seen.
+    ``reply`` is ``None`` while the call is in progress; ``outputs`` is ``None`` if they cannot be seen.
     """
 
     reply: str | None = ""
@@ -49,7 +50,7 @@ class Response:
 
 
 class SUT(Protocol):
-    """One entity of a machine, as an implementation has it.
+    """One entity of a machine, in an implementation.
 
     >>> class Door:
     ...     def reset(self) -> None:
@@ -72,16 +73,16 @@ class SUT(Protocol):
     def do(self, event: str) -> str:
         """Let *event*, by its name in the machine, happen from beginning to end.
 
-        Returns the reply of a call, ``ok`` or an error code such as ``NOT_FOUND``, and the empty string for what has
-        no reply.  Raises :class:`UnsupportedError` for an event that this implementation does not have or cannot be
-        made to take.
+        Returns the reply of a call, ``ok`` or an error code such as ``NOT_FOUND``, and the empty string for an event
+        without a reply.  Raises :class:`UnsupportedError` for an event that this implementation does not have or cannot
+        be made to take.
         """
 
     def shows(self) -> str:
-        """What an observer reads now, one of those that the machine's states show; empty if that is not known."""
+        """Return what an observer reads now, among what the machine's states show; empty if that is not known."""
 
     def close(self) -> None:
-        """Release everything that is held; no method is called after this."""
+        """Release all resources; no method is called after this."""
 
 
 @runtime_checkable
@@ -89,7 +90,7 @@ class Emitting(Protocol):
     """A SUT whose outputs can be seen."""
 
     def outputs(self) -> Sequence[str] | None:
-        """The outputs since the last call of this method, in order; called after :meth:`SUT.shows`.
+        """Return the outputs since the last call of this method, in order; called after :meth:`SUT.shows`.
 
         ``None`` if they could not be seen this time.
         """
@@ -97,35 +98,35 @@ class Emitting(Protocol):
 
 @runtime_checkable
 class Detailed(Protocol):
-    """A SUT whose status has fields, which are held to the clauses that the machine has on them."""
+    """A SUT whose status has fields, which are checked against the machine's clauses on them."""
 
     def fields(self) -> Mapping[str, int | str]:
-        """The fields that are shown now, by the machine's names; called after :meth:`SUT.shows`."""
+        """Return the fields that are shown now, by the machine's names; called after :meth:`SUT.shows`."""
 
 
 @runtime_checkable
 class Arranging(Protocol):
-    """A SUT in whose surroundings it can be arranged how events end."""
+    """A SUT whose surroundings can be arranged so that an event ends in a given way."""
 
     def arrange(self, event: str, outcome: str) -> bool:
         """Arrange that *event*, which is next, ends with the outcome that the machine calls *outcome*.
 
-        Called before each ``do``, ``begin`` and ``end`` of an event with several outcomes; before ``do`` of a call
-        that takes time, once for each of its stages, in order.  To return true is a promise: if the event ends
-        otherwise, the test fails.  What was arranged and did not affect the next event is dropped.
+        Called before each ``do``, ``begin`` and ``end`` of an event with several outcomes; before ``do`` of a call that
+        takes time, once for each of its stages, in order.  Returning true is a promise: if the event ends differently,
+        the test fails.  An arrangement that did not affect the next event is dropped.
         """
 
 
 @runtime_checkable
 class ArrangingStages(Protocol):
-    """A SUT that has to be given the stage for which an outcome is arranged; it takes the place of :class:`Arranging`."""
+    """A SUT that must be told the stage for which an outcome is arranged; used instead of :class:`Arranging`."""
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
         """Arrange *outcome* for the *stage* ``begin`` or ``end`` of a call that takes time; empty for other events."""
 
 
 def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
-    """What arranges an outcome of an event, and of its stage, of *sut*; ``None`` if nothing does."""
+    """Return the function of *sut* that arranges an outcome for an event and its stage; ``None`` if it has none."""
     if isinstance(sut, ArrangingStages):
         return sut.arrange_stage
     if isinstance(sut, Arranging):
@@ -135,16 +136,19 @@ def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
 
 @runtime_checkable
 class Limited(Protocol):
-    """A SUT in a world that no test controls, where some of what may happen is out of reach, and some comes unasked.
+    """A SUT in a world that no test controls: some outcomes are out of reach, and some signals come unasked.
 
-    Its steps take long: a test of it goes on where another has ended.
+    Its steps take long: a test of it continues where another has ended.
     """
 
     def never(self, event: str, outcome: str) -> bool:
-        """Whether a test need not try to have *event* end with *outcome*, empty where it has one only; it is judged if it comes."""
+        """Return whether tests need not try for this *outcome* of *event*; it is judged if it occurs.
+
+        *outcome* is empty if the event has only one.
+        """
 
     def unasked(self) -> Collection[str]:
-        """The signals that may also happen between the steps of a test."""
+        """Return the signals that may also happen between the steps of a test."""
 
 
 @runtime_checkable
@@ -152,10 +156,10 @@ class Overlapping(Protocol):
     """A SUT that other events can reach while one of its calls is in progress."""
 
     def begin(self, event: str) -> str | None:
-        """Let the call *event* begin; ``None`` if it is in progress now, else its reply."""
+        """Let the call *event* begin; return ``None`` if it is now in progress, else its reply."""
 
     def end(self, event: str) -> str | None:
-        """Let the call *event*, which is in progress, go on by one stage; ``None`` if it still is, else its reply."""
+        """Let the call *event* in progress advance by one stage; return ``None`` if it still is, else its reply."""
 
 
 @runtime_checkable
@@ -163,7 +167,7 @@ class Remembering(Protocol):
     """A SUT that shows its record: what it remembers beside its state."""
 
     def record(self) -> Any:  # noqa: ANN401  (it is only compared)
-        """A copy of everything that is remembered, as data that can be compared, except what need not survive a restart."""
+        """Return a copy of everything remembered, as comparable data, except what need not survive a restart."""
 
 
 @runtime_checkable
@@ -171,27 +175,27 @@ class Crashing(SUT, Protocol):
     """A SUT that can be made to crash in the middle of an event."""
 
     def crash(self, event: str, point: int) -> bool:
-        """Let *event* happen, crash just before its effect number *point* on the world, counted from 0, and restart.
+        """Let *event* happen, crash just before its effect number *point* (from 0) on the world, and restart.
 
-        Returns whether it crashed; false if the event has fewer effects, and was completed.
-        Either way the SUT has restarted.
+        Returns whether it crashed; false if the event has fewer effects, and was completed. Either way the SUT has
+        restarted.
         """
 
 
 @runtime_checkable
 class Costly(Protocol):
-    """A SUT to which some events cost much more time than others; it shows its state."""
+    """A SUT for which some events cost much more time than others; it shows its state."""
 
     def costly(self, event: str) -> bool:
-        """Whether *event* is one of them.  Several in a row cost as much as one, whichever they are."""
+        """Return whether *event* is costly.  Several costly events in a row cost as much as one, whichever they are."""
 
 
 @runtime_checkable
 class Serial(Protocol):
-    """A SUT that several threads cannot call at once: a process that takes one request at a time."""
+    """A SUT that threads cannot call concurrently: a process that takes one request at a time."""
 
     def serial(self) -> str:
-        """Its name in the message that refuses several threads."""
+        """Return its name in the message that refuses several threads."""
 
 
 class UnsupportedError(Exception):
@@ -203,7 +207,7 @@ class BrokenError(Exception):
 
 
 def drained(outputs: list[str]) -> list[str]:
-    """The *outputs* kept since the last time, for :meth:`Emitting.outputs`; the list is empty afterwards.
+    """Return the *outputs* kept since the last time, for :meth:`Emitting.outputs`, and clear the list.
 
     >>> kept = ["Creak"]
     >>> drained(kept), drained(kept)

@@ -29,46 +29,45 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, line: int | Line, file: str) -> Line:
-        """*line* itself, or that of *file* which has the number *line*."""
+        """Return *line* itself, or the line of *file* with the number *line*."""
         return line if isinstance(line, Line) else cls(file, line)
 
 
 ABSENT: Final = "absent"
-"""What a reply has ``met`` that says that there is no such entity, whatever the machine calls that state."""
+"""Value of ``met`` in a reply saying that the entity does not exist, whatever the machine calls that state."""
 
 FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
 """The fraction of a second in a time."""
 
 LATEST: Final = (1 << 63) - 1
-"""The latest time, and the longest one, that a column and compiled code know."""
+"""The latest time, and the longest duration, in columns and compiled code."""
 
 NEVER: Final = -LATEST - 1
-"""What a column has in place of a time that is missing."""
+"""Value in a column for a time that is missing."""
 
 Nanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST)]
-"""Nanoseconds since the epoch, in the range of every reader: the lowest number of 64 bits is :data:`NEVER`."""
+"""Nanoseconds since the epoch, in the range of every reader: the lowest 64-bit number is :data:`NEVER`."""
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.
 
 empty
-    All of it: a call with its reply, a signal, or a state or an output alone.
+    All of it: a call with its reply, a signal, or only a state or an output.
 request, reply
     The two ends of a call; it acts at some instant between them.
 lost
     The caller gave up: no reply will be observed, and the call may still act.
 answered
-    A reply to a call whose request was not recorded; it acted at some instant before.
+    A reply to a call whose request was not recorded; the call acted at some instant before.
 noticed
     A signal that may happen now, with or without its effect; the trace does not show whether it acts later.
 maybe
     A signal that may have happened, or a call that may have been made.
 assumed
-    An event that nothing shows, and that may have happened since the last observation,
-    once or repeatedly. What is legal only if it did is reported as resting on it.
+    An event that nothing shows, but that may have happened since the last observation, once or repeatedly. If the trace
+    is legal only because it did, the judgement reports that assumption.
 gap
-    Observations are missing: from here on nothing is known of the entity, or of any
-    entity if none is named.
+    Observations are missing: from here on nothing is known about the entity, or about any entity if none is named.
 """
 
 
@@ -77,13 +76,13 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
 
     A ``msgspec`` struct, not a dataclass: a trace has millions, and the decoder makes them straight from bytes.
 
-    ``of`` is the kind of entity (``container``). ``event`` is the model's name for the event or its name on the wire.
+    ``of`` is the kind of entity (``container``).  ``event`` is the model's name for the event or its name on the wire.
     ``shows`` is the state that was shown just after; ``met`` the state in which the call was executed, if the reply
-    reports it; ``emits`` the outputs that came with the event; ``output`` an output observed alone.  An empty
-    ``entity`` stands for every entity.  Times are nanoseconds since the epoch or RFC 3339; ``fields`` are shown
-    beside the state, by the names that the machine has for them.  ``start`` and ``end`` give a whole call its
-    interval.  ``process`` is the client that called, in a history of concurrent operations.  ``file`` and ``line`` are
-    the place from which the observation was taken, if it is not where the trace has it.
+    reports it; ``emits`` the outputs that came with the event; ``output`` an output observed on its own.  An empty
+    ``entity`` stands for every entity.  Times are nanoseconds since the epoch or RFC 3339; ``fields`` are shown beside
+    the state, under the machine's names for them.  ``start`` and ``end`` are the interval of a whole call.  ``process``
+    is the client that called, in a history of concurrent operations.  ``file`` and ``line`` are the place from which
+    the observation was taken, if that is not its place in the trace.
     """
 
     entity: str = ""
@@ -106,14 +105,15 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
 
 
 class Columns(NamedTuple):
-    """The observations of a batch once more, as arrays, for compiled code.
+    """The observations of a batch as arrays, for compiled code.
 
-    The i-th is of the kind ``kinds[kind[i]]``: an observation that has all of it that bears on legality
-    (:class:`Key`) and what it is ``of``, and nothing else.  Where ``kind[i]`` is -1, only the observation itself says
-    what it is: it has fields, or is of a form that is rare.  ``kinds`` is one list for all batches of a recording, and
-    grows at its end only.  Otherwise it is of the entity whose id, in UTF-8, is ``text[starts[e]:ends[e]]``, with
-    ``e = entity[i]``; these are numbered anew in each batch, and best each once.  ``at[i]`` is its time in
-    nanoseconds since the epoch, or less than 0 if it has none; earlier times only the observation itself says.
+    Observation ``i`` is of the kind ``kinds[kind[i]]``: an observation with everything that bears on legality
+    (:class:`Key`) and ``of``, and nothing else.  If ``kind[i]`` is -1, only the observation itself has its content: it
+    has fields, or a rare form.  ``kinds`` is one list for all batches of a recording, and only grows at its end.
+
+    If ``kind[i]`` is not -1, the entity's id, in UTF-8, is ``text[starts[e]:ends[e]]``, with ``e = entity[i]``;
+    entities are numbered separately in each batch, preferably once each.  ``at[i]`` is the time in nanoseconds since
+    the epoch, or less than 0 if there is none; times before the epoch are only in the observation itself.
     """
 
     kinds: Sequence[Observation]
@@ -126,7 +126,7 @@ class Columns(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Observations in order, and the line on which each stands; with ``columns`` both may be :class:`Made` one by one."""
+    """Observations in order, and the line of each; with ``columns``, both may be :class:`Made` one by one."""
 
     observations: Sequence[Observation]
     lines: Sequence[int | Line]
@@ -134,7 +134,7 @@ class Batch(NamedTuple):
 
 
 class Made(Sequence[T]):
-    """As many items as its ``length``, each made by ``item`` whenever it is asked for.
+    """A sequence of *length* items, each created by *item* whenever it is accessed.
 
     >>> squares = Made(4, lambda index: index * index)
     >>> squares[-1], squares[1:3], list(squares)
@@ -159,7 +159,7 @@ class Made(Sequence[T]):
 
 
 def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:
-    """The observations *found*, each with its line."""
+    """Return the observations *found*, each with its line, as a batch."""
     listed = list(found)
     return Batch([seen for _, seen in listed], [line for line, _ in listed])
 
@@ -177,7 +177,7 @@ class Key(NamedTuple):
 
 
 def key(seen: Observation) -> Key:
-    """The part of what was *seen* that bears on legality.
+    """Return the part of *seen* that bears on legality.
 
     >>> key(Observation(entity="c1", event="stop", reply="ok")) == Key(event="stop", reply="ok")
     True
@@ -186,7 +186,7 @@ def key(seen: Observation) -> Key:
 
 
 def seen_at(seen: Observation) -> int | None:
-    """When it was *seen*, or at the end of what it was seen in, in nanoseconds since the epoch.
+    """Return the time of *seen*, or the end of its interval, in nanoseconds since the epoch.
 
     >>> seen_at(Observation(start=1, end=2)), seen_at(Observation())
     (2, None)
@@ -195,7 +195,7 @@ def seen_at(seen: Observation) -> int | None:
 
 
 def nanoseconds(at: int | str | None) -> int | None:
-    """*at* in nanoseconds since the epoch; ``None`` if it is not a time, or not an :data:`Nanoseconds`.
+    """Return *at* in nanoseconds since the epoch; ``None`` if it is not a time, or not in :data:`Nanoseconds`.
 
     >>> nanoseconds("1970-01-01T00:00:01.000000002Z")
     1000000002

@@ -8,17 +8,17 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """It holds; where there is a witness, a subclass has it."""
+    """The answer is yes; a subclass has the witness, if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fails:
-    """It does not hold; each kind of question has a subclass with the evidence."""
+    """The answer is no; each kind of question has a subclass with the evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The question could not be answered, and why."""
+    """The question could not be answered; ``why`` says why not."""
 
     why: str
 

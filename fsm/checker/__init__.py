@@ -1,7 +1,7 @@
-"""Whether a property holds of a machine: proved, refuted by a shortest counterexample, or undecided.
+"""Decide whether a property holds of a machine: proved, refuted by a shortest counterexample, or unknown.
 
-Every claim is decided by exhaustive search of what the machine can reach.  A search that would exceed its limit decides
-nothing, and the conclusion is unknown.
+Every claim is decided by an exhaustive search of the states that the machine can reach.  If a search would exceed its
+limit, the conclusion is unknown.
 """
 
 from collections.abc import Callable, Collection
@@ -38,12 +38,14 @@ M = TypeVar("M", bound=Machine | System)
 def check(
     machine: Machine | System, *names: str, profile: str | None = None, limit: int = LIMIT, overlap: int = 1
 ) -> Examined:
-    """The verdicts on the properties of *machine* that are called *names*, or on all of them.
+    """Return the verdicts on the properties of *machine* that are called *names*, or on all of its properties.
 
-    They are those in the property file of the machine's name, in the folder ``properties`` beside the folder of its model
-    file.  *limit* bounds the states of each search; beyond it the verdict is unknown.  Of each event up to *overlap* calls of
-    an entity are in progress at a time.  Raises :class:`InputError` if there
-    is no property file, or it is not well formed, and ``ValueError`` for a name that no property has.
+    The properties are those in the file named after the machine, in the folder ``properties`` next to the folder of its
+    model file.  *limit* bounds the states of each search; beyond it the verdict is unknown.  Up to *overlap* calls of
+    each event may be in progress in one entity.
+
+    Raises :class:`InputError` if there is no property file or it is not well formed, and ``ValueError`` if no property
+    has one of the *names*.
 
     >>> from fsm.language.library import load
     >>> (relayed_once,) = check(load("plugin-pod"), "relayed-once").checked
@@ -68,10 +70,11 @@ def decide(
     limit: int = LIMIT,
     ending: Ending = on,
 ) -> Checked:
-    """The conclusion on *stated* of *machine*, which is as *profile* has it; unknown where *ending* says why it has to end.
+    """Return the conclusion on *stated* for *machine*, which is already under *profile*.
 
-    To check many properties of one machine, pass one :class:`StepCache` or :class:`Cones` instead of a table: it makes
-    each step once.  Linear in the states and transitions of the machine, times those of the claim.
+    The conclusion is unknown if *ending* returns a reason to stop.  To check many properties of one machine, pass the
+    same :class:`StepCache` or :class:`Cones` each time instead of a table: it computes each step once.  Time is linear
+    in the states and transitions of the machine, multiplied by those of the claim's automaton.
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.table import tabulate
@@ -115,7 +118,7 @@ def decide(
         conclusion = Unknown(why=f"the search has more than {error.limit:,} states")
     except StoppedError as error:
         conclusion = Unknown(why=_stopped(error.why, error.covered))
-    except MemoryError:  # where much is asked for at once
+    except MemoryError:  # a single large allocation may fail
         conclusion = Unknown(why=_stopped("out of memory", covered))
     except TooManyError:
         conclusion = Unknown(why="too many calls overlap to try every order of them")
@@ -148,11 +151,22 @@ def examine(
     copies: Collection[claims.Specification[System]] = (),
     alike: Alike | None = None,
 ) -> Examined:
-    """The conclusions on all of *specification*, of its machine as *profile* has it; or of *machine* instead.
+    """Return the conclusions on *specification*, for its machine under *profile*, or for *machine* instead.
 
-    *only* names the properties to check; *overlap* is as in :func:`check`; *advanced* is called after each; *ending* is as in :func:`decide`.  Of what is claimed of other *copies*, that is
-    told which does not come out as of the first.  What is *alike* under several profiles is concluded once.  The size expected of a system is that of the
-    largest cone of all its properties, so it is not compared if *only* is given.
+    The size expected of a system is that of the largest cone of all its properties, so it is not compared if *only* is
+    given.
+
+    Args:
+        specification: The properties to check.
+        profile: The profile of the machine.
+        machine: The machine to check in place of the specification's own.
+        only: The names of the properties to check.
+        limit: The most states of each search.
+        overlap: As in :func:`check`.
+        ending: As in :func:`decide`.
+        advanced: Called after each property.
+        copies: The same properties, stated about other copies; they are reported only if their outcome differs.
+        alike: Conclusions to reuse for whatever behaves alike under several profiles.
     """
     described = machine or specification.machine
     specification = as_known(specification, profile, limit, ending)
@@ -192,14 +206,17 @@ def examine(
 
 
 def _outcome(checked: Checked) -> tuple[type[Conclusion], int]:
-    """What is concluded, and in how many steps it is shown."""
+    """Kind of verdict, and the length of the counterexample."""
     return type(checked.verdict), checked.verdict.length if isinstance(checked.verdict, Refuted) else 0
 
 
 def as_known(
     of: claims.Specification[M], profile: str | None, limit: int = LIMIT, ending: Ending = on
 ) -> claims.Specification[M]:
-    """*of* where *profile* is a version, or several: known to fail is what one of its profiles is known for, and fails.
+    """Return *of* with the failures to expect under *profile*, if that is a version or several versions.
+
+    A property is expected to fail if it is a known failure of one of the profiles meant, and its verdict is ``Refuted``
+    or ``Undecided``.
 
     >>> from fsm.language.library import specification
     >>> of = as_known(specification("container-status"), "containerd-1.7.24")
@@ -223,7 +240,7 @@ def as_known(
 
 
 def stepping_of(machine: Machine | System, alike: Alike | None = None, overlap: int = 1) -> StepCache | Cones:
-    """The steps of *machine*, to decide many properties of it; what was concluded of others that move *alike* is known."""
+    """Return the steps of *machine* for deciding many properties; conclusions on others that are *alike* are reused."""
     if isinstance(machine, System):
         return Cones(system=machine, alike=alike, tables=tables_of(machine, overlap))
     table = in_progress(tabulate(machine), overlap)
@@ -233,7 +250,7 @@ def stepping_of(machine: Machine | System, alike: Alike | None = None, overlap: 
 def _known(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
-    """As :func:`_conclude`, if that is not known."""
+    """Like :func:`_conclude`, but look in the conclusions of tables that behave alike first."""
     key = None if stepping.concluded is None else asked(claim, profile, limit.states)
     if stepping.concluded is None or key is None:
         return _conclude(claim, stepping, profile, limit)
@@ -256,7 +273,7 @@ def _conclude(
 
 
 def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: Limit) -> Unknown:
-    """The verdict on a *claim* whose condition *unmet* is met only through an unwritten end of a call."""
+    """Verdict on a *claim* whose condition *unmet* is met only through an unwritten end of a call."""
     parts = needed(claim) if isinstance(claim, claims.Always | claims.Never) else claims.conditions_of(claim)
     for part in parts:
         if part.text == unmet:
@@ -267,7 +284,7 @@ def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: L
 
 
 def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:
-    """Whether further runs may change *conclusion*."""
+    """Check whether further runs may change *conclusion*."""
     if isinstance(claim, claims.Refines | claims.MatchesDiagram | claims.Requires):
         return False
     if isinstance(claim, claims.Reachable):
@@ -276,7 +293,7 @@ def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:
 
 
 def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
-    """The first end in the runs of *conclusion* for which no ``ends`` is written; ``None`` if they have none."""
+    """Return the first end in the runs of *conclusion* for which no ``ends`` is written; ``None`` if there is none."""
     runs = conclusion.witnesses if isinstance(conclusion, Proved) else ()
     if isinstance(conclusion, Refuted) and conclusion.run is not None:
         runs = (conclusion.run,)

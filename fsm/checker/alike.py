@@ -1,4 +1,4 @@
-"""Tables that move alike: of these the same is concluded, so it is searched for once.
+"""Conclusions shared by tables that behave alike, so that each is searched for once.
 
 Profiles differ in clauses and deviations, which no step shows, and often in nothing that a claim depends on.
 """
@@ -21,12 +21,12 @@ from fsm.machine.traversal import Numbering
 T = TypeVar("T")
 
 Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]
-"""What is concluded of tables that move alike, by what was :func:`asked`."""
+"""Conclusions about tables that behave alike, by the key that :func:`asked` returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """A *table*, equal to any in which beliefs and searches move alike: clauses and deviations make no difference."""
+    """A *table* that equals every table with the same behaviour; clauses and deviations are ignored."""
 
     table: Table = field(compare=False)
     key: tuple[Hashable, ...]
@@ -44,7 +44,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Same(Generic[T]):
-    """An object that equals itself alone, since it is large, and profiles share what they do not change."""
+    """A large object, compared by identity: profiles share whatever they do not change."""
 
     of: T
 
@@ -56,7 +56,7 @@ class _Same(Generic[T]):
 
 
 class Alike:
-    """What was concluded so far, of tables of machines and of cones of systems."""
+    """Conclusions found so far, about tables of machines and about cones of systems."""
 
     def __init__(self) -> None:
         self._numbers: Numbering[Hashable] = Numbering()
@@ -64,7 +64,7 @@ class Alike:
         self._known = defaultdict[Hashable, Conclusions](dict)
 
     def of(self, table: Table | SystemTable) -> Conclusions:
-        """What was concluded of tables that move as *table* does."""
+        """Return the conclusions about tables that behave like *table*."""
         if isinstance(table, SystemTable):
             return self._known[self._joint(table)]
         return self._known[self._number(_Same(table))]
@@ -73,7 +73,7 @@ class Alike:
         return self._numbers[Behaviour.of(table.of)]
 
     def _joint(self, table: SystemTable) -> Hashable:
-        """The cone, its joint events, where all copies begin, and how those in the cone move."""
+        """Key of a cone: its copies and joint events, where all copies begin, and how the parts inside behave."""
         system = table.system
         inside = {system.copies[digit].part for digit in table.cone}
         begin = tuple((part.copies, part.initial) for part in system.parts.values())
@@ -86,7 +86,10 @@ class Alike:
 
 
 def asked(claim: Claim, profile: str | None, limit: int) -> Hashable:
-    """All that a conclusion on *claim* depends on beside how the table moves; ``None`` if it depends on more than that."""
+    """Return a key for everything that a conclusion on *claim* depends on, except for the table's behaviour.
+
+    ``None`` if the conclusion depends on more than that, and so cannot be shared.
+    """
     match claim:
         case Refines(other=other, overlap=overlap):
             return Behaviour.of(tabulate(other.partly_under(profile))), overlap, limit

@@ -1,6 +1,7 @@
-"""What holds however many copies there are of a part: of one, of two, and of what simulates any number of more.
+"""Prove claims for any number of copies of a part: for one copy, for two, and for a crowd that simulates more.
 
-What simulates them is a system, too (:mod:`fsm.machine.product.crowd`).  It may do what no number of copies does, so it refutes nothing.
+The crowd is a system, too (:mod:`fsm.machine.product.crowd`).  It may do what no number of copies does, so a failure of
+the crowd refutes nothing.
 """
 
 from collections.abc import Callable, Collection
@@ -23,7 +24,7 @@ from fsm.verdict import Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Deciding:
-    """What claims are decided on: one copy, two, and more of them; ``why`` there is no such thing."""
+    """Systems on which claims are decided: one copy, two, three, and the crowd or ``why`` there is no crowd."""
 
     part: str
     profile: str | None
@@ -37,7 +38,7 @@ class _Deciding:
     why: str
 
     def conclusion(self, of_one: Property, of_two: Property, of_more: Property) -> Checked:
-        """On a claim as it is with so many copies."""
+        """Conclude on one claim, given as it reads with one copy, with two, and with more."""
         found = self._decide(of_two, self.two)
         if isinstance(found.verdict, Refuted):
             return found
@@ -67,7 +68,7 @@ class _Deciding:
         return replace(found, verdict=more)
 
     def _of_more(self, of: Property, claim: Always | Never, stepping: StepCache) -> Conclusion:
-        """On *claim*, which says *of* many what *stepping* simulates, steps of other copies included."""
+        """Conclude on *claim*, the property *of* restated about the crowd, allowing for steps outside the cone."""
         verdict = self._decide(replace(of, claim=claim), stepping).verdict
         loose = relaxed(*in_order(claim), system_table(stepping.table))
         if loose is None or not isinstance(verdict, Proved | Vacuous):
@@ -76,7 +77,10 @@ class _Deciding:
         return verdict if isinstance(besides, Proved | Vacuous) else besides
 
     def of_many(self, found: Checked, of_two: Property, of: Property, many: Cones) -> Checked:
-        """The conclusion on *of*, a claim about *many* copies, where this was *found* of any number."""
+        """Return the conclusion on *of*, a claim about *many* copies, if *found* is the conclusion on any number.
+
+        If the claim is not proved for any number, a run of two copies may still decide it.
+        """
         verdict = found.verdict
         if not isinstance(verdict, Proved):
             small = self._decide(of_two, self.two).verdict
@@ -85,7 +89,7 @@ class _Deciding:
         return replace(found, of=of, verdict=verdict)
 
     def _simulating(self, of_three: Claim, claim: Claim, crowd: Crowd, more: Cones) -> StepCache:
-        """The steps of the *crowd* for a *claim*: every step of the cone of the same *of_three* is one of these."""
+        """Steps of the *crowd* for *claim*; they include every step in the cone of *of_three*."""
         table = system_table(self.three.stepping(of_three).table)
         events = frozenset(table.row) & frozenset(crowd.system.events)
         return more.stepping(claim, crowd.image(table.cone), events)
@@ -105,10 +109,11 @@ def examine_any(
     ending: Ending = on,
     advanced: Callable[[], None] = lambda: None,
 ) -> Examined:
-    """The conclusions on what is stated of a system with any number of copies of *part*; *numbered* has it for a number.
+    """Return the conclusions on a system with any number of copies of *part*.
 
-    With a *count* they are on so many copies, more than can be searched: on any number, else by a run of two copies, which is
-    looked for where all others do nothing of their own.  The other arguments are those of :func:`fsm.checker.examine`.
+    ``numbered(n)`` states the properties for n copies.  With *count*, the conclusions are about that many copies, too
+    many to search: a claim is decided for any number of copies, or else by a run of two copies, taken again while all
+    other copies do nothing of their own.  The other arguments are those of :func:`fsm.checker.examine`.
     """
     stated = [numbered(few) for few in (1, 2, 3)]
     one, two, three = (each.machine.under(profile) for each in stated)
@@ -161,7 +166,7 @@ def _word(verdict: Conclusion) -> str:
 
 
 def _as_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | None:
-    """What the runs that show *small* show of *claim*, too."""
+    """Conclude on *claim* from the runs of *small*, the conclusion on two copies; ``None`` if they do not decide it."""
     if isinstance(claim, Reachable) and isinstance(small, Proved):
         of = list(zip(small.witnesses, claim.sequences, strict=True))
         runs = [_run_of(run, sequence, None, cones.stepping(claim)) for run, sequence in of]
@@ -176,7 +181,7 @@ def _as_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | No
 
 
 def _run_of(run: Run, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> Run | None:
-    """A run through *sequence* by the events of *run*, which is of fewer copies."""
+    """Run through *sequence* by the events of *run*, a run of fewer copies; ``None`` if there is none."""
     automaton, table = SequenceAutomaton(sequence, until, stepping), stepping.table
     if automaton.start[1] == DONE:
         return Run(initial=table.states[table.initial])
@@ -193,7 +198,7 @@ def _unknown(found: Checked, why: str) -> Checked:
 
 
 def _claim(claim: Always | Never, crowd: Crowd) -> Always | Never:
-    """*claim* of what simulates any number of copies; raises :class:`NoCrowdError`."""
+    """Restate *claim* about the *crowd*; raises :class:`NoCrowdError`."""
 
     def of(written: WrittenCondition) -> WrittenCondition:
         return replace(written, means=crowd.condition(written.means))

@@ -1,4 +1,4 @@
-"""Breadth-first search for a shortest path, within a limit, and until it is stopped."""
+"""Breadth-first search for a shortest path, with a limit and a way to stop it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -18,13 +18,13 @@ LIMIT = 2_000_000
 """Largest number of nodes of one search; beyond it the answer is unknown."""
 
 UNLIMITED: Final = 1 << 62
-"""States of a search that has no limit: as many as compiled code counts, and more than can be kept."""
+"""In place of a limit: more states than memory can hold, and still an integer of compiled code."""
 
 N = TypeVar("N")
 
 
 class StoppedError(Exception):
-    """The search was asked to end, and *why*; how much it had *covered*."""
+    """The search was told to stop; *why*, and how much it had *covered*."""
 
     def __init__(self, why: str, covered: Explored) -> None:
         super().__init__(why, covered)
@@ -32,23 +32,23 @@ class StoppedError(Exception):
 
 
 Ending: TypeAlias = Callable[[Explored], str]
-"""Why a search that has covered so much has to end; empty if it may go on."""
+"""A function that returns why a search that has covered this much must stop; an empty string if it may continue."""
 
 
 def on(_covered: Explored) -> str:
-    """No search has to end."""
+    """Let every search continue."""
     return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """Of how many ``states`` a search may be, and what is asked now and then whether it has to end sooner."""
+    """Most ``states`` of a search, and ``ending``, which is asked now and then whether it must stop earlier."""
 
     states: int
     ending: Ending = on
 
     def watch(self, covered: Explored) -> None:
-        """Raises :class:`StoppedError` if the search that has *covered* so much has to end."""
+        """Raise :class:`StoppedError` if a search that has *covered* this much must stop."""
         if why := self.ending(covered):
             raise StoppedError(why, covered)
 
@@ -57,7 +57,7 @@ WITHIN: Final = Limit(states=LIMIT)
 
 
 class SearchEdge(NamedTuple, Generic[N]):
-    """One step of a search; ``found`` if it is what is searched for."""
+    """A step of a search; ``found`` if it is the step searched for."""
 
     taken: RunStep
     to: N
@@ -66,7 +66,7 @@ class SearchEdge(NamedTuple, Generic[N]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(Generic[N]):
-    """The ``path`` that was searched for, or ``None`` if there is none; and every node that was met, with its depth."""
+    """The ``path`` searched for, or ``None`` if there is none; and every node visited, with its depth."""
 
     path: tuple[RunStep, ...] | None
     nodes: dict[N, int]
@@ -74,7 +74,7 @@ class SearchResult(Generic[N]):
 
 
 def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit: Limit) -> SearchResult[N]:
-    """A shortest path from *start* to an edge that is ``found``; of several, the first in the order of *following*."""
+    """Find a shortest path from *start* to an edge that is ``found``; of several, the first in order."""
     walk: BreadthFirst[N, SearchEdge[N]] = BreadthFirst([start], following, limit=limit.states, watch=limit.watch)
     edges = 0
     path = None
@@ -89,15 +89,16 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
 
 
 def along(nodes: Sequence[N], following: Callable[[N], Iterable[SearchEdge[N]]]) -> tuple[RunStep, ...]:
-    """The steps along *nodes*, by the first edge from each to the next, and from the last by the first that is ``found``."""
+    """Return the steps along *nodes*: first edges from node to node, then the first ``found`` edge of the last."""
     steps = [next(edge.taken for edge in following(node) if edge.to == to) for node, to in pairwise(nodes)]
     return (*steps, next(edge.taken for edge in following(nodes[-1]) if edge.found))
 
 
 def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """The number of states and transitions that *table* can reach, and their depth.
+    """Return the number of states and transitions that *table* can reach, and their depth.
 
-    Raises :class:`~fsm.machine.traversal.LimitError` for more states than the *limit*, of which representatives are looked at only.
+    Raises :class:`~fsm.machine.traversal.LimitError` beyond the *limit*; if the table has orbits, only representatives
+    count towards it.
     """
     table = in_progress(table) if isinstance(table, Table) else table
     if isinstance(table, InProgress):
@@ -117,7 +118,7 @@ def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
 
 
 def size_of_states(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """The same where configurations of one state count as one, and an outcome once if it is taken from any of them."""
+    """Like :func:`reachable_size`, but count configurations of one state, and outcomes taken from them, once."""
     table = table.beyond() if isinstance(table, InProgress | SystemTable) else table
     names = table.states
     walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit.states, watch=limit.watch)

@@ -36,9 +36,10 @@ NOTHING: Final = Emits(output="")
 
 @dataclass(frozen=True, kw_only=True)
 class Cones:
-    """The cones of *system* on which claims were decided, each with its steps, which are made once.
+    """The cones of *system* on which claims were decided, each with its steps, which are computed once.
 
-    *tables* are those of its parts, if they were made already.  With *alike* nothing is concluded twice of cones that move alike.
+    *tables* are the tables of its parts, if already built.  With *alike*, conclusions are shared by cones that behave
+    alike.
     """
 
     system: System
@@ -51,7 +52,10 @@ class Cones:
         object.__setattr__(self, "_influence", Influence(self.system, self.tables))
 
     def stepping(self, claim: Claim, besides: Collection[int] = (), events: Collection[str] = ()) -> StepCache:
-        """The steps of the cone of *claim*, and of the copies *besides*, and of *events*, whether they touch these or not."""
+        """Return the steps of the cone of *claim* and the copies *besides*.
+
+        The steps of *events* are included even if they touch none of these copies.
+        """
         found, untouched = self._cone(claim, besides)
         untouched = untouched.union(events)
         if (found, untouched) not in self._known:
@@ -67,12 +71,12 @@ class Cones:
         return StepCache(table, concluded=self.alike.of(table) if self.alike else None)
 
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
-        """The largest of the cones of *claims*, the first of several; all copies if there are no claims."""
+        """Return the largest of the cones of *claims*, the first of several; all copies if there are no claims."""
         every = frozenset(range(len(self.system.copies)))
         return max((self._cone(claim)[0] for claim in claims), key=len, default=every)
 
     def _cone(self, claim: Claim, besides: Collection[int] = ()) -> tuple[frozenset[int], frozenset[str]]:
-        """The copies that affect *claim* or those *besides*, and the events that it mentions though they touch none of them."""
+        """Copies that affect *claim* or *besides*, and the mentioned events that touch none of them."""
         conditions = [each.means for each in conditions_of(claim)]
         mentioned = {each for condition in conditions for each in events(condition)}
         digits = {*besides, *(digit for condition in conditions for digit in read(condition))}
@@ -81,7 +85,7 @@ class Cones:
             mentioned.add(claim.event)
             digits |= self._copies(claim.event)
             outputs |= self._copies(claim.event)
-        if isinstance(claim, LeadsTo):  # when any other copy takes a step, the source may hold again
+        if isinstance(claim, LeadsTo):  # a step of any other copy may make the source hold again
             mentioned.update(self.system.events)
             digits.update(range(len(self.system.copies)))
         if isinstance(claim, Follows):
@@ -95,18 +99,18 @@ class Cones:
 
     @property
     def decided(self) -> bool:
-        """Whether any claim was decided on one of them."""
+        """Whether a claim was decided on any cone."""
         return bool(self._known)
 
     def counts(self, limit: Limit) -> Counts | None:
-        """The size of the largest cone on which a claim was decided, within the *limit*; ``None`` if none was."""
+        """Return the size of the largest cone on which a claim was decided; ``None`` if no claim was decided."""
         if not self._known:
             return None
         largest = max(self._known, key=lambda each: len(each[0]))
         return self._known[largest].size(limit)
 
     def _emitters(self, condition: Condition) -> Iterator[int]:
-        """The copies that may emit an output that *condition* mentions."""
+        """Copies that may emit an output that *condition* mentions."""
         for output in _outputs(condition):
             for copy in self.system.copies:
                 bare = output.removesuffix(copy.suffix) if copy.suffix else output
@@ -114,7 +118,7 @@ class Cones:
                     yield copy.digit
 
     def _silent(self, claim: Claim) -> set[int]:
-        """The copies that may emit where *claim* asks whether nothing is emitted."""
+        """Copies that may emit in a step for which *claim* asks whether nothing is emitted."""
         found: set[int] = set()
         for condition in _at_once(claim):
             mentioned = events(condition)
@@ -123,7 +127,7 @@ class Cones:
         return {each for each in found if self.system.parts[self.system.copies[each].part].machine.outputs()}
 
     def _observed(self, claim: Follows) -> Iterator[int]:
-        """Of the copies in *claim*, those with outputs or signals that the other machine has."""
+        """Copies in *claim* that have outputs or signals known to the other machine."""
         known = {name for event in claim.other.events.values() for name in (event.name, event.rpc)}
         for digit in claim.of:
             machine = self.system.parts[self.system.copies[digit].part].machine
@@ -144,7 +148,7 @@ def events(condition: Condition) -> set[str]:
 
 
 def _at_once(claim: Claim) -> list[Condition]:
-    """Conditions, each on one instant, that say together whether *claim* holds, and whether it is vacuous."""
+    """Conditions on single instants that together decide whether *claim* holds and whether it is vacuous."""
     if isinstance(claim, Always):
         held = All(of=tuple(each.means for each in claim.conditions))
         return [Some(of=(Not(of=claim.when.means), held)), claim.when.means] if claim.when else [held]
@@ -153,7 +157,7 @@ def _at_once(claim: Claim) -> list[Condition]:
 
 
 def _left(condition: Condition, event: str) -> list[Atom]:
-    """What *condition* asks of a step of *event*."""
+    """Atoms of *condition* that are still open in a step of *event*."""
     left = left_at(condition, event)
     return [] if isinstance(left, bool) else list(atoms(left))
 
@@ -170,7 +174,7 @@ def _outputs(condition: Condition) -> set[str]:
 
 
 class JointListener(OutputListener):
-    """What *other* makes of the signals and outputs of the copies in *claim*, which are its events."""
+    """An :class:`OutputListener` for systems: signals and outputs of the copies in *claim* are events of *other*."""
 
     def __init__(self, system: System, claim: Follows, other: Machine) -> None:
         table = tabulate(other)
@@ -180,7 +184,7 @@ class JointListener(OutputListener):
         self._suffixes = {copy.digit: copy.suffix for copy in system.copies}
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
-        """The signals and outputs of the copies in *step*, in order, known to the other machine or not."""
+        """Return the signals and outputs of these copies in *step*, in order; the other machine need not know them."""
         found: list[str] = []
         for done in step.way.done:
             if done.digit in self._of:

@@ -1,8 +1,8 @@
 """The first instant at which a condition holds, in all runs of a small machine.
 
-Most claims ask for one instant, and a machine has few that differ.  They are numbered in the order in which a
-breadth-first search meets them, and what is true of them are numbers with a bit for each: a condition is asked once of
-what differs, and the lowest bit of its number is the end of a shortest run.
+Most claims are about one instant, and a machine has few different instants.  They are numbered in breadth-first order,
+and the instants at which a condition holds are the bits of an integer: each atom is tested once for each different
+value that it depends on, and the lowest bit is the end of a shortest run.
 """
 
 from __future__ import annotations
@@ -37,11 +37,14 @@ if TYPE_CHECKING:
     from fsm.machine.property.evidence import RunStep
 
 MOST: Final = 10_000
-"""Instants of the largest machine for which such numbers pay."""
+"""Most instants for which numbering them pays off."""
 
 
 def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | None:
-    """The instants of *stepping*, as what is *asked* tells them apart, where these are few and no other machine's."""
+    """Return the instants of *stepping* as *asked* distinguishes them.
+
+    ``None`` if there are too many, or if *stepping* is packed or shares the steps of another machine.
+    """
     if stepping.like is not None or stepping.packed is not None:
         return None
     told = codes([asked])
@@ -52,7 +55,7 @@ def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | Non
 
 
 class FirstInstants:
-    """The instants of all that *steps* reaches."""
+    """All instants that *steps* reaches, in breadth-first order."""
 
     def __init__(self, steps: Successors) -> None:
         self._instants = [steps.beginning]
@@ -65,7 +68,7 @@ class FirstInstants:
         self._bits = cache(self._bits_of)
 
     def first(self, condition: Condition, limit: Limit) -> tuple[tuple[RunStep, ...] | None, Counts]:
-        """A shortest run to an instant at which *condition* holds, and how much was searched for it; none if there is none."""
+        """Return a shortest run to an instant at which *condition* holds, or ``None``; and the size of the search."""
         bits = self.bits(condition)
         depth = self._search.depth
         if not bits:
@@ -83,7 +86,7 @@ class FirstInstants:
         return path, Counts(states=met, transitions=number + 1, depth=len(path))
 
     def bits(self, condition: Condition) -> int:
-        """The instants at which *condition* holds."""
+        """Return the instants at which *condition* holds, as bits."""
         match condition:
             case Not(of=inner):
                 return ~self.bits(inner) & ((1 << len(self._instants)) - 1)
@@ -101,7 +104,7 @@ class FirstInstants:
                 return self._bits(condition)
 
     def _exhausted(self) -> bool:
-        """Go through all that is reached; whether it is little enough."""
+        """Explore everything; return whether there are few enough instants."""
         search = self._search
         for edge in search:
             self._edges.append((len(search.depth), search.node, edge.taken))
@@ -124,7 +127,10 @@ class FirstInstants:
         return found
 
     def _groups(self, of: str) -> list[tuple[Instant, int]]:
-        """One instant for all that are alike in the attribute *of* this name, and the bits of these; the first is apart."""
+        """Group the instants by the attribute named *of*; return an instant of each group, and the bits of all.
+
+        The first instant of a run has a group of its own.
+        """
         size = len(self._instants) // 8 + 1
         groups = defaultdict[Hashable, list[int]](list)
         for number, value in enumerate(map(attrgetter(of), self._instants)):
@@ -139,11 +145,11 @@ class FirstInstants:
 
 
 _FIRST: Final = object()
-"""What the first instant alone is."""
+"""Group of the first instant, which is alone in it."""
 
 
 def depends(atom: Atom) -> str:
-    """On which attribute of an instant *atom* depends."""
+    """Return the name of the attribute of an instant that *atom* depends on."""
     match atom:
         case In(before=before) | At(before=before):
             return "source" if before else "state"

@@ -1,4 +1,4 @@
-"""Whether a second call, right after one that succeeded, has no effect."""
+"""Idempotence: a second call, right after one that succeeded, has no effect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CallPair(NamedTuple):
-    """The state, how many of the two calls have replied, whether the second is in progress, and the state between them."""
+    """State, number of the two calls that have replied, whether the second is in progress, state between them."""
 
     state: int
     calls: int = 0
@@ -25,7 +25,10 @@ class CallPair(NamedTuple):
 
 
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Whether a second call, right after one that replied ok with none in progress, replies ok and changes nothing."""
+    """Check that a second call, right after one that replied ok, replies ok and changes nothing.
+
+    No call may be in progress when the first call replies.
+    """
     table = stepping.table
     automaton = IdempotenceAutomaton(claim, stepping)
     path, counts, tried = _searched(claim, automaton, stepping, limit)
@@ -40,7 +43,7 @@ def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tu
 def _searched(
     claim: Idempotent, automaton: IdempotenceAutomaton, stepping: StepCache, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts, bool]:
-    """A run on which the second call has an effect, the size of the search, and whether there was a first call."""
+    """Run in which the second call has an effect, or ``None``; size of the search; whether a first call was met."""
     packed, once, table = stepping.packed, [claim.once.means] if claim.once else [], stepping.table
     if packed is None or not (engine := import_module("fsm.checker.packed.sequences")).supported(packed, once):
         found: SearchResult[CallPair] = search(automaton.start, automaton.following, limit=limit)
@@ -56,7 +59,7 @@ def _searched(
 
 
 class IdempotenceAutomaton:
-    """The machine of *stepping*, and at some instant two calls that *claim* is about, with no other step in between."""
+    """The machine of *stepping*, which at some point takes the two calls of *claim* with no other step between them."""
 
     def __init__(self, claim: Idempotent, stepping: StepCache) -> None:
         once, table = claim.once, stepping.table
@@ -67,7 +70,7 @@ class IdempotenceAutomaton:
         self.start = CallPair(table.initial)
 
     def following(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
-        """Every step from *node*, a second call where the specification is silent included."""
+        """Yield every step from *node*, including a second call on which the specification is silent."""
         table = self.steps.table
         if node.calls and table.step(node.state, self.due(node)) is None:
             taken = run_step(table, node.state, self.due(node), None, node.state)
@@ -76,11 +79,14 @@ class IdempotenceAutomaton:
             yield from self.taken(node, step, idle=table.idle(step.way.to))
 
     def first(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
-        """Every step from *node*; it is ``found`` if it is a first call."""
+        """Return every step from *node*; an edge is ``found`` if it is a first call."""
         return (edge._replace(found=edge.to.calls > 0) for edge in self.following(node))
 
     def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
-        """The edges of *step* from *node*, after which the machine is *idle*; none if it would come between the two calls."""
+        """Yield the edges of *step* from *node*; none if it would come between the two calls.
+
+        If *idle* is true, no call is in progress after the step.
+        """
         way, reply = step.way, step.taken.reply
         if node.calls:
             if step.row == self.due(node):
@@ -92,11 +98,10 @@ class IdempotenceAutomaton:
             yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to))
 
     def due(self, node: CallPair) -> int:
-        """The row that must come next: the second call, or its end."""
+        """Return the row that must come next: the second call, or its end."""
         return self.steps.table.end[self.row] if node.going else self.row
 
     def _second(self, node: CallPair, step: InstantStep) -> SearchEdge[CallPair]:
-        """The edge of *step*, which is of the second call."""
         way, names = step.way, self.steps.table.states
         if way.begins:
             to = CallPair(way.to, node.calls, going=True, between=node.between)

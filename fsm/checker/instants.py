@@ -1,4 +1,4 @@
-"""Steps of a machine as the instants that properties are about, and tests of conditions on them."""
+"""Steps of a machine as the instants that properties are about, and tests of conditions on instants."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SequenceNode: TypeAlias = tuple[int, int]
 
 
 class Instant(Struct, gc=False, frozen=True, kw_only=True):
-    """The state after a step, and the step; the first instant of a run has no step."""
+    """The state after a step, and the step that led there; the first instant of a run has no step."""
 
     state: int
     source: int = -1
@@ -39,7 +39,7 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
     output: str = ""
     outputs: tuple[str, ...] = ()
     moved: bool = False
-    """Whether it is in another state than the instant before."""
+    """Whether the step changed the state."""
 
     @property
     def first(self) -> bool:
@@ -47,7 +47,7 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
-    """One outcome with one of its replies, and the instants of that step."""
+    """One outcome with one of its replies, and the instants of the step."""
 
     row: int
     way: Way
@@ -56,7 +56,10 @@ class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class SequenceTests(Struct, frozen=True, kw_only=True):
-    """Tests of a sequence, the error codes they distinguish, and ``edges`` of the product, if like machines may share them."""
+    """The tests of a sequence, and the error codes that they distinguish.
+
+    ``edges`` of the product are shared by similar machines; ``None`` if they cannot be.
+    """
 
     codes: tuple[str, ...]
     conditions: tuple[Callable[[Instant], bool], ...]
@@ -65,10 +68,10 @@ class SequenceTests(Struct, frozen=True, kw_only=True):
 
 
 class StepCache:
-    """The steps of *table*, made once for each set of error codes that a property distinguishes.
+    """The steps of *table*, computed once for each set of error codes that a property distinguishes.
 
-    A machine that is *like* another *but* for one state, as a mutant is, shares the other's steps from all other states.
-    What was *concluded* of tables that move alike is not searched for again.
+    A machine that is *like* another except for the state *but*, as a mutant is, shares the other's steps from all other
+    states.  *concluded* are conclusions about tables that behave alike; they are not searched for again.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class StepCache:
         self.witnesses: dict[Sequence, Run | None] = {}
         self.distinguishing = cache(self._distinguishing)
         self.known: dict[tuple[str, ...], object] = {}
-        """What searches keep of the steps, by the error codes that they tell apart."""
+        """Data that searches derive from the steps, by the error codes that they distinguish."""
         self._tests: dict[tuple[Sequence, WrittenCondition | None], SequenceTests] = {}
         self._folded = cache(self._folded_by)
 
@@ -99,7 +102,7 @@ class StepCache:
 
     @cached_property
     def packed(self) -> PackedGraph | None:
-        """The steps as packed states have them, where searches are to use these."""
+        """The graph of packed states, if searches should use it."""
         return packed(self.table)
 
     @cached_property
@@ -108,13 +111,13 @@ class StepCache:
 
     @property
     def overlap(self) -> int:
-        """The limit on calls of one event in progress; 0 if no call takes time."""
+        """Most calls of one event in progress; 0 if no call takes time."""
         timed = self.table.timed.values() if isinstance(self.table, SystemTable) else [self.table]
         return max((each.overlap for each in timed if isinstance(each, InProgress)), default=0)
 
     @cached_property
     def left_out(self) -> tuple[bool, bool]:
-        """Whether the search cut off a begin, and whether it left out an unwritten end."""
+        """Whether the search cut off the beginning of a call, and whether it left out an unwritten end."""
         if isinstance(table := self.table, InProgress):
             blocked = [way for state in self.reached for row in table.rows for way in table.blocked(state, row.index)]
             return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
@@ -126,14 +129,14 @@ class StepCache:
 
     @cached_property
     def _busy(self) -> bool:
-        """Whether a call of a part is in progress after any step."""
+        """Whether a call of some part is ever in progress between steps."""
         if not isinstance(self.table, SystemTable) or not self.table.takes_time:
             return False
         timed = self.table.timed.items()
         return any(not part.idle(local) for digit, part in timed for local in self.locals_of(digit))
 
     def locals_of(self, digit: int) -> Collection[int]:
-        """The states that the copy of this *digit* comes to."""
+        """Return the states that the copy numbered *digit* reaches."""
         if (folded := self.folded()) is not None:
             return folded.locals_of(digit)
         if self.packed is not None:
@@ -143,13 +146,16 @@ class StepCache:
 
     @cached_property
     def beyond(self) -> StepCache:
-        """The steps with ends of calls that are not written."""
+        """The steps including the ends of calls that are not written."""
         if not isinstance(self.table, InProgress | SystemTable):
             return self
         return StepCache(self.table.beyond(), like=self.like.beyond if self.like else None, but=self.but)
 
     def folded(self, asked: Iterable[Condition] = ()) -> StepCache | None:
-        """The steps between representatives of states that the conditions *asked* do not tell apart; ``None`` if that is no use."""
+        """Return the steps between representatives of states that the conditions *asked* do not distinguish.
+
+        ``None`` if no copies are interchangeable, or if folding does not pay off.
+        """
         orbits = self._symmetry.orbits(asked) if self._symmetry else Orbits()
         return self._folded(orbits) if orbits.groups else None
 
@@ -157,7 +163,10 @@ class StepCache:
         return StepCache(system_table(self.table).folded(orbits))
 
     def size(self, limit: Limit) -> Counts:
-        """The size of what can be reached, within the *limit*; beyond it raises :class:`~fsm.machine.traversal.LimitError`."""
+        """Return the number of states and transitions that can be reached.
+
+        Raises :class:`~fsm.machine.traversal.LimitError` beyond the *limit*.
+        """
         if (folded := self.folded()) is not None:
             found = folded.size(limit)
         else:
@@ -165,7 +174,7 @@ class StepCache:
         return size_of_states(self.table, limit) if self._busy or self.left_out[1] else found
 
     def steps(self, asked: Iterable[Condition] = ()) -> Successors:
-        """The steps as the conditions *asked* distinguish them."""
+        """Return the steps as the conditions *asked* distinguish them."""
         return self.distinguishing(codes(asked))
 
     def _distinguishing(self, distinguished: tuple[str, ...]) -> Successors:
@@ -174,13 +183,13 @@ class StepCache:
         return Successors(self.table, distinguished, like=like, but=self.but, plain=plain)
 
     def tests(self, sequence: Sequence, until: WrittenCondition | None) -> SequenceTests:
-        """The tests of *sequence* and *until*; if possible, those of the machine that this one is like."""
+        """Return the tests of *sequence* and *until*, if possible shared with the machine that this one is like."""
         if self.like is not None and (shared := self.like.tests(sequence, until)).edges is not None:
             return shared
         found = self._tests.get((sequence, until))
         if found is None:
             every = [each.means for each in (*sequence, *([until] if until else []))]
-            # Where an event is silent is asked of states to which steps lead, so those of other states differ too.
+            # `SilentOn` tests the state to which a step leads, so steps from unchanged states may differ, too.
             silent = any(isinstance(part, conditions.SilentOn) for each in every for part in atoms(each))
             found = self._tests[sequence, until] = SequenceTests(
                 codes=codes(every),
@@ -192,10 +201,10 @@ class StepCache:
 
 
 class Successors:
-    """The steps of *table* from each state, made when asked for.
+    """The steps of *table* from each state, computed on demand.
 
-    Where ``error`` stands for every error code, each of *codes* that a property distinguishes is one more reply.  Other
-    steps are those of *plain*, which distinguishes none, if that is given.
+    If ``error`` stands for every error code, each of *codes*, which a property distinguishes, is one more reply.  If
+    *plain* is given, its steps, for which no code is distinguished, are extended instead of computed again.
     """
 
     def __init__(
@@ -216,7 +225,7 @@ class Successors:
         self._plain = plain
 
     def _after(self, state: int) -> tuple[InstantStep, ...]:
-        """Every step from *state*, in the model's order."""
+        """Steps from *state*, in the model's order."""
         if self.like is not None and self.table.bare(state) != self.but:
             return self.like.after(state)
         if self._plain is None:
@@ -235,7 +244,7 @@ class Successors:
         return tuple(found)
 
     def replies(self, way: Way) -> tuple[str, ...]:
-        """The possible replies of *way*; an empty one if it has none."""
+        """Return the possible replies of *way*; a single empty reply if it has none."""
         if not way.reply:
             return ("",)
         if ANY_ERROR not in way.reply:
@@ -243,7 +252,7 @@ class Successors:
         return tuple(dict.fromkeys((*way.reply, *self.codes)))
 
     def step(self, state: int, row: int, way: Way, reply: str) -> InstantStep:
-        """The step from *state* by *way* of *row* that replies *reply*."""
+        """Return the step from *state* by *way* of *row* with *reply*."""
         table = self.table
         event = table.rows[row].event.name
         taken = run_step(table, state, row, way, way.to, reply)
@@ -266,14 +275,14 @@ class Successors:
 
 
 def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], bool]:
-    """A test of *condition* on an instant of *table*."""
+    """Return a test of *condition* on an instant of *table*."""
     return predicate(condition, partial(_simple, table))
 
 
 def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], bool]:
     match condition:
         case conditions.In(states=names, before=before):
-            states = table.states  # which grow with the configurations that are met
+            states = table.states  # grows while configurations are discovered
             return (
                 (lambda at: not at.first and states[at.source] in names)
                 if before
@@ -306,20 +315,20 @@ def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], boo
 
 
 def machine_table(table: TransitionSystem) -> Table:
-    """*table* of a machine, without calls in progress; raises ``TypeError`` for that of a system."""
+    """Return the *table* of a machine without calls in progress; raises ``TypeError`` for the table of a system."""
     if not isinstance(table, Table):
         raise TypeError("this is defined for a machine, not for a system")
     return table.of if isinstance(table, InProgress) else table
 
 
 def system_table(table: TransitionSystem) -> SystemTable:
-    """*table* if it is a system's; raises ``TypeError`` for that of a machine."""
+    """Return *table* if it is a system's; raises ``TypeError`` for the table of a machine."""
     if not isinstance(table, SystemTable):
         raise TypeError("this is defined for a system, not for a machine")
     return table
 
 
 def codes(asked: Iterable[Condition]) -> tuple[str, ...]:
-    """The error codes that the conditions *asked* distinguish, in order."""
+    """Return the error codes that the conditions *asked* distinguish, sorted."""
     replies = {part.reply for each in asked for part in atoms(each) if isinstance(part, conditions.Replies)}
     return tuple(sorted(replies - {"ok", ANY_ERROR}))

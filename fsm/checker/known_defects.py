@@ -1,7 +1,8 @@
 """Known defects: properties that fail, and the change that makes them hold, both checked again.
 
-A property fails in a system or machine as shipped and holds in the profile that mends it, or it fails in a machine as
-upstream has it and holds in the machine as it should be.  A failure without a run that shows it is not listed.
+A property fails in a system or machine as shipped and holds in the profile that fixes it, or it fails in a machine as
+upstream has it and holds in the machine as it should be.  A failure that no run shows is listed only if it is not
+:attr:`~KnownDefect.proved`.
 """
 
 from collections.abc import Iterator
@@ -16,15 +17,15 @@ from fsm.machine.property.claims import KnownFailure, Property, Specification
 from fsm.machine.property.evidence import Checked, Proved, Refuted, Run
 
 UPSTREAM: Final = "upstream"
-"""The profile of a machine with the defects of the code it was modelled on."""
+"""Profile of a machine with the defects of the code that it models."""
 
 MENDED: Final = "mended"
-"""The profile of a system or a machine in which the defects are repaired."""
+"""Profile of a system or machine in which the defects are fixed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownDefect:
-    """A property that fails under ``profile``, and whether it holds under ``mend``; ``None`` is no profile."""
+    """A property that fails under ``profile`` and should hold under ``mend``; ``None`` means no profile."""
 
     of: Specification[Machine | System]
     stated: Property
@@ -36,17 +37,17 @@ class KnownDefect:
 
     @property
     def run(self) -> Run | None:
-        """The shortest run that shows it, if there is one."""
+        """Shortest run that shows the failure, if there is one."""
         return self.broken.verdict.run if isinstance(self.broken.verdict, Refuted) else None
 
     @property
     def proved(self) -> bool:
-        """Whether it fails as is known, and holds with the repair."""
+        """Whether the property fails as documented, and holds with the fix."""
         return not self.broken.unexpected and isinstance(self.mended.verdict, Proved)
 
 
 def known_defects(*names: str) -> Iterator[KnownDefect]:
-    """The known defects of the machines and systems called *names*; of all that are shipped if there are none.
+    """Yield the known defects of the machines and systems called *names*; of all shipped ones if no names are given.
 
     >>> [each.stated.name for each in known_defects("event-backoff")]
     ['nothing-is-lost']

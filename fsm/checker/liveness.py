@@ -1,9 +1,9 @@
-"""Leads-to under fairness: whether in every fair run each source is followed by a target.
+"""Leads-to under fairness: in every fair run, each source is followed by a target.
 
-A run without the target ends in a strongly connected component of the states in which it is still due, or stops in one
-of them; it is a counterexample if it is fair (Emerson and Lei, 1987).  What is weakly fair must be taken in the
-component, or be disabled somewhere in it.  What is strongly fair must be taken, or be disabled everywhere in it:
-otherwise the states in which it is enabled are removed and the rest is searched again.
+A run that does not reach the target either stops in a state in which the target is due, or ends in a strongly connected
+component of such states; it is a counterexample if it is fair (Emerson and Lei, 1987).  Whatever is weakly fair must be
+taken in the component, or be disabled somewhere in it.  Whatever is strongly fair must be taken, or be disabled
+everywhere in it: otherwise the states in which it is enabled are removed and the rest is searched again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Link(NamedTuple):
 
 
 def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Whether each source is followed by a target, in every fair run."""
+    """Check that each source is followed by a target in every fair run."""
     waiting = LeadsToGraph(claim, stepping)
     if (quick := _packed(claim, waiting, stepping, limit)) is not None:
         return quick
@@ -53,7 +53,10 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
 def _packed(
     claim: LeadsTo, waiting: LeadsToGraph, stepping: StepCache, limit: Limit
 ) -> tuple[Conclusion, Counts] | None:
-    """The same by packed states, where that is possible and worth it; where the claim fails, the run is left to find."""
+    """Like :func:`check_leads_to`, on packed states.
+
+    ``None`` if that is not possible or does not pay off, or if the claim fails: this search finds no counterexample.
+    """
     if stepping.packed is None:
         return None
     engine = import_module("fsm.checker.packed.leading")
@@ -73,7 +76,7 @@ class LeadsToGraph:
         self.source = holds(claim.source.means, table)
         self.target = holds(claim.target.means, table)
         self.steps = stepping.steps([claim.source.means, claim.target.means])
-        # Steps between nodes in which the target is due, at no instant of which it holds.
+        # Steps between due nodes that do not meet the target.
         self.links: dict[DueNode, list[_Link]] = {}
         self.transitions = 0
         self.source_met = False
@@ -81,7 +84,7 @@ class LeadsToGraph:
         self.search: BreadthFirst[DueNode, _Link] = BreadthFirst((), self._following)
 
     def explore(self, limit: Limit) -> None:
-        """Explore everything reachable, breadth first."""
+        """Explore everything that can be reached, breadth first."""
         self.search = BreadthFirst(
             [DueNode(self.table.initial, self.begins)], self._following, limit=limit.states, watch=limit.watch
         )
@@ -97,7 +100,7 @@ class LeadsToGraph:
             yield link
 
     def due(self, *, due: bool, instants: Iterable[Instant]) -> bool:
-        """Whether the target is due after *instants*, too."""
+        """Return whether the target is due after *instants*, given whether it was *due* before."""
         for at in instants:
             source, target = self.source(at), self.target(at)
             self.source_met = self.source_met or source
@@ -105,7 +108,7 @@ class LeadsToGraph:
         return due
 
     def possible(self, fair: Fair, state: int) -> bool:
-        """Whether the step *fair* is enabled, counting steps that the search leaves out."""
+        """Check whether *fair* is enabled, counting steps that the search leaves out."""
         if any(self.takes(fair, step) for step in self.steps.after(state)):
             return True
         row = self.table.row[fair.event]
@@ -119,12 +122,12 @@ class LeadsToGraph:
         return row.event.name == fair.event and row.ends == fair.ends and fair.outcome in {"", step.way.name}
 
     def stops(self, due: Sequence[DueNode]) -> Run | None:
-        """A run that stops while the target is due, in a state where nothing fair is enabled."""
+        """Return a run that stops while the target is due, in a state in which nothing fair is enabled."""
         over = (node for node in due if not any(self.possible(fair, node.state) for fair in self.fair))
         return next((self._run(node, stopped=True) for node in over), None)
 
     def circles(self, due: Sequence[DueNode]) -> Run | None:
-        """The shortest fair lasso, of those found, on which the target stays due."""
+        """Return the shortest fair lasso, of those found, on which the target stays due."""
         inside = ((node, those) for those in self._fair_components(due) for node in self.search.depth if node in those)
         return min((self._circle(node, those) for node, those in inside), key=lambda run: run.length, default=None)
 
@@ -152,7 +155,7 @@ class LeadsToGraph:
             yield from self._fair_components([node for node in self.search.depth if node in those - starved])
 
     def _circle(self, start: DueNode, those: frozenset[DueNode]) -> Run:
-        """The shortest path to *start*, followed by a fair cycle in *those*."""
+        """Shortest path to *start*, followed by a fair cycle in *those*."""
         cycle: list[_Link] = []
         here = start
         for fair in self.fair:
@@ -168,16 +171,16 @@ class LeadsToGraph:
         return self._run(start, cycle=cycle)
 
     def _met(self, fair: Fair, link: _Link) -> bool:
-        """Whether *link* takes what is *fair*, or leads to where it is disabled."""
+        """Check whether *link* takes *fair*, or, if it is weakly fair, leads to a state in which it is disabled."""
         return self.takes(fair, link.step) or (not fair.strongly and not self.possible(fair, link.to.state))
 
     def _path(self, here: DueNode, those: frozenset[DueNode], wanted: Callable[[_Link], bool]) -> tuple[_Link, ...]:
-        """A shortest path in *those* whose last link is *wanted*."""
+        """Shortest path in *those* whose last link is *wanted*; empty if there is none."""
         inside = BreadthFirst([here], lambda node: (link for link in self.links[node] if link.to in those))
         return next((inside.path(link) for link in inside if wanted(link)), ())
 
     def _run(self, node: DueNode, *, cycle: Iterable[_Link] = (), stopped: bool = False) -> Run:
-        """A shortest run to *node*, and what comes after it."""
+        """Shortest run to *node*, followed by *cycle*."""
         return Run(
             initial=self.table.states[self.table.initial],
             steps=tuple(link.step.taken for link in self.search.path_to(node)),

@@ -1,4 +1,4 @@
-"""Whether a machine and a drawing of it agree."""
+"""Check that a machine and a drawing of it agree."""
 
 from fsm.diagrams.compare import Comparison, Where, choose
 from fsm.diagrams.read import find
@@ -8,7 +8,7 @@ from fsm.machine.property.evidence import Conclusion, DrawnItem, Misdrawn, Prove
 
 
 def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, Counts]:
-    """The conclusion on the drawing, and the number of states and moves that were compared.
+    """Return the conclusion on the drawing, and the number of states and moves that were compared.
 
     Raises :class:`InputError` if the file has no drawing that can be read.
     """

@@ -1,4 +1,4 @@
-"""Whether a system is searched as packed states (:mod:`fsm.checker.packed`): where it is large, and the extra is there."""
+"""Decide whether to search a system as packed states (:mod:`fsm.checker.packed`): if it is large, with the extra."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from fsm.machine.table import TransitionSystem
 
 SMALL: Final = 500
-"""A system of so many states is searched sooner than the libraries are loaded."""
+"""Up to this many states, a search is faster than loading the libraries."""
 
 FEW_STEPS: Final = 5_000
-"""A system of so few steps, too, is searched sooner than further code is compiled, or loaded."""
+"""Up to this many steps, too, a search is faster than compiling or loading more code."""
 
 ENGINE: Final = "fsm.checker.packed.packed_graph"
 
 FEW: Final = 100_000
-"""Where copies have no more joint states than these, nothing is won by taking copies for one another."""
+"""Up to this many joint states of copies, folding interchangeable copies does not pay off."""
 
 
 def packed(table: TransitionSystem) -> PackedGraph | None:
-    """*table* to be searched as packed states; ``None`` if that is not worth it, or not possible."""
+    """Return *table* as packed states; ``None`` if that is not possible or does not pay off."""
     if not isinstance(table, SystemTable) or _joint_states(table) <= SMALL:
         return None
     loaded = ENGINE in modules
@@ -44,7 +44,7 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
 
 
 def foldable(table: TransitionSystem) -> TypeGuard[SystemTable]:
-    """Whether *table* may reach so many states that it pays to take copies for one another; that is not so yet."""
+    """Check whether *table* is not folded yet and so large that folding interchangeable copies may pay off."""
     return isinstance(table, SystemTable) and table.orbits is None and _joint_states(table) > FEW
 
 
@@ -54,7 +54,7 @@ def _joint_states(table: SystemTable) -> int:
 
 
 def _small(table: SystemTable) -> bool:
-    """Whether *table* reaches so few states only, which is tried out."""
+    """Try whether *table* reaches at most :data:`SMALL` states."""
     try:
         reachable_size(table, Limit(states=SMALL))
     except LimitError:

@@ -1,11 +1,12 @@
-"""Whether one machine allows all that can be seen of another: inclusion of traces.
+"""Refinement: one machine allows everything that can be observed of another (inclusion of traces).
 
-The machine is explored together with what may be true of the other, given all that was seen so far: the other's
-*belief*, as :mod:`fsm.monitor` moves it.  Calls are seen by their request and their reply and may overlap; signals are
-seen if both have them; the state is seen at any time by what it shows.  Everything else is unobservable.
+The machine is explored together with a *belief* about the other: everything that may be true of it, given all that was
+observed so far.  Observations move beliefs as in :mod:`fsm.monitor`.  Calls are observed by their request and their
+reply and may overlap; signals are observed if both machines have them; the state is observed at any time by what it
+shows.  Everything else is unobservable.
 
-Of two beliefs, with the machine itself in the same situation, the one that allows less is enough to look at (antichains:
-De Wulf, Doyen, Henzinger and Raskin, 2006).
+If the machine is in the same situation with two beliefs, only the belief that allows less is explored (antichains: De
+Wulf, Doyen, Henzinger and Raskin, 2006).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from fsm.trace import Key
 
 
 class OpenCall(NamedTuple):
-    """A call in progress: its row, and its stage as :mod:`fsm.machine.calls.rules` has it."""
+    """A call in progress: its row, and its stage as in :mod:`fsm.machine.calls.rules`."""
 
     row: int
     stage: int
@@ -45,7 +46,10 @@ class Node(NamedTuple):
 
 
 def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Whether *other* allows all that can be seen of *table* with *overlap* calls at a time; with 0, they are single steps."""
+    """Check that *other* allows everything that can be observed of *table* with up to *overlap* calls in progress.
+
+    If *overlap* is 0, no other event happens during a call.
+    """
     product = _Product(table=table, rules=Rules(table), belief_table=BeliefTable(table, other), overlap=overlap)
     start = Node(table.initial, (), product.belief_table.initial)
     found: SearchResult[Node] = search(start, product.following, limit=limit)
@@ -53,7 +57,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tup
 
 
 def check_follows(table: TransitionSystem, listening: OutputListener, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Whether the machine that is *listening* can explain all outputs of *table* that it has as events."""
+    """Check that the machine *listening* to *table* can explain every output of *table* that is one of its events."""
     steps = Successors(table)
 
     def following(node: Node) -> Iterator[SearchEdge[Node]]:
@@ -66,7 +70,10 @@ def check_follows(table: TransitionSystem, listening: OutputListener, limit: Lim
 
 
 class OutputListener:
-    """What *other* makes of the outputs of *table*, which are its events, and of the signals that both have."""
+    """Listener that moves beliefs about *other* while *table* takes steps.
+
+    The outputs of *table*, and the signals that both machines have, are events of *other*.
+    """
 
     def __init__(self, table: Table, other: Table) -> None:
         self.belief_table = BeliefTable(table, other, whole=True)
@@ -75,14 +82,14 @@ class OutputListener:
         self._shared = {row.index: row.event.name for row in rows if row.event.name in signals}
 
     def after(self, belief: int, step: InstantStep) -> int:
-        """The belief that *step* leaves of *belief*; -1 if nothing explains it."""
+        """Return the belief after *step*; -1 if nothing explains the step."""
         for event in self.observed(step):
             if belief >= 0:
                 belief = self.belief_table.after(belief, Key(event=event))
         return belief
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
-        """What the other machine may observe of *step*; it need not have all of these events."""
+        """Return the events that the other machine may observe in *step*; it need not have all of them."""
         return (*([self._shared[step.row]] if step.row in self._shared else []), *step.way.emits)
 
 
@@ -101,18 +108,18 @@ def _concluded(found: SearchResult[Node], beliefs: BeliefTable, table: Transitio
 
 
 SIGHT = ""
-"""The event of a step in which the state is observed."""
+"""Event name of a step that only observes the state."""
 
 
 def _seen(machine: Machine) -> Iterator[Event]:
-    """The calls and signals of *machine*."""
+    """Calls and signals of *machine*."""
     return (event for event in machine.events.values() if event.kind != "hidden")
 
 
 class BeliefTable:
-    """Beliefs about *other*, by number, and where each observation leads.
+    """Beliefs about *other*, numbered, and the belief after each observation.
 
-    Unless its *whole* stream is seen, as that of outputs is, only calls and events that are signals in both are.
+    If *whole*, every event of *other* is observed; otherwise only calls, and signals that both machines have.
     """
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
@@ -134,23 +141,23 @@ class BeliefTable:
 
     @property
     def everything(self) -> int:
-        """Where nothing is known of the other machine."""
+        """Number of the belief in which nothing is known about the other machine."""
         return self._numbers[self.dynamics.everything()]
 
     def called(self, event: Event) -> str:
-        """The name of *event* in the other machine: that on the wire, or else its name."""
+        """Return the name of *event* in the other machine: its name on the wire if known there, else its own."""
         return event.rpc if event.rpc in self.dynamics.names else event.name
 
     def after(self, belief: int, seen: Key) -> int:
-        """The belief that *seen* leaves of *belief*; -1 if nothing explains it."""
+        """Return the belief after *seen*; -1 if nothing explains it."""
         if seen.event and seen.event not in self._known:
             return belief
         self.tried = self.tried or bool(seen.event)
         found = self._after.get((belief, seen))
         if found is None:
             left = self.dynamics.observed(self._numbers.listed[belief], seen).configurations
-            # The deviations of a profile that a configuration rests on do not matter here:
-            # kept, they would separate equal configurations.
+            # Drop the deviations that a configuration rests on: they do not matter here, and
+            # would separate equal configurations.
             left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
             found = self._after[belief, seen] = self._numbers[left] if left else -1
         if found < 0:
@@ -158,7 +165,7 @@ class BeliefTable:
         return found
 
     def least(self, belief: int, beside: list[int]) -> int:
-        """*belief*, or one of *beside* that allows no more than it does; *beside* keeps those that allow least."""
+        """Return *belief*, or one of *beside* that allows no more; *beside* keeps only beliefs that allow least."""
         for known in beside:
             if known == belief or self._within(known, belief):
                 return known
@@ -168,7 +175,7 @@ class BeliefTable:
 
 
 class _Moves:
-    """How beliefs about a machine move, so far as it was asked."""
+    """Moves between beliefs about a machine, computed on demand."""
 
     def __init__(self, moved: Dynamics) -> None:
         self.dynamics = moved
@@ -181,12 +188,12 @@ class _Moves:
 
 @lru_cache(maxsize=8)
 def _moves(other: Behaviour, shown: frozenset[str] | None) -> _Moves:
-    """Made once for all machines, and all profiles of one, that are held to the same *other*."""
+    """Shared by all machines and profiles that are checked against the same *other*."""
     return _Moves(dynamics(other.table, shown=shown))
 
 
 class _Move(NamedTuple):
-    """A step that the machine may take, and what is *seen* of it, one after the other."""
+    """A step that the machine may take, and what is *seen* of it, in order."""
 
     taken: RunStep
     state: int
@@ -196,7 +203,7 @@ class _Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Product:
-    """The machine, its calls in progress, and what may be true of the other."""
+    """The product of the machine and its calls in progress with a belief about the other machine."""
 
     table: Table
     rules: Rules
@@ -206,7 +213,7 @@ class _Product:
     moves: dict[tuple[int, tuple[OpenCall, ...]], tuple[_Move, ...]] = field(default_factory=dict)
 
     def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
-        """Every step from *node*, towards what allows least of what was met so far."""
+        """Yield every step from *node*; a belief met before that allows no more replaces the belief after the step."""
         state, calls, before = node
         moves = self.moves.get((state, calls))
         if moves is None:
@@ -222,7 +229,7 @@ class _Product:
             yield SearchEdge(taken, Node(to, left, belief), belief < 0)
 
     def _moves(self, state: int, calls: tuple[OpenCall, ...]) -> Iterator[_Move]:
-        """What the machine may do in *state* with these *calls* in progress, whatever is true of the other."""
+        """Moves of the machine in *state* with *calls* in progress; they do not depend on the belief."""
         yield self._observed(state, calls, Key(shows=self.table.shows[state]))
         if self.overlap or not calls:
             yield from self._events(state, calls)
@@ -243,13 +250,16 @@ class _Product:
                     yield self._happened(state, calls, instant)
 
     def _observed(self, state: int, calls: tuple[OpenCall, ...], seen: Key, event: str = SIGHT) -> _Move:
-        """What is *seen* changes no state, and leaves *calls* in progress."""
+        """Move that only observes *seen*: the state stays, and *calls* remain in progress."""
         name = self.table.states[state]
         taken = RunStep(event=event, source=name, target=name, reply=seen.reply, phase=seen.phase)
         return _Move(taken, state, calls, (seen,))
 
     def _happened(self, state: int, calls: tuple[OpenCall, ...], instant: CallInstant) -> _Move:
-        """A signal, or something hidden; where it interrupts, calls that have begun are lost, or all if it is observed."""
+        """Move by a signal or a hidden event.
+
+        If the event interrupts, calls that have begun are lost; all calls are lost if the event is a signal.
+        """
         event = self.table.rows[instant.row].event
         called = self.belief_table.called
         seen = [Key(event=called(event))] if event.kind == "signal" else []
@@ -272,7 +282,10 @@ class _Product:
             yield _Move(taken, instant.to, calls, ())
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
-        """The replies of a call that has ended; those that are indefinite are always allowed, and left out."""
+        """Replies of a call that has ended, including error codes that the other machine mentions.
+
+        Indefinite replies of the other machine are always allowed, so they are not added.
+        """
         replies = self.table.ways[call.stage].reply if call.stage >= 0 else ("ok", ANY_ERROR)
         other = self.belief_table.dynamics.table.machine
         if ANY_ERROR not in replies:

@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     from fsm.checker.packed.sequences import PackedScan, PackedSearch
 
 DONE = -1
-"""In place of that number: all of them have held."""
+"""In place of the number of conditions that have held: all of them have."""
 
 N = TypeVar("N", bound=tuple[int, ...])
 
 
 def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Whether no run goes through a sequence; the shortest that does is the counterexample."""
+    """Check that no run goes through a sequence; the shortest run that does is the counterexample."""
     return _check_none(claim.sequences, claim.until, stepping, limit, needed(claim))
 
 
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Whether there is a run through each sequence; the shortest ones are the witnesses.
+    """Check that there is a run through each sequence; the shortest runs are the witnesses.
 
-    Those of the machine that this one is like serve, too, where they never leave the state in which the two differ.
+    If this machine is like another, a witness of the other serves, too, unless it takes a step from the state in which
+    the two differ.
     """
     total = _total(())
     witnesses = []
@@ -51,7 +52,7 @@ def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tupl
 
 
 def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: Limit) -> Run | None:
-    """The shortest run through *sequence* of the machine that this one is like, if this one has it too."""
+    """Shortest run through *sequence* in the machine that this one is like, if this one has it, too."""
     like = stepping.like
     if like is None or like.tests(sequence, None).edges is None:
         return None
@@ -62,12 +63,12 @@ def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: Limit) ->
 
 
 def check_always(claim: Always, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Whether each condition holds at every instant, or at every one at which ``when`` holds."""
+    """Check that each condition holds at every instant, or at every instant at which ``when`` holds."""
     return _check_none(breaches(claim), None, stepping, limit, needed(claim))
 
 
 def needed(claim: Always | Never) -> list[WrittenCondition]:
-    """The conditions that each must hold at some instant, or *claim* is vacuous."""
+    """Return the conditions that must each hold at some instant; otherwise *claim* is vacuous."""
     if isinstance(claim, Always):
         return [claim.when] if claim.when else []
     return [part for sequence in claim.sequences for part in _parts(sequence)]
@@ -80,7 +81,7 @@ def _check_none(
     limit: Limit,
     needed: Iterable[WrittenCondition],
 ) -> tuple[Conclusion, Counts]:
-    """Whether no run goes through one of *sequences*; the shortest that does is the counterexample, the first of equals."""
+    """Check that no run goes through any of *sequences*; the shortest run that does is the counterexample."""
     found = [_run_through(sequence, until, stepping, limit) for sequence in sequences]
     total = _total(counts for _, counts in found)
     best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
@@ -88,14 +89,14 @@ def _check_none(
 
 
 def in_order(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...], WrittenCondition | None]:
-    """The sequences that *claim* is about, and what resets them."""
+    """Return the sequences that *claim* is about, and the condition that resets them."""
     if isinstance(claim, Always):
         return breaches(claim), None
     return claim.sequences, claim.until if isinstance(claim, Never) else None
 
 
 def breaches(claim: Always) -> tuple[Sequence, ...]:
-    """A sequence for each condition of *claim*, none of which may occur if it is to hold."""
+    """Return a sequence for each condition of *claim*; the claim holds if none of them can occur."""
     found: list[Sequence] = []
     for part in claim.conditions:
         breach: Condition = Not(of=part.means)
@@ -107,15 +108,15 @@ def breaches(claim: Always) -> tuple[Sequence, ...]:
 def _run_through(
     sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: Limit
 ) -> tuple[Run | None, Counts]:
-    """The shortest run through *sequence*, if there is one."""
-    until = until if len(sequence) > 1 else None  # nothing begins again where none of it has held
+    """Shortest run through *sequence*, or ``None``; and the size of the search."""
+    until = until if len(sequence) > 1 else None  # a single condition leaves nothing to reset
     conditions = [each.means for each in (*sequence, *([until] if until else []))]
     if (folded := stepping.folded(conditions)) is not None:
         run, counts = _run_through(sequence, until, folded, limit)
         automaton = SequenceAutomaton(sequence, until, stepping)
         again = run and retaken(run, automaton.start, automaton.following, same_states(stepping, folded))
         if again is None and run is not None:
-            raise AssertionError(run)  # what the copies are exchanged by turns steps into steps
+            raise AssertionError(run)  # never: exchanging copies turns steps into steps
         return again, counts
     table = stepping.table
     initial = table.states[table.initial]
@@ -145,7 +146,10 @@ def retaken(
     alike: Callable[[RunStep, RunStep, int], bool],
     most: int = UNLIMITED,
 ) -> Run | None:
-    """A run from *start* to an edge that is ``found``, by steps that are *alike* to those of *run*; *most* nodes are tried."""
+    """Return a run from *start* to a ``found`` edge whose steps are *alike* to the steps of *run*, or ``None``.
+
+    ``alike(step, taken, to)`` compares a step of *run* with a step that leads to *to*.  At most *most* nodes are tried.
+    """
     going: list[tuple[N, tuple[RunStep, ...]]] = [(start, ())]
     seen: set[tuple[N, int]] = set()
     if not run.steps:
@@ -168,7 +172,10 @@ def retaken(
 
 
 def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunStep, int], bool]:
-    """Whether a step of *stepping* leads to what *of* takes for the state to which a step of its own leads."""
+    """Return a test for :func:`retaken`: do two steps lead to states that *of* does not distinguish?
+
+    The first step is a step of *of*, the second of *stepping*.
+    """
     seen_as, table = system_table(of.table), system_table(stepping.table)
     numbers = defaultdict[str, set[int]](set)
     for number, name in enumerate(seen_as.states):
@@ -179,7 +186,7 @@ def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunSte
 def packed_search(
     sequence: Sequence, until: WrittenCondition | None, start: int, stepping: StepCache, successors: Successors
 ) -> PackedScan | PackedSearch | None:
-    """The same search on packed states, where that is possible and worth it."""
+    """Return the search for *sequence* on packed states; ``None`` if that is not possible or does not pay off."""
     packed = stepping.packed
     if packed is None:
         return None
@@ -193,7 +200,7 @@ def packed_search(
 
 
 class SequenceAutomaton:
-    """The product of one *sequence*, which *until* resets, with the machine of *stepping*."""
+    """The product of the machine of *stepping* with one *sequence*, which *until* resets."""
 
     def __init__(self, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> None:
         tests = stepping.tests(sequence, until)
@@ -207,7 +214,7 @@ class SequenceAutomaton:
         return self.steps.table.initial, self.advance(0, [self.steps.beginning])
 
     def following(self, node: SequenceNode) -> Iterable[SearchEdge[SequenceNode]]:
-        """Every step from *node*; it is ``found`` if all conditions have held."""
+        """Return every step from *node*; an edge is ``found`` if all conditions have held."""
         if self._shared is None or self.steps.table.bare(node[0]) == self.steps.but:
             return self._edges(node)
         found = self._shared.get(node)
@@ -222,7 +229,7 @@ class SequenceAutomaton:
             yield SearchEdge(taken=step.taken, to=(step.way.to, now), found=now == DONE)
 
     def advance(self, held: int, instants: Iterable[Instant]) -> int:
-        """Number of conditions that have held after *instants*, too."""
+        """Return the number of conditions that have held after *instants*, given *held* before; :data:`DONE` if all."""
         last = len(self.conditions) - 1
         for at in instants:
             if held == last and self.conditions[last](at):
@@ -235,7 +242,7 @@ class SequenceAutomaton:
 
 
 def _parts(sequence: Sequence) -> list[WrittenCondition]:
-    """The conditions that must hold somewhere for *sequence* not to be vacuous."""
+    """Conditions that must hold somewhere, or *sequence* is vacuous."""
     if len(sequence) > 1:
         *before, last = sequence
         return [*before, WrittenCondition(text=last.text, means=_asked(last.means))]
@@ -246,7 +253,7 @@ def _parts(sequence: Sequence) -> list[WrittenCondition]:
 
 
 def _asked(condition: Condition) -> Condition:
-    """*condition* without its negated parts: where the rest holds, the negations are tested."""
+    """*condition* without its negated parts: they are put to the test whenever the rest holds."""
     if not isinstance(condition, All):
         return condition
     asked = tuple(part for part in condition.of if not isinstance(part, Not))
@@ -260,7 +267,7 @@ def _unless_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenC
 
 
 def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
-    """Whether *condition* holds at any reachable instant, of however many states."""
+    """Check whether *condition* holds at any reachable instant, however many states there are."""
     if (folded := stepping.folded([condition])) is not None:
         return met(condition, folded, limit)
     if (instants := first_instants(stepping, condition)) is not None:
@@ -276,7 +283,7 @@ def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
 
 
 def _total(parts: Iterable[Counts]) -> Counts:
-    """The searches of one claim taken together: sizes add up, depth is the greatest."""
+    """Add up the sizes of the searches of one claim; the depth is the greatest."""
     sizes = [(each.states, each.transitions, each.depth) for each in parts]
     states, transitions, depths = zip((0, 0, 0), *sizes, strict=True)
     return Counts(states=sum(states), transitions=sum(transitions), depth=max(depths))

@@ -1,6 +1,7 @@
-"""Silence that washes out what is known: silent cells that may be met after steps that no trace shows.
+"""Silent cells that may be met after steps that no trace shows.
 
-Where a machine is silent anything may follow; after such steps an observer knows nothing any more, though nothing was seen.
+Where a machine is silent, anything may follow.  After such steps an observer no longer knows anything about the
+machine, although nothing was seen.
 """
 
 from collections.abc import Collection
@@ -9,10 +10,11 @@ from fsm.machine import Machine, Silent
 
 
 def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
-    """Each silent cell, as event and state, with an *unobserved* event that leads there from a state where it has a rule.
+    """Return the silent cells that *unobserved* events lead to, as event, state and unobserved event.
 
-    Without *unobserved* those are the hidden events.  An unobserved event that is itself silent is given with itself.
-    A cell whose clause is of level MAY is left out: it is left open on purpose.
+    The unobserved event leads there from a state in which the machine has a rule for the event.  Without *unobserved*,
+    these are the hidden events.  An unobserved event that is itself silent is paired with itself.  A cell whose clause
+    is of level MAY is omitted, because it is left open on purpose.
 
     >>> from fsm.language.library import load
     >>> washed_out(load("event-monitor")), washed_out(load("event-monitor"), ["stop"])

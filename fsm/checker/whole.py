@@ -1,9 +1,10 @@
-"""The step from a claim's cone to the whole system: does the conclusion carry over?
+"""From a claim's cone to the whole system: does the conclusion carry over?
 
-A run of the whole, without what copies outside the cone do, is a run of the cone, and no longer; only the instants at which
-those copies take a step or emit something are gone.  So the claim is relaxed: a condition that holds at such an instant
-counts at one of the cone before it, and what no run of the cone does then, no run of the whole does in as few steps.  A run
-of the cone that the whole can take is one of the whole: where it is as short as that, there is no shorter one.
+Without the steps of copies outside the cone, a run of the whole system is a run of the cone with no more steps; only
+the instants at which those copies take a step or emit something are missing.  So the claim is relaxed: a condition that
+holds at such an instant counts as holding at the instant of the cone before it.  What no run of the cone does under the
+relaxed claim, no run of the whole system does in as few steps.  A run of the cone that the whole system can take is a
+run of the whole system; if it is as short as the relaxed claim allows, no run is shorter.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fsm.machine.property.claims import Always, Claim, Follows, Idempotent, Neve
 from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Unwritten, Vacuous
 
 TRIED: Final = 100_000
-"""Nodes of the whole through which a run of the cone is looked for."""
+"""Most nodes of the whole system that are tried to take a run of the cone again."""
 
 
 def of_whole(
@@ -37,9 +38,10 @@ def of_whole(
     known: Callable[[Claim], Conclusion],
     limit: Limit,
 ) -> Conclusion | None:
-    """The conclusion on the whole system, if that *found* on the cone of *claim* carries over; ``None`` if it may not.
+    """Return the conclusion on the whole system, if *found* carries over; ``None`` if it may not.
 
-    *stepping* has the steps of the cone, and *known* concludes on it.  Runs are given as the whole takes them.
+    *found* is the conclusion on the cone of *claim*, *stepping* has the steps of the cone, and ``known(claim)`` decides
+    a claim on the cone.  Runs are returned as the whole system takes them.
     """
     table = system_table(stepping.table)
     if len(table.cone) == len(cones.system.copies) and len(table.joint) == len(cones.system.events):
@@ -52,17 +54,17 @@ def of_whole(
             return _compared(found, _Both(claim, stepping, whole, known))
         case Idempotent():  # nothing happens between the two calls
             pairs = IdempotenceAutomaton(claim, whole)
-            if isinstance(found, Proved):  # at the first one a call may be in progress elsewhere
+            if isinstance(found, Proved):  # when the first call replies, a call may be in progress outside
                 path = search(pairs.start, IdempotenceAutomaton(claim, stepping).first, limit=limit).path
                 first = _again(Run(initial="", steps=path or ()), pairs.start, pairs.first, whole, stepping)
                 return None if first is None else found
             return _shown(found, lambda run: _again(run, pairs.start, pairs.following, whole, stepping))
-        case _:  # all copies are in the cone, or steps elsewhere make no difference
+        case _:  # all copies are in the cone, or steps outside make no difference
             return None if isinstance(claim, Follows) and isinstance(found, Refuted) else found
 
 
 def _shown(found: Conclusion, again: Callable[[Run], Run | None]) -> Conclusion | None:
-    """What was *found*, with the run that shows it taken *again*, if it can be."""
+    """*found* with its run as taken *again*; ``None`` if the run cannot be."""
     run = found.run if isinstance(found, Refuted | Unwritten) else None
     if run is None or (taken := again(run)) is None:
         return None if run else found
@@ -70,7 +72,7 @@ def _shown(found: Conclusion, again: Callable[[Run], Run | None]) -> Conclusion 
 
 
 def _compared(found: Conclusion, both: _Both) -> Conclusion | None:
-    """As :func:`of_whole`, of a claim about runs through sequences."""
+    """Like :func:`of_whole`, for a claim about runs through sequences."""
     sequences, claim = both.sequences, both.claim
     match found:
         case Proved(witnesses=(_, *_) as witnesses):
@@ -93,7 +95,7 @@ def _compared(found: Conclusion, both: _Both) -> Conclusion | None:
 def _again(
     run: Run, start: N, following: Callable[[N], Iterable[SearchEdge[N]]], whole: StepCache, stepping: StepCache
 ) -> Run | None:
-    """*run*, with the replies with which the *whole* takes it; what other copies do is not shown."""
+    """*run* with the replies that the *whole* gives, without what other copies do; ``None`` if impossible."""
     there = same_states(whole, stepping)
 
     def alike(step: RunStep, taken: RunStep, to: int) -> bool:
@@ -106,7 +108,7 @@ def _again(
 
 
 class _Both:
-    """The cone and the *whole*, and what is *known* of the cone about runs through the sequences of *claim*."""
+    """The cone and the *whole* system; ``known(claim)`` decides a claim on the cone."""
 
     def __init__(
         self,
@@ -120,13 +122,16 @@ class _Both:
         self._stepping, self._whole, self._known = stepping, whole, known
 
     def again(self, run: Run, *sequences: Sequence) -> Run | None:
-        """*run*, as the whole takes it."""
+        """Return *run* as the whole system takes it through one of *sequences*; ``None`` if it cannot."""
         automata = (SequenceAutomaton(each, self._until, self._whole) for each in sequences)
         runs = (_again(run, each.start, each.following, self._whole, self._stepping) for each in automata)
         return next(filter(None, runs), None)
 
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
-        """The fewest steps that a run of the whole may have: none without one, and as *inside* the cone if nothing is elsewhere."""
+        """Return the fewest steps that a run of the whole system through *sequences* may have.
+
+        ``None`` if there is no such run, -1 if that is unknown, and *inside* if nothing happens outside the cone.
+        """
         claim = relaxed(sequences, self._until, system_table(self._stepping.table))
         found = claim and self._known(claim)
         if isinstance(found, Refuted):
@@ -134,13 +139,16 @@ class _Both:
         return inside if found is None else None if isinstance(found, Proved | Vacuous) else -1
 
     def shortest(self, run: Run, *sequences: Sequence) -> Run | None:
-        """*run*, as the whole takes it, if there is no shorter one."""
+        """Return *run* as the whole system takes it, if no run is shorter; ``None`` otherwise."""
         again = self.again(run, *sequences)
         return again if again and self.least(*sequences, inside=again.length) == again.length else None
 
 
 def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table: SystemTable) -> Never | None:
-    """That no run of *table*, of a cone, goes through one of *sequences*, whatever happens elsewhere; ``None`` if nothing does."""
+    """Return the claim that no run goes through one of *sequences*, relaxed for what happens outside the cone.
+
+    *table* is the table of the cone.  ``None`` if nothing happens outside.
+    """
     elsewhere = _Elsewhere(table)
     if not (elsewhere.steps or elsewhere.outputs):
         return None
@@ -148,7 +156,7 @@ def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table
 
 
 class _Elsewhere:
-    """What the whole system does and *table*, of a cone, does not: further ``steps``, and ``outputs`` in steps of some events."""
+    """Behaviour outside the cone of *table*: more ``steps``, and joint events with more ``outputs``."""
 
     def __init__(self, table: SystemTable) -> None:
         emitting = {name for name, part in table.system.parts.items() if part.machine.outputs()}
@@ -161,18 +169,21 @@ class _Elsewhere:
         }
 
     def relaxed(self, sequence: Sequence) -> Iterator[Sequence]:
-        """Sequences, one of which is gone through in the cone where the whole goes through *sequence*."""
+        """Yield sequences such that if the whole system goes through *sequence*, the cone goes through one of them."""
         if not sequence:
             yield ()
         for count in range(1, len(sequence) + 1):
             those = tuple(Some(of=(each.means, *self._left(each.means))) for each in sequence[:count])
             if count > 1 and len(those[-2].of) == len(those[-1].of) == 1:
-                return  # each of the two holds at an instant of its own in the cone
+                return  # both hold only at instants of the cone, each at its own
             means = All(of=those) if count > 1 else those[0]
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """What has to be so at an instant of the cone before one elsewhere at which *condition* holds; none if it does not."""
+        """Yield what must hold in the cone so that *condition* can hold at the next instant outside.
+
+        Yields nothing if it cannot.
+        """
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)
         further = {each if each in mentioned else "" for each in self.outputs}
@@ -183,12 +194,12 @@ class _Elsewhere:
 
 
 def _at_step(atom: Atom) -> Condition | bool:
-    """What is left of *atom* at a step that changes nothing in the cone."""
+    """Part of *atom* that is still open at a step that changes nothing in the cone."""
     match atom:
         case conditions.At():
             return replace(atom, before=False)
         case conditions.Emits(output=output):
-            return not output  # what may emit where nothing is to be emitted is in the cone
+            return not output  # copies that may emit where nothing should be emitted are in the cone
         case conditions.EmitsOnly(outputs=outputs):
             return not outputs
         case _:

@@ -1,7 +1,6 @@
-"""The command ``fsm``: what people type, and nothing that a library could do.
+"""The command ``fsm``: the command line, and nothing that a library could do.
 
-Each command is a module of its own and is loaded when it is asked for, so
-that ``fsm --help`` does not pay for the engines.
+Each command is a module of its own, loaded when it is needed, so that ``fsm --help`` does not load the engines.
 """
 
 import errno
@@ -51,7 +50,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """The commands in the order of ``--help``, each with its line there."""
 
 CANNOT_WRITE: Final = 74
-"""As ``sysexits.h`` has it: an error of input or output, such as a full disk; there is no verdict."""
+"""The exit code of ``sysexits.h`` for an I/O error, such as a full disk; there is no verdict."""
 
 SECONDS: Final = 300
 """Seconds of computing after which a command gives up."""
@@ -63,22 +62,22 @@ LONG: Final[Mapping[str, int]] = {
     "test": 3_600,
     "mutate": 3_600,
 }
-"""The same of commands that may take long."""
+"""The same for commands that may take long."""
 ENDLESS: Final = ("proxy", "record", "serve")
-"""Commands that go on until they are interrupted, however much they compute."""
+"""Commands that run until they are interrupted, however much they compute."""
 MEMORY: Final = 4_096
-"""Mebibytes of memory that a command may take."""
+"""Mebibytes of memory that a command may use."""
 
 RARELY: Final = 100_000
-"""New objects between two searches for cycles to collect: there are few cycles, and what is made is mostly kept."""
+"""New objects between two runs of the garbage collector: there are few cycles, and most objects are kept."""
 
 
 _PAGE: Final = re.compile(r"docs/((?:how-to|reference)/[a-z-]+)\.md")
-"""A page of the guide in the help of a command, which shows its address."""
+"""A page of the guide in the help of a command, which shows its address instead."""
 
 
 class _Commands(click.Group):
-    """Finds each command in the module of its name, when it is needed."""
+    """Loads each command from the module of its name, when it is needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -159,41 +158,41 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
 
 def main() -> None:
     """Run the command; its result is the exit code."""
-    # When the reader has gone, as with "| head", end as every filter does.
+    # If the reader has gone, as with "| head", end like any filter.
     with suppress(AttributeError):  # Windows has no SIGPIPE
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     gc.set_threshold(RARELY)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _written_whole(sys.stdout)
-        sys.stdout.reconfigure(errors="replace")  # file names need not be UTF-8, nor need terminals
+        sys.stdout.reconfigure(errors="replace")  # neither file names nor terminals need be UTF-8
     try:
         answer = group.main(standalone_mode=False)
-        if sys.stdout is not None:  # closed by the caller
+        if sys.stdout is not None:  # None if the caller has closed it
             sys.stdout.flush()
         INTERRUPTION.settle(answer if isinstance(answer, int) else 0)
-    except click.Abort as error:  # click's word for an interrupt
+    except click.Abort as error:  # click's exception for an interrupt
         raise KeyboardInterrupt from error
-    except Exception as error:  # noqa: BLE001  (whatever it is, it is no verdict)
+    except Exception as error:  # noqa: BLE001  (any error of fsm is no verdict)
         _failed(error)
     sys.exit(answer if isinstance(answer, int) else 0)
 
 
 def _written_whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    """Return *stream*; under PYTHONUNBUFFERED, one with a buffer, since a raw file drops what a full disk did not take."""
+    """Return *stream*, or a buffered one under PYTHONUNBUFFERED: a raw file drops what a full disk did not take."""
     if not isinstance(stream.buffer, io.RawIOBase):
         return stream
-    whole = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115  (it is open to the end)
+    whole = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115  (it stays open to the end)
     return io.TextIOWrapper(whole, stream.encoding, line_buffering=True)
 
 
 def _on_terminal() -> bool:
-    """Whether errors are read on a terminal that does what it is told, as by the escape of a link."""
+    """Check whether errors go to a terminal that understands escape sequences, such as links."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in {"dumb", "linux"}
     return not plain and sys.stderr is not None and sys.stderr.isatty()
 
 
 def _linked(error: InputError) -> str:
-    """What is wrong, each code a link to what the guide has about it, and the command that says it here."""
+    """Return the text of *error*, each code linked to its page of the guide, and the command that explains it."""
     text, links = str(error), {each.code: each.link for each in error.problems}
     for code, link in links.items():
         text = text.replace(f"[{code}]", f"[\x1b]8;;{link}\x1b\\{code}\x1b]8;;\x1b\\]")
@@ -202,7 +201,7 @@ def _linked(error: InputError) -> str:
 
 def _failed(error: Exception) -> NoReturn:
     """Report the *error* that ends the command, and exit with the code for it."""
-    for each in (error, error.__cause__):  # what is read fails too if it needs memory that there is not
+    for each in (error, error.__cause__):  # reading too may fail for lack of memory
         if isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM:
             _fail(OUT_OF_MEMORY, UNDECIDED)
     match error:
@@ -212,10 +211,10 @@ def _failed(error: Exception) -> NoReturn:
         case click.ClickException():
             # The message of NoArgsIsHelpError is the help; older versions of click lack it.
             if type(error).__name__ != "NoArgsIsHelpError":
-                vars(error).update(message=printable(error.message))  # what was typed is in it
+                vars(error).update(message=printable(error.message))  # it contains what was typed
             _report(error.show)
             sys.exit(WRONG_INPUT)
-        case OSError(errno=int()):  # others are of libraries that cannot be loaded
+        case OSError(errno=int()):  # other OSErrors come from libraries that cannot be loaded
             _fail(f"could not write: {reason(error)}", CANNOT_WRITE)
         case _:
             _fail(internal(error), INTERNAL_ERROR)
@@ -228,7 +227,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _report(message: str | Callable[[], None]) -> None:
-    """Write *message* to standard error; that it cannot be written does not change the exit code."""
+    """Write *message* to standard error; a failure to write it does not change the exit code."""
     try:
         if isinstance(message, str):
             click.echo(message, err=True)

@@ -1,4 +1,4 @@
-"""``fsm check``: what is claimed of the models, proved or refuted."""
+"""``fsm check``: properties of the models, proved or refuted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 PAIR: Final = 2
 FEW: Final = 9
-"""Copies of a part, up to which they are searched as they are; of more it is asked first what holds of any number."""
+"""The most copies of a part that are searched directly; for more, first check what holds for any number."""
 
 WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"}
 
@@ -181,7 +181,7 @@ def command(
 
 
 def _cases(examined: list[Examined]) -> Cases:
-    from fsm.report.cases import of_check  # noqa: PLC0415  (which knows tests too, and imports all that makes these)
+    from fsm.report.cases import of_check  # noqa: PLC0415  (it also imports everything that tests need)
 
     return of_check(examined)
 
@@ -196,5 +196,5 @@ def _claims(name: str, parts: dict[str, int]) -> Specification[Machine | System]
 
 
 def _numbered(stated: Specification[System], parts: dict[str, int], part: str, count: int) -> Specification[System]:
-    """*stated* with as many copies as *parts* says, and so many of this *part*."""
+    """Return *stated* with the copies in *parts*, and *count* copies of *part*."""
     return composed(stated, {**parts, part: count})

@@ -1,4 +1,4 @@
-"""What a shell offers for the word that is being typed: names that the rest of the line makes possible, or files."""
+"""Shell completion of the word that is being typed: names that fit the rest of the line, or files."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Offered: TypeAlias = list[str | CompletionItem]
 Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], Offered]
 
 SUTS: Final = ("reference", "python:", "exec:", "model:", "cri:unix:///")
-"""How each kind of a system under test begins."""
+"""The beginning of each kind of system under test."""
 
 
 def _offer(found: Callable[[click.Context], Iterable[str]], *, files: bool = False) -> Completer:
-    """What completes a word by those *found* that begin with it; with *files*, by file names if there are none."""
+    """Return a completer that offers the names *found* with the word's beginning, or with *files*, else file names."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offered:
         del param
@@ -35,8 +35,8 @@ def _offer(found: Callable[[click.Context], Iterable[str]], *, files: bool = Fal
 
 
 def _named(ctx: click.Context) -> Iterator[Machine | System]:
-    """The models that the line names, in its order; what cannot be read is passed over."""
-    # An option without its value ends what click has read: the arguments before it are left over.
+    """Yield the models named on the command line, in order; skip what cannot be read."""
+    # click stops at an option without its value: the arguments before it are in ctx.args.
     for each in (*ctx.params.values(), *ctx.args):
         for name in each if isinstance(each, tuple) else (each,):
             if isinstance(name, str) and (name in names() or name in systems() or name.endswith(".toml")):
@@ -48,21 +48,21 @@ def _named(ctx: click.Context) -> Iterator[Machine | System]:
 
 @_offer
 def profiles(ctx: click.Context) -> Iterator[str]:
-    """Those of the models in the line, or of all that are shipped."""
+    """Yield the profiles of the models in the line, or of all shipped models."""
     for each in tuple(_named(ctx)) or map(load, names()):
         yield from each.profiles
 
 
 @_offer
 def events(ctx: click.Context) -> Iterator[str]:
-    """Those of the models in the line; of a system, those of its joint events."""
+    """Yield the events of the models in the line; for a system, the families of its joint events."""
     for each in _named(ctx):
         yield from (joint.family for joint in each.events.values()) if isinstance(each, System) else each.events
 
 
 @_offer
 def states(ctx: click.Context) -> Iterator[str]:
-    """Those of the models in the line, but for systems."""
+    """Yield the states of the models in the line, except for systems."""
     for each in _named(ctx):
         if not isinstance(each, System):
             yield from each.states
@@ -70,7 +70,7 @@ def states(ctx: click.Context) -> Iterator[str]:
 
 @_offer
 def properties(ctx: click.Context) -> Iterator[str]:
-    """Those of the models in the line, or of all that are shipped."""
+    """Yield the properties of the models in the line, or of all shipped models."""
     for each in tuple(_named(ctx)) or map(load, names()):
         try:
             yield from (stated.name for stated in claims(each.path).properties)
@@ -80,8 +80,8 @@ def properties(ctx: click.Context) -> Iterator[str]:
 
 @_offer
 def codes(_: click.Context) -> Iterable[str]:
-    """Those of all rules."""
-    from fsm.language.codes import RULES  # noqa: PLC0415  (reading their words takes longer than the rest)
+    """Return the codes of all rules."""
+    from fsm.language.codes import RULES  # noqa: PLC0415  (loading them takes longer than everything else here)
 
     return RULES
 

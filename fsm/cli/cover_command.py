@@ -1,4 +1,4 @@
-"""``fsm cover``: many recordings in, one table of what they cover out."""
+"""``fsm cover``: many recordings in, one table of their coverage out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "json": "cover_report",
     "sh": "cover_report",
 }
-"""The module of each format, with a function of its name."""
+"""The module of each format, with a function of the format's name."""
 
 
 @click.command("cover", epilog="Exit codes: 0 it is told, 2 an input is wrong.")

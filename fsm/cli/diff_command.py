@@ -1,4 +1,4 @@
-"""``fsm diff``: what two lifecycles differ in, models or drawings."""
+"""``fsm diff``: the differences of two lifecycles, models or drawings."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> in
 
 
 class _Side(NamedTuple):
-    """One of the two: a machine, or the drawings found in a file."""
+    """One of the two sides: a machine, or the drawings found in a file."""
 
     name: str
     of: Machine | tuple[Drawing, ...]
@@ -113,7 +113,7 @@ def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_
     other = first if second is None else second
     if profiles and not (_is_model(first) or _is_model(other)):
         raise click.BadParameter("only models have profiles", param_hint="--profile")
-    if len(profiles) < 2:  # noqa: PLR2004  (one is for both sides, or for the second of one model)
+    if len(profiles) < 2:  # noqa: PLR2004  (one is for both models, or the second side of one)
         only = "".join(profiles)
         profiles = ("" if second is None else only, only)
     return _side(first, profiles[0]), _side(other, profiles[1])
@@ -124,12 +124,12 @@ def _is_model(name: str) -> bool:
 
 
 def _side(name: str, profile: str) -> _Side:
-    """A model, or what is in the file; a name that is neither that of a model nor of a file may be a misspelt model."""
+    """Return the model or the drawings called *name*; any other name may be a misspelt model."""
     if _is_model(name):
         machine = under(load(name), profile or None)
         return _Side(f"{machine.name} as {profile}" if profile else machine.name, machine)
     path, line = name, 0
-    if not os.path.exists(name) and (found_line := _LINE.fullmatch(name)):  # noqa: PTH110  (pathlib raises for names that are too long)
+    if not os.path.exists(name) and (found_line := _LINE.fullmatch(name)):  # noqa: PTH110  (pathlib may raise)
         path, line = found_line["path"], int(found_line["line"])
     if path != "-" and not os.path.exists(path):  # noqa: PTH110
         hint = f"{nearest(name, names(), of='models')}; or give the path of a file with a drawing"
@@ -139,7 +139,7 @@ def _side(name: str, profile: str) -> _Side:
 
 
 def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparison, tuple[str, ...]]:
-    """The comparison, and which drawing it is of where a file has several."""
+    """Return the comparison, and remarks on the drawing chosen from a file with several."""
     found = choose(sides[0].of, sides[1].of, complete=complete)
     pairs = list(zip(sides, (found.first, found.second), strict=True))
     first, second = (side.name if isinstance(side.of, Machine) else place for side, place in pairs)

@@ -1,4 +1,4 @@
-"""``fsm explain``: what a code of a mistake means."""
+"""``fsm explain``: the meaning of an error code."""
 
 import difflib
 

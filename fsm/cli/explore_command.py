@@ -75,7 +75,7 @@ def _page(name: str, profile: str | None, *, properties: bool) -> tuple[str, int
         return _model(name, profile, properties=properties)
     if name == STDIN or Path(name).exists() or "/" in name or "." in name:
         return _recording(name, profile), 0
-    load(name)  # which says what it may have been meant for
+    load(name)  # raises an error that suggests what was meant
     raise AssertionError(name)
 
 
@@ -102,7 +102,7 @@ def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, in
 
 
 def _examined(model: Machine | System, profile: str | None) -> tuple[list[Examined], int]:
-    """Return what is concluded of *model* without a profile and under each, if it has properties, and the exit code."""
+    """Check the properties of *model* without a profile and under each; return no result if it has no properties."""
     try:
         stated = claims(model.path)
     except InputError as error:

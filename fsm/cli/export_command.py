@@ -1,4 +1,4 @@
-"""``fsm export``: a model, and what is claimed of it, in the languages of other tools."""
+"""``fsm export``: a model and its properties in the languages of other tools."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

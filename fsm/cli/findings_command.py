@@ -1,4 +1,4 @@
-"""``fsm findings``: what is known to fail, and what mends it."""
+"""``fsm findings``: properties known to fail, and their fixes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``fsm help``: the help of a command, or of all."""
+"""``fsm help``: the help of one command, or of all."""
 
 import click
 

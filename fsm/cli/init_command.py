@@ -84,7 +84,7 @@ def command(name: str, code: str | None, drawing: str | None, folder: Path) -> i
 
 def _drawing(name: str) -> read.Drawing:
     path, _, line = name.rpartition(":")
-    if not (path and line.isascii() and line.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (pathlib raises for names that are too long)
+    if not (path and line.isascii() and line.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (pathlib may raise)
         path, line = name, "0"
     drawings = read.at(read.find(path), path, int(line))
     if len(drawings) > 1:
@@ -96,7 +96,7 @@ def _drawing(name: str) -> read.Drawing:
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """All of *files* below *folder*, or none where one is there already or cannot be written."""
+    """Write all *files* below *folder*, or none if one exists already or cannot be written."""
     there = [folder / path for path in files if os.path.lexists(folder / path)]
     if there:
         hint = "choose another name or folder, or remove it; nothing was written"

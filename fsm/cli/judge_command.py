@@ -55,7 +55,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "summary": "fsm.fleet.summary",
     "html": "fsm.report.page.recording_page",
 }
-"""The module of each format; it is loaded when the format is asked for, since an XML library takes its time."""
+"""The module of each format, loaded when the format is asked for, because an XML library loads slowly."""
 
 
 @click.command(
@@ -192,7 +192,7 @@ def command(
     part = Part(since=since, until=until, entity=entity or "")
     _check(part, ctx.params, metrics=metrics is not None and not follow, properties=bool(properties or only))
     if master:
-        from fsm.cli.judge_fleet import on_cluster  # noqa: PLC0415  (which other commands need not wait for)
+        from fsm.cli.judge_fleet import on_cluster  # noqa: PLC0415  (slow to import, and rarely needed)
 
         return on_cluster(ctx.params, master)
     if follow:
@@ -225,7 +225,7 @@ def command(
             except InputError as error:
                 problems[trace] = error.problems
         for trace in traces:
-            # Its machines have no such property, but those of another recording have.
+            # Its machines lack the property, which machines of another recording have.
             if judged and trace != "-" and {each.code for each in problems.get(trace, ())} == {"FSM211"}:
                 del problems[trace]
                 again()
@@ -239,7 +239,7 @@ def command(
     if form == "text" and output is None:
         click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
     else:
-        # UTF-8 whatever the terminal takes: that is what files, and the other formats, are in.
+        # UTF-8 whatever the terminal's encoding, like files and the other formats.
         put(_written(report, form, coverage=coverage).encode("utf-8", "replace"), output)
     if mistakes:
         click.echo(str(InputError(mistakes)), err=True)
@@ -247,9 +247,9 @@ def command(
 
 
 def _code(report: Report, at_least: float) -> int:
-    """The exit code: it fails too if all recordings together have met less than *at_least* percent of a machine.
+    """Return the exit code: fail too if the recordings together cover less than *at_least* percent of a machine.
 
-    A machine of which they show nothing counts only if they show nothing of any.
+    A machine that they do not cover at all counts only if they cover none.
     """
     covers = merged(report.judged) if at_least else ()
     below = [each for each in [one for one in covers if one.covered] or covers if each.share < at_least]
@@ -262,7 +262,7 @@ def _code(report: Report, at_least: float) -> int:
 def _told(
     form: str, judged: dict[str, Judged], how: Callable[..., Judged], again: Callable[[], None]
 ) -> dict[str, Judged]:
-    """What was *judged*; for a page with stories: each is judged *how* it was, once it can be read *again*."""
+    """Return *judged*; for a page, judge each recording *again* and return the verdicts with stories."""
     if form != "html":
         return judged
 
@@ -282,7 +282,10 @@ def _written(report: Report, form: str, *, coverage: bool) -> str:
 
 
 def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: bool) -> None:
-    """Refuse options that contradict each other: *metrics* are asked for of what is not followed, *properties* of a part."""
+    """Refuse options that contradict each other.
+
+    *metrics* means metrics without --follow, *properties* that properties were asked for.
+    """
     if part.since is not None and part.until is not None and part.until < part.since:
         raise click.BadParameter("it is before --since", param_hint="--until")
     if metrics:
@@ -301,8 +304,8 @@ def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: b
 
 
 def _followed(ctx: click.Context, part: Part, *, settle: int) -> int:
-    """Follow the one recording, unless something was asked for that is found only in the whole of one."""
-    from fsm.cli.judge_follow import Printed, follow  # noqa: PLC0415  (which other commands need not wait for)
+    """Follow the only recording; refuse options that need a whole recording."""
+    from fsm.cli.judge_follow import Printed, follow  # noqa: PLC0415  (slow to import, and rarely needed)
 
     given = ctx.params
     (name, *others) = dict.fromkeys(given["traces"])

@@ -1,4 +1,4 @@
-"""``fsm judge --engine spark``: each recording judged by a task of a cluster, and what they come to together."""
+"""``fsm judge --engine spark``: each recording judged by a task of a cluster, and the combined result."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _WHOLE: Final = (
     "entity",
     "coverage",
 )
-"""Options of ``fsm judge`` that need all of a recording in one place, or tell more than a summary does."""
+"""Options of ``fsm judge`` that need the whole recording in one place, or report more than a summary."""
 
 
 def on_cluster(given: Mapping[str, Any], master: str) -> int:
-    """Judge the recordings that are *given* to ``fsm judge`` on the cluster *master*, and print what they come to."""
+    """Judge the recordings *given* to ``fsm judge`` on the cluster *master*, and print the combined result."""
     for option in _WHOLE:
         if given[option]:
             flag = {"calls": "with", "only": "property", "every": "all"}.get(option, option)

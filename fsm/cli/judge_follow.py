@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from fsm.trace import Batch
 
 _BETWEEN: Final = 1_000
-"""Batches after which it is looked for what need not be remembered."""
+"""Batches between two removals of what need not be remembered."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Printed:
-    """Prints what is found, each cause in full when it is first met; a line of JSON each with ``json``."""
+    """Prints violations, each cause in full the first time; with *json*, one line of JSON for each violation."""
 
     fail_on: Level
     json: bool
@@ -47,7 +47,7 @@ class Printed:
     _causes: set[tuple[object, ...]] = field(default_factory=set)
 
     def violation(self, violation: Violation) -> None:
-        """A *violation* was found just now."""
+        """Print a *violation* that was just found."""
         report = Report(judged=(), fail_on=self.fail_on)
         if self.json:
             self._print(json_report.told(report, violation))
@@ -58,7 +58,7 @@ class Printed:
         self._causes.add(cause)
 
     def summary(self, judging: Judging, *, over: bool) -> ExitCode:
-        """All that was found; gives what it comes to."""
+        """Print all findings so far, and return the exit code."""
         report = Report(judged=(judging.judged(over=over),), fail_on=self.fail_on)
         self._print(json_report.summary(report) if self.json else text(report, layout(), coverage=self.coverage))
         return report.total()
@@ -69,7 +69,7 @@ class Printed:
 
 @dataclass(slots=True, kw_only=True)
 class _Following:
-    """What is followed; where another version of the runtime is started, it is judged anew if the profile is that of the version."""
+    """The recording that is followed; under profile ``auto``, another version of the runtime begins a new judgement."""
 
     begin: Callable[..., Judging]
     auto: bool
@@ -88,7 +88,7 @@ class _Following:
         judging.tell(self.printed.violation, *([self.counted.violation] if self.counted else []))
 
     def take(self, batch: Batch) -> None:
-        """Judge *batch*, the last that was read; with another version, it begins where that was started."""
+        """Judge *batch*, the last one read; if the runtime's version has changed, begin a new judgement with it."""
         if self.auto and name_of(self.judging.recording.version()) != name_of(self.judging.shown):
             self.before.append(self.printed.summary(self.judging, over=True))
             self.start(fresh=False)
@@ -97,7 +97,7 @@ class _Following:
             self.counted.taken(self.judging, batch)
 
     def end(self) -> int:
-        """Print the last summary, and return the exit code; a signal no longer changes it."""
+        """Print the last summary, and return the exit code, which a signal no longer changes."""
         code = worst([*self.before, self.printed.summary(self.judging, over=True)]).value
         INTERRUPTION.settle(code)
         return code
@@ -116,9 +116,9 @@ def follow(
     metrics: tuple[str, int] | None = None,
     part: Part,
 ) -> int:
-    """Judge the recording *name* until a signal or the end of the pipe, and give the exit code of the verdict.
+    """Judge the recording *name* until a signal or the end of the pipe, and return the exit code of the verdict.
 
-    Lines are in order *settle* nanoseconds after the calls that they tell of began.
+    A recorded call is judged *settle* nanoseconds after it began: by then all calls before it must have been recorded.
     """
     asked: set[str] = set()
     absent = False

@@ -18,7 +18,7 @@ ABOUT: Final[Mapping[Role, str]] = {
     "system": "Systems of machines",
     "part": "Parts of systems",
 }
-"""What the models of a role are, most wanted first."""
+"""The headings of the roles of models, most wanted first."""
 
 
 @click.command("list")

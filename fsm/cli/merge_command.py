@@ -1,4 +1,4 @@
-"""``fsm merge``: summaries of many judgements in, what they come to together out."""
+"""``fsm merge``: summaries of many judgements in, their total out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fsm mutate``: which mistakes in a model its properties would notice, and which in a recording its judge."""
+"""``fsm mutate``: errors in a model that its properties would notice, or in a recording that its judge would."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -39,7 +39,7 @@ from fsm.report import mutation_report as report
 from fsm.report import power_report, suggestion_report
 
 FEW: Final = 8
-"""Copies of parts of a system that is small enough to be looked at as it is, and not with one copy of each first."""
+"""The most copies of parts in a system that is mutated directly, without trying one copy of each part first."""
 
 
 @click.command("mutate")
@@ -179,7 +179,7 @@ def _suggest(
 
 
 def _stated(name: str) -> Specification[Machine | System]:
-    """What is stated of the model called *name*: nothing, without a file, if it has no properties."""
+    """Return the specification of the model *name*; without properties if it has no file of them."""
     try:
         return claims(name)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands take."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ format_option = click.option(
 )
 
 CASE_FORMATS: Final = ("junit", "sarif", "github")
-"""Formats of other tools in which cases are written, each by the module of its name in :mod:`fsm.report`."""
+"""Formats of other tools for cases; each is a module of that name in :mod:`fsm.report`."""
 
 cases_format_option = click.option(
     "--format",
@@ -59,7 +59,7 @@ cases_format_option = click.option(
 
 
 def told(form: str, *, text: Callable[[], str], json: Callable[[], str], cases: Callable[[], Cases]) -> None:
-    """Print a report in the format *form*, made by what is needed for that."""
+    """Print a report in the format *form*; only the function for that format is called."""
     if form in CASE_FORMATS:
         writer: Callable[[Cases], str] = getattr(import_module(f"fsm.report.{form}"), f"{form}_cases")
         click.echo(writer(cases()), nl=False)
@@ -85,7 +85,7 @@ at_least_option = click.option(
 
 
 def listening(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, int] | None:
-    """The address and the port in *value*, the latter of this machine alone without an address."""
+    """Parse an address and a port; the default address is 127.0.0.1."""
     if value is None:
         return None
     address, colon, port = value.rpartition(":")
@@ -99,7 +99,7 @@ _AGO: Final = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?
 
 
 def moment(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
-    """The time that *value* is, or how long ago, in nanoseconds since the epoch; without an offset it is local."""
+    """Return the time in *value*, or how long ago, in nanoseconds since the epoch; local time without an offset."""
     if value is None:
         return None
     if ago := _AGO.fullmatch(value):
@@ -115,7 +115,7 @@ def moment(_context: click.Context, _option: click.Parameter, value: str | None)
 
 
 def engine(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
-    """The master of Spark that *value* names; empty for this process.
+    """Return the Spark master that *value* names; empty for this process.
 
     >>> engine(None, None, "spark"), engine(None, None, "spark[2]"), engine(None, None, "spark://head:7077")
     ('local[*]', 'local[2]', 'spark://head:7077')
@@ -143,13 +143,13 @@ output_option = click.option(
 def name_option(
     option: str, letter: str, about: str, complete: completion.Completer, *, to: str = "", several: bool = False
 ) -> Callable[[FC], FC]:
-    """The *option* that takes a name, or *several* if it is repeated, as the parameter *to*; with the help *about* it."""
+    """Return the *option* that takes a name as the parameter *to*, repeatedly if *several*; *about* is its help."""
     flags = (f"--{option}", f"-{letter}", to or option)
     return click.option(*flags, multiple=several, metavar="NAME", shell_complete=complete, help=about)
 
 
 def profile_option(about: str, *, several: bool = False) -> Callable[[FC], FC]:
-    """The option ``--profile``, with the help *about* it; as ``profiles`` if there may be *several*, else combined."""
+    """Return the option ``--profile`` with the help *about*: combined names, or a list ``profiles`` with *several*."""
     if several:
         return name_option("profile", "p", about, completion.profiles, to="profiles", several=True)
     about = f"{about} Repeated: all of these, where they do not conflict."
@@ -164,7 +164,7 @@ def _combined(_context: click.Context, _option: click.Parameter, names: tuple[st
 
 
 def model_option(about: str) -> Callable[[FC], FC]:
-    """The option ``--model``, which may be repeated, as ``models``, with the help *about* it."""
+    """Return the option ``--model``, which may be repeated, as ``models``, with the help *about*."""
     complete = completion.models_and_systems
     return click.option(
         *("--model", "-m", "models"), multiple=True, metavar="NAME|FILE", shell_complete=complete, help=about
@@ -172,11 +172,11 @@ def model_option(about: str) -> Callable[[FC], FC]:
 
 
 ANY_NUMBER: Final = -1
-"""In place of a number of copies: whatever it is."""
+"""The number of copies that stands for any number."""
 
 
 def parts_option(about: str, *, any_number: bool = False) -> Callable[[FC], FC]:
-    """The option ``--parts``, with the help *about* it, as a mapping of numbers of copies, one of which may be *any_number*."""
+    """Return the option ``--parts``: numbers of copies by part; with *any_number*, one of them may be ``any``."""
     counts = partial(_counts, any_number=any_number)
     return click.option("--parts", callback=counts, metavar="PART=COUNT,...", default="", help=about)
 
@@ -198,12 +198,12 @@ def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any
 
 
 def property_option(about: str) -> Callable[[FC], FC]:
-    """The option ``--property``, which may be repeated, with the help *about* it."""
+    """Return the option ``--property``, which may be repeated, with the help *about*."""
     return name_option("property", "P", about, completion.properties, to="only", several=True)
 
 
 def restart_options(command: FC) -> FC:
-    """*command* with ``--restarts`` and ``--shortest-restart``, as ``shortest_restart`` in milliseconds."""
+    """Add ``--restarts`` and ``--shortest-restart``, in milliseconds, to *command*."""
     assumed = click.option(
         "--restarts",
         type=click.Choice(["none", "seen", "maybe"]),
@@ -222,7 +222,7 @@ def restart_options(command: FC) -> FC:
 
 
 def layout(*, coloured: bool = True) -> Layout:
-    """Lines as wide as the terminal, at most :data:`WIDEST`."""
+    """Return a layout as wide as the terminal, at most :data:`WIDEST` columns."""
     columns = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
     return Layout(width=columns, style=_style if coloured else plain)
 
@@ -232,18 +232,18 @@ def _style(value: str, how: str) -> str:
 
 
 def sizes(names: Iterable[str]) -> int:
-    """The bytes of all those files; 0 if there are too few for a bar."""
+    """Return the total size of the files in bytes; 0 if it is too small for a progress bar."""
     size = sum(os.path.getsize(name) for name in names if is_file(name))  # noqa: PTH202
     return size if size >= 1 << 22 else 0
 
 
 @contextmanager
 def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
-    """A bar on a terminal, over *size* pieces of work; in a pipe a line every ten seconds; nothing if there is no work.
+    """Show progress over *size* pieces of work: a bar on a terminal, else a line every ten seconds; no work, no output.
 
-    Out of time or memory, a line says how much of it was done.
+    If the command runs out of time or memory, a line says how much was done.
     """
-    shown = bool(size) and sys.stderr is not None and sys.stderr.isatty()  # it may even be closed
+    shown = bool(size) and sys.stderr is not None and sys.stderr.isatty()  # it may be closed
     bar = click.progressbar(length=size, label=label, file=sys.stderr if shown else io.StringIO())
     over, began = Event(), time.monotonic()
 
@@ -260,11 +260,11 @@ def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
     try:
         with bar:
             if size:
-                with suppress(RuntimeError):  # there is no memory for a thread
+                with suppress(RuntimeError):  # no memory for a thread
                     Thread(target=report, daemon=True).start()
             yield bar
     except (KeyboardInterrupt, MemoryError) as error:
-        if size and (error.args or isinstance(error, MemoryError)):  # not where somebody interrupts it
+        if size and (error.args or isinstance(error, MemoryError)):  # not if the user interrupts it
             click.echo(f"{label} came as far as {bar.pos:,} of {size:,}", err=True)
         raise
     finally:
@@ -273,8 +273,8 @@ def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
 
 @contextmanager
 def shims_told() -> Iterator[None]:
-    """Report at the end the shims that containerd has started in the meantime and left running."""
-    from fsm.runtimes.live.shims import left, shims  # noqa: PLC0415  (only for runtimes)
+    """Report at the end the shims that containerd has started meanwhile and left running."""
+    from fsm.runtimes.live.shims import left, shims  # noqa: PLC0415  (needed only for runtimes)
 
     before = shims()
     yield
@@ -283,7 +283,7 @@ def shims_told() -> Iterator[None]:
 
 
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:
-    """Refuse the first of *words*, in the place *hint*, that is none of the *known* names."""
+    """Refuse the first of *words* that is not among the *known* names, naming the option *hint*."""
     names = dict.fromkeys(known)
     for word in words:
         if word not in names:
@@ -291,18 +291,18 @@ def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -
 
 
 def unknown(word: str, known: Iterable[str], *, of: str, hint: str) -> click.BadParameter:
-    """The error that *word*, in the place *hint*, is none of the *known* names; it offers the nearest."""
+    """Return the error that *word* is not among the *known* names, with the nearest of them and the option *hint*."""
     return click.BadParameter(f"'{word}': {nearest(word, known, of=of)}", param_hint=hint)
 
 
 def under(model: _Model, profile: str | None) -> _Model:
-    """*model* as *profile* has it, if one is given."""
+    """Return *model* under *profile*, if one is given."""
     of_one([profile], [model.profiles])
     return model.under(profile)
 
 
 def of_one(profiles: Iterable[str | None], groups: Sequence[Mapping[str, Bounded]]) -> None:
-    """Refuse the first of *profiles* that is in none of the *groups*, one for each model, nor a version of one there."""
+    """Refuse the first of *profiles* that none of the *groups*, one for each model, has, itself or as a version."""
     for profile in profiles:
         if wrong := unknown_profile(profile, groups):
             name, advice = wrong
@@ -310,5 +310,5 @@ def of_one(profiles: Iterable[str | None], groups: Sequence[Mapping[str, Bounded
 
 
 def asked(found: Iterable[Specification[Machine | System]], only: Iterable[str]) -> None:
-    """Refuse names in *only* that no property of the specifications *found* has."""
+    """Refuse names in *only* that are no property of the specifications *found*."""
     require(only, (each.name for of in found for each in of.properties), of="properties", hint="--property")

@@ -1,4 +1,4 @@
-"""Files that commands write: whole, or not at all."""
+"""Output files of commands: written completely or not at all."""
 
 import errno
 import os
@@ -15,12 +15,12 @@ import click
 from fsm.errors import reason
 
 ORDINARY = 0o666
-"""The rights of a new file, from which the system takes some away."""
+"""The permissions of a new file, before the umask."""
 
 
 @contextmanager
 def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
-    """Remove all new files and folders if the block fails; call what it yields with each path before writing to it."""
+    """Remove all new files and folders if the block fails; it calls the yielded function before writing to a path."""
     made: list[Path] = []
 
     def begin(path: Path) -> None:
@@ -40,7 +40,7 @@ def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
 
 
 def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] = lambda _: None) -> None:
-    """Call *begin* and write to the file at *path*, or without a path to standard output."""
+    """Call *begin* and write to the file at *path*, or to standard output without a path."""
     if path is None:
         if isinstance(written, bytes) and written.startswith(b"\x89PNG") and sys.stdout and sys.stdout.isatty():
             raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")
@@ -54,35 +54,36 @@ def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] =
 
 
 def same(name: str, path: Path | None) -> bool:
-    """Whether *path* is the file *name*."""
+    """Check whether *path* is the file *name*."""
     return path is not None and path.exists() and path.samefile(name)
 
 
 def failed(path: Path, error: OSError) -> Exception:
-    """What to raise for the *error* of writing to *path*: it is itself where the path is not to blame."""
+    """Return the exception to raise for the *error* of writing to *path*: itself if the disk is to blame."""
     full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
     return error if full else click.FileError(str(path), reason(error))
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Put *content* into the file at *path*, as :func:`replacing` does.  Raises ``OSError``."""
+    """Write *content* to the file at *path*, like :func:`replacing`.  Raises ``OSError``."""
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """The new content of the file at *path*; a reader meets the old content or the new.
+    """Open the file at *path* for new content; a reader sees the old content or the new, never a part.
 
-    It has no name, or another one, until it is complete, so that nothing is left if the command is interrupted; if it is
-    killed, only where the file system cannot hold what has no name, or in the moment between two names.  What is no
-    ordinary file, such as a pipe, is written to as it is.  Raises ``OSError``.
+    The new file has no name, or a temporary one, until it is complete, so that nothing is left if the command is
+    interrupted.  If it is killed, a file is left only if the file system does not support files without a name, or in
+    the moment before the rename.  Anything that is no ordinary file, such as a pipe, is written to directly.  Raises
+    ``OSError``.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
         return
-    path = Path(os.path.realpath(path))  # of a pipe, as /dev/stdout may be, it would be no file
+    path = Path(os.path.realpath(path))  # only now: the real path of a pipe such as /dev/stdout is no file
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         handle, here = _new(beside)
@@ -92,7 +93,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             if here != beside:
-                os.link(here, beside, src_dir_fd=handle)  # any folder, or the link at *here* would not be followed
+                os.link(here, beside, src_dir_fd=handle)  # any value: without one, the link would not be followed
             beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)
@@ -100,7 +101,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _new(beside: Path) -> tuple[int, Path]:
-    """A new file and a path to it: it has no name where the file system can hold such files, else the name *beside*."""
+    """Open a new file, without a name if the file system can do that, else *beside*; return it with a path to it."""
     with suppress(AttributeError, OSError):
         handle = os.open(beside.parent, os.O_WRONLY | os.O_TMPFILE, ORDINARY)
         here = Path(f"/proc/self/fd/{handle}")

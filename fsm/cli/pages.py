@@ -1,4 +1,4 @@
-"""What commands that make pages have in common: standard input that is read twice, and Graphviz that is not there."""
+"""Helpers of commands that make pages: reading standard input twice, and a missing Graphviz."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from fsm.recordings.line_reader import STDIN
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Refuse what needs Graphviz where it is not there, as ``fsm draw`` does."""
-    from fsm.diagrams.draw.image import (  # noqa: PLC0415  (which takes its time, and most reports are no pages)
+    """Turn a missing or failing Graphviz into the command's error."""
+    from fsm.diagrams.draw.image import (  # noqa: PLC0415  (slow to import, and only for pages)
         HOW_TO_GET_DOT,
         DotFailedError,
         NoDotError,
@@ -36,7 +36,7 @@ def drawing() -> Iterator[None]:
 
 @contextmanager
 def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
-    """Gives what lets standard input be read from its beginning once more, if it is among the *names*."""
+    """Yield a function that rewinds standard input, if it is among *names*."""
     before = sys.stdin
     if STDIN not in names or before is None:
         yield lambda: None
@@ -44,7 +44,7 @@ def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
     with tempfile.TemporaryFile() as kept:
         try:
             shutil.copyfileobj(stdin(), kept)
-        except OSError:  # which reading it says
+        except OSError:  # reading it reports the error
             yield lambda: None
             return
 

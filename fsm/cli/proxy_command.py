@@ -1,4 +1,4 @@
-"""``fsm proxy``: between clients and a runtime, what passes is recorded and judged."""
+"""``fsm proxy``: a proxy that records and judges the calls between clients and a runtime."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fsm.runtimes.live.proxy import Proxy
 
 _LAST: Final = 30.0
-"""Seconds that the recording may take to be complete once the proxy has ended."""
+"""Seconds in which the recording must be complete once the proxy has ended."""
 
 
 @click.command(
@@ -138,19 +138,19 @@ async def _until_ended(proxy: Proxy, *, grace: float, duration: float | None) ->
 
 
 class _Judge:
-    """``fsm judge --follow`` in a process of its own, so that what it computes takes nothing from the proxy."""
+    """``fsm judge --follow`` in a process of its own, so that its computing does not slow the proxy."""
 
     def __init__(self, profile: str | None, settle: float, fail_on: Level) -> None:
         options = ["--settle", f"{settle:g}", "--fail-on", fail_on, *(["--profile", profile] if profile else [])]
         command = [sys.executable, "-m", "fsm", "judge", "--follow", *options, "-"]
-        # What a terminal sends to all of its processes at Ctrl-C must not end it before the proxy has ended.
+        # At Ctrl-C a terminal signals all of its processes, but the judge must not end before the proxy has ended.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:  # at the end of its input it would print a verdict
+        if kind is not None:  # at the end of its input the judge would print a verdict
             self._process.kill()
         self.close()
 
@@ -160,18 +160,18 @@ class _Judge:
             self._process.stdin.flush()
 
     def sum_up(self, *_: object) -> None:
-        """Have it print a summary of what was judged so far."""
+        """Have the judge print a summary so far."""
         self._process.send_signal(signal.SIGUSR1)
 
     def close(self) -> int:
-        """Have it print its verdict, and return its exit code; an interrupt counts only if no verdict was printed."""
+        """Have the judge print its verdict, and return its exit code; an interrupt counts only without a verdict."""
         try:
             if self._process.stdin is not None:
                 with suppress(OSError):
                     self._process.stdin.close()
             return self._process.wait()
         except KeyboardInterrupt:
-            for each in (signal.SIGINT, signal.SIGTERM):  # the first asks it to end, the second interrupts
+            for each in (signal.SIGINT, signal.SIGTERM):  # the first asks it to end, the second interrupts it
                 self._process.send_signal(each)
             code = self._process.wait()
             if code not in {each.value for each in ExitCode}:
@@ -181,7 +181,7 @@ class _Judge:
 
 
 class _Recorder:
-    """Writes the calls to a file, and to a judge, in threads that the proxy does not wait for."""
+    """Writes calls to a file and to a judge, in threads that the proxy does not wait for."""
 
     def __init__(self, path: Path | None, judge: _Judge | None) -> None:
         self._file: CallRecording | None = None
@@ -193,7 +193,7 @@ class _Recorder:
         outboxes = _live("outbox")
         self._lines = _live("call_lines").recorded
         self._unread = 0
-        # Each falls behind, and fails, by itself.
+        # Each may fall behind, or fail, without the other.
         self._outboxes: dict[str, Outbox[list[dict[str, int | str]]]] = {
             what: outboxes.Outbox(take, failed=partial(_say_lost, what))
             for what, take in (("recorded", self._file and self._file.write), ("judged", judge and judge.take))
@@ -211,7 +211,7 @@ class _Recorder:
         self._calls.put(call)
 
     def _take(self, call: PassedCall) -> None:
-        from google.protobuf.message import DecodeError  # noqa: PLC0415  (of the extra 'live')
+        from google.protobuf.message import DecodeError  # noqa: PLC0415  (from the extra 'live')
 
         try:
             lines = self._lines(call)
@@ -222,7 +222,7 @@ class _Recorder:
             each.put(lines)
 
     def close(self) -> str:
-        """Complete the file; gives what is not in it, or was not judged, or nothing."""
+        """Complete the file; return what was not recorded or judged, or an empty string."""
         found = []
         self._calls.close(_LAST)
         for what, outbox in self._outboxes.items():

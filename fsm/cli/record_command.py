@@ -1,4 +1,4 @@
-"""``fsm record``: what a runtime tells NRI plugins, as a recording."""
+"""``fsm record``: the events that a runtime relays to NRI plugins, as a recording."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _opened(output: Path | None, opened: Callable[[Path], BinaryIO]) -> BinaryIO
 
 
 def _close(writer: LineWriter, file: BinaryIO, *, own: bool) -> None:
-    """Write what waits; *own* is a file that was opened here, and is closed whatever happens."""
+    """Write all queued lines, and close *file* in any case if it was opened here (*own*)."""
     try:
         writer.close()
     finally:

@@ -22,7 +22,7 @@ _WRITERS: Final[Mapping[str, Callable[[SequenceChart], str | bytes]]] = {"svg": 
 
 
 class ChosenLines(NamedTuple):
-    """The first and the last line of a file, if they were given."""
+    """The first and last line to draw, if given."""
 
     first: int | None
     last: int | None
@@ -39,7 +39,7 @@ def draw(
     entity: str,
     lines: ChosenLines,
 ) -> int:
-    """Draw the recording *name*, with the *calls* of its run, in each of the *forms*; it is judged by *models*."""
+    """Draw the recording *name*, with the *calls* of its run, in each of the *forms*; *models* judge it."""
     if wrong := [form for form in forms if form not in SUFFIXES]:
         raise click.UsageError(f"a sequence chart is svg or mermaid, not {wrong[0]}")
     if lines.first and lines.last and lines.last < lines.first:
@@ -59,9 +59,9 @@ def draw(
 
 
 def _judged(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
-    """The verdicts on the recording, and on *calls* by themselves; ``None`` if the recording names no machine.
+    """Judge the recording, and *calls* separately; return ``None`` if the recording names no machine.
 
-    Where one of both knows no *profile* of the name, the other does.
+    It is enough that one of the two knows *profile*.
     """
     found, problems = [], []
     for file, beside in ((name, calls), (calls, "")) if calls else ((name, ""),):

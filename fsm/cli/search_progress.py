@@ -1,4 +1,4 @@
-"""How far a search has come, on a terminal; and whether it has to end."""
+"""Progress of a search on a terminal, and whether it has to stop."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from fsm.machine.traversal import Explored
 
 PAUSE: Final = 0.2
-"""Seconds between what is shown."""
+"""Seconds between two updates of the bar."""
 
 
 class SearchProgress:
-    """Shows on *bar* the states that a search has covered, those a second, and the memory; what it answers is *over*."""
+    """Shows on *bar* the states that a search has covered, their rate, and the memory; *over* returns why to stop."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class SearchProgress:
         self._began = self._shown = clock()
 
     def __call__(self, covered: Explored) -> str:
-        """Why the search has to end, which has *covered* so much; empty if it may go on."""
+        """Show *covered*; return why the search has to stop, or an empty string."""
         now = self._clock()
         if not covered.nodes:
             self._began = now

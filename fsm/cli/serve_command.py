@@ -16,7 +16,7 @@ from fsm.runtimes.live.sockets import peers_may_leave
 from fsm.scratch import ScratchFolder
 
 MACHINES = ("container-status", "pod-sandbox", "sandbox-controller", "nri-container", "nri-pod")
-"""The machines that a profile may be of."""
+"""The machines whose profiles may be used."""
 
 MEMORY = "/dev/shm"  # noqa: S108  (names in it are random)
 
@@ -73,7 +73,7 @@ def command(
     of_extra("fsm.runtimes.live.cri_server", "fsm serve")
     from fsm.runtimes.live.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
     from fsm.runtimes.live.nri_relays import NodePlugins, with_plugins  # noqa: PLC0415
-    from fsm.runtimes.reference.node.node_service import ServedNode, applicable  # noqa: PLC0415  (--help need not wait for it)
+    from fsm.runtimes.reference.node.node_service import ServedNode, applicable  # noqa: PLC0415  (slow to import)
     from fsm.runtimes.reference.node.records import state_folder  # noqa: PLC0415
 
     async def serve() -> None:

@@ -1,4 +1,4 @@
-"""``fsm show``: a model as people read it."""
+"""``fsm show``: a model in readable form."""
 
 import click
 

@@ -12,7 +12,7 @@ from fsm.language.library import load
 from fsm.machine.simulation import simulate
 
 _TOGETHER: Final = 1_000
-"""Lines written at once: a system call for each is what a long trace would wait for."""
+"""Lines in one write: a system call for each line would dominate the time of a long trace."""
 
 
 @click.command("simulate")

@@ -1,4 +1,4 @@
-"""``fsm test``: an implementation tested by a machine."""
+"""``fsm test``: an implementation tested against a machine."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -50,10 +50,10 @@ from fsm.scratch import ScratchFolder
 from fsm.sut import SUT, Stimulus
 
 if TYPE_CHECKING:
-    from fsm.conformance.tested import Tested  # pytest takes it for a test of this module
+    from fsm.conformance.tested import Tested  # pytest would collect it as a test of this module
 
 _DELAY: Final = 0.05
-"""Seconds that threads wait at most before each call of a runtime; most calls take as long."""
+"""The longest random delay of a thread before a call of a runtime, in seconds; most calls take as long."""
 
 
 @click.command("test")
@@ -265,7 +265,7 @@ def _written(
     record: str | None,
     script: str | None,
 ) -> "Tested":
-    """What was found of the runtime at *address*, and how often it comes again; written to *record* and *script*."""
+    """Repeat the failures of the runtime at *address*, and count how often each recurs; write *record* and *script*."""
     live = import_module("fsm.runtimes.live.runtime_sut")
     plan, machine = tested.oracle.plan, tested.oracle.plan.table.machine
     if script is not None:
@@ -287,7 +287,7 @@ def _written(
 
 
 def _raced(tested: "Tested", factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> "Tested":
-    """*tested* by *model*, and how often each race comes again; they are written to *record*, or to files beside it."""
+    """Repeat each race in *tested*, and count how often it recurs; write races to *record*, or to files beside it."""
     if tested.races is None or not tested.races.found:
         return tested
     machine = tested.oracle.plan.table.machine
@@ -317,17 +317,17 @@ def _property_tests(
 
 
 def _refuse(nri: str, *, kill: str, script: str | None, record: str | None, properties: bool, idle: bool) -> None:
-    """Refuse options that mean nothing together."""
+    """Refuse combinations of options that mean nothing."""
     if nri and (script or properties or kill):
         raise click.UsageError("--nri is for whole calls: leave out --script, --kill-command, --properties, --property")
     if (record or script) and properties:
         raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
-    if idle and not properties:  # which --threads is refused with anyway
+    if idle and not properties:  # with properties, --threads is refused anyway
         raise click.UsageError("--threads looks for races in tests in random order, of which -n 0 asks for none")
 
 
 def _refuse_damage(command: str, machine: Machine, *, restarts: bool) -> None:
-    """Refuse a *command* that damages nothing, or is not for *machine*, or is to stand for all restarts."""
+    """Refuse a --damage-command without the id, for the wrong *machine*, or without a command for other restarts."""
     if not command:
         return
     if machine.entity == POD:
@@ -341,7 +341,7 @@ def _refuse_damage(command: str, machine: Machine, *, restarts: bool) -> None:
 
 
 def _relayed(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Machine, None]:
-    """The system that plans a test with a plugin, where *name* is what the test is by."""
+    """Check the judging model *name* and its *profile*; return the system that plans a test with a plugin."""
     if name != NODE and name not in RELAYED:
         raise click.UsageError(f"--nri is for {NODE}, {', '.join(RELAYED)}: leave it out, or name one of these")
     if parts and ONE_POD | parts != ONE_POD:
@@ -358,13 +358,13 @@ def _relayed(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Mac
 
 
 def _tested(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Machine, str | None]:
-    """What the test is by: a machine and its profile, or a system as its profile has it, as one machine."""
+    """Return the machine to test against, and its profile; a system under its profile becomes one machine."""
     if is_system(name):
         return flatten(under(load_system(name, parts), profile)), None
     if parts:
         raise click.UsageError(f"--parts is for systems, and {name} is a machine")
     machine = load(name)
-    under(machine, profile)  # which it may not have
+    under(machine, profile)  # refuses an unknown profile
     return machine, profile
 
 
@@ -381,7 +381,7 @@ def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
             message = f"{step.event} takes no time: it does not begin and end, leave out '{step.stage}'"
             raise click.BadParameter(message, param_hint="--replay")
         outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
-        # The last one of a crash is that of the restart.
+        # The last outcome of a crash is that of the restart.
         expected = step.expected[:-1] if step.stage == "crash" else step.expected
         require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
     return found
@@ -389,7 +389,7 @@ def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
 
 @contextmanager
 def _hypothesis_elsewhere() -> Iterator[None]:
-    """What Hypothesis stores for later runs is not left in the folder in which the command is called."""
+    """Keep the files that Hypothesis stores for later runs out of the current folder."""
     with ScratchFolder() as folder:
         configuration.set_hypothesis_home_dir(folder)
         try:

@@ -1,1 +1,1 @@
-"""The conformance kit: the machine of a lifecycle tests anybody's implementation of it."""
+"""The conformance kit: the machine of a lifecycle tests any implementation of it."""

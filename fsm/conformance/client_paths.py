@@ -1,7 +1,7 @@
-"""The shortest steps by which a client makes each cell of a machine be met, and what it needs for that beside calls.
+"""The shortest steps by which a client can exercise each cell of a machine, and its needs for that beside calls.
 
-Decided on the machine's table alone: a client makes calls, one at a time, and lets a container's process end.  What it
-needs beyond is named, and the steps given need no more than the least of it.
+They are found from the machine's table: a client makes calls, one at a time, and lets a container's process end.
+Anything else that it needs is named, and the steps need as little of that as possible.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus
 
 ARRANGED: Final = frozenset({"StartContainer"})
-"""Calls that a client can make fail after they have begun: by a command that does not exist."""
+"""Calls that a client can make fail after they have begun, with a command that does not exist."""
 _EXIT: Final = "exit"
 
 
 class Need(IntEnum):
-    """What a client needs beside calls and processes that end, the least first."""
+    """A client's need beside calls and processes that end, the least first."""
 
     FAILURE = 1
-    """A call fails, as a client can arrange."""
+    """A call fails in a way that a client can arrange."""
     OVERLAP = 2
-    """Calls overlap: another one arrives while one is in progress."""
+    """Calls overlap: one arrives while another is in progress."""
     SAME_ID = 3
-    """An entity is made anew under an id that is in use: a runtime refuses the name, and gives no id."""
+    """An entity is made again under an id that is in use; a runtime refuses the name and returns no id."""
     RESTART = 4
     """The runtime is interrupted: restarted or killed."""
     FAULT = 5
-    """Something else happens, or ends, as it usually does not, and as no call makes it."""
+    """An event happens, or ends, in an unusual way that no call causes."""
     HIDDEN = 6
     """Something happens that nobody observes."""
     NEVER = 7
-    """No event at all leads to such a state."""
+    """No event leads to this state."""
     CANNOT = 8
-    """The model says that the event does not happen there."""
+    """The model says that the event does not happen in this state."""
 
 
 CALLS: Final = frozenset({Need.FAILURE})
-"""What a single client can arrange with its calls alone."""
+"""The needs that a single client can satisfy by its calls alone."""
 
 _ALLOWED: Final = sorted(
     (frozenset(some) for size in range(Need.NEVER) for some in combinations(list(Need)[: Need.HIDDEN], size)),
     key=lambda some: (max(some, default=0), len(some), sorted(some)),
 )
-"""What paths may need, the least first."""
+"""The sets of needs that paths may have, the least first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPath:
-    """The shortest ``steps`` from the initial state that meet a cell, the last of them meets it; what they ``need``.
+    """The shortest ``steps`` from the initial state whose last step exercises a cell, and their ``needs``.
 
-    There are none if the cell cannot be met at all.
+    There are no steps if the cell cannot be exercised.
     """
 
     steps: tuple[Stimulus, ...]
@@ -67,12 +67,14 @@ class ClientPath:
 
     @property
     def alone(self) -> bool:
-        """Whether one client can do it, by calls that do not overlap."""
+        """True if one client can do it, by calls that do not overlap."""
         return CALLS.issuperset(self.needs)
 
 
 def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
-    """The path to every cell of *machine*, by event (with ``…`` before it for its ends) and state, in the order of the model.
+    """Return the path to every cell of *machine*, by event and state, in the order of the model.
+
+    The names of events have ``…`` before them for the ends of calls.
 
     >>> from fsm.language.library import load
     >>> paths = client_paths(load("cri-container"))
@@ -96,7 +98,7 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
 
 
 class _Search:
-    """The paths ``found`` to cells, by row and state."""
+    """A search for paths; ``found`` maps (row, state) to the path."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -104,7 +106,7 @@ class _Search:
         self._leaving = cache(lambda point: tuple((edge, needs(plan.table, edge)) for edge in plan.leaving(point)))
 
     def within(self, allowed: frozenset[Need]) -> None:
-        """Add the shortest path to each cell that has none yet, by edges that need nothing but what is *allowed*."""
+        """Add the shortest path to each cell that has none yet, by edges whose needs are all *allowed*."""
 
         def taken(point: Point) -> Iterator[Edge]:
             return (edge for edge, needed in self._leaving(point) if needed <= allowed)
@@ -125,7 +127,7 @@ class _Search:
 
 
 def needs(table: Table, edge: Edge) -> frozenset[Need]:
-    """What a client needs, beside calls and processes that end, to take *edge*."""
+    """Return the needs of a client that takes *edge*, beside calls and processes that end."""
     event = table.rows[table.row[edge.step.event]].event
     found = {Need.OVERLAP} if edge.step.stage != "do" else set()
     if event.interrupts:
@@ -137,7 +139,7 @@ def needs(table: Table, edge: Edge) -> frozenset[Need]:
     elif event.rpc == maker(table.machine) and edge.source.state != table.initial:
         found.add(Need.SAME_ID)
     if event.kind == "call":
-        for (row, state), way in zip(edge.cells, edge.ways, strict=False):  # the last may be unspecified
+        for (row, state), way in zip(edge.cells, edge.ways, strict=False):  # the last cell may be unspecified
             if way is not usual(table.step(state, row) or ()):
                 fails = event.rpc in ARRANGED and way.deviation is None and not way.replies("ok")
                 found.add(Need.FAILURE if fails else Need.FAULT)
@@ -145,17 +147,17 @@ def needs(table: Table, edge: Edge) -> frozenset[Need]:
 
 
 def usual(ways: Sequence[Way]) -> Way | None:
-    """The way in which a call usually goes: the first, as models have it, that deviates from no clause."""
+    """Return the usual way of a call: the first one, in the order of the model, that is no deviation."""
     return next((way for way in ways if way.deviation is None), None)
 
 
 def _ends(table: Table, edge: Edge) -> bool:
-    """Whether it is the exit of a container's process that runs."""
+    """Check whether *edge* is the exit of a container's running process."""
     row, state = edge.cells[0]
     moves = isinstance(table.cell(state, row), Moves)
     return edge.step.event == _EXIT and table.machine.entity == "container" and moves
 
 
 def maker(machine: Machine) -> str:
-    """The call that makes an entity of *machine*; calls on a pod that make containers in it are not meant."""
+    """Return the call that makes an entity of *machine*; for a pod, not the call that makes containers in it."""
     return "RunPodSandbox" if machine.entity == "pod" else "CreateContainer"

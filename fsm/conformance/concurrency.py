@@ -1,13 +1,13 @@
-"""Races: several threads call one SUT at once, and the history must be linearizable.
+"""Races: several threads call one SUT concurrently, and the history must be linearizable.
 
-Hypothesis draws a *programme*: what is done before, what each thread does, and what is done after them.  It runs on real
-threads, several times, since the outcome depends on the schedule: two times of three they take turns at lines of the
-SUT's code (:mod:`fsm.conformance.turns`), unless it is far away.  :mod:`fsm.linearizability` decides each history.
-Outcomes are not arranged.  Of a SUT that judges itself programmes are drawn at random, each is run once, and the search
-goes on after a race: others of another kind may be found.
+Hypothesis draws a *programme*: the events before, those of each thread, and those after. Because the outcome depends on
+the schedule, a programme runs several times on real threads. In two runs of three the threads take turns at lines of
+the SUT's code (:mod:`fsm.conformance.turns`), unless the SUT is far away. :mod:`fsm.linearizability` decides each
+history. Outcomes are not arranged. For a SUT that judges itself, programmes are drawn at random, each runs once, and
+the search continues after a race, because other kinds may follow.
 
-Hypothesis does not shrink what it finds flaky, as races are.  So parts are left out of the programme here as long as the
-rest is *seen* to fail, and the history of that failure is reported.
+Hypothesis does not shrink flaky failures, and races are flaky. So this module removes parts of the programme while the
+rest is *seen* to fail, and reports the history of that failure.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Limited, Serial
 
 Ways: TypeAlias = dict[tuple[str, ...], set[str]]
-"""Events by which a state is reached, with those that can move it from there."""
+"""Shortest runs of events to each state, with the events that can change the state or emit an output there."""
 
 TRIES: Final = 5
-"""Factor by which a programme of two events, or one that may be a smaller race, is run more often than others."""
+"""Factor by which pairs of events, and smaller programmes during shrinking, run more often than others."""
 
 _LONG: Final = 4
-"""Events of a thread at most, where all of a programme is judged by what was recorded of it."""
+"""The most events of a thread in programmes for a SUT that judges itself."""
 
 MOST: Final = 25
-"""Kinds of races that are looked for in a SUT that can tell them apart."""
+"""The most kinds of races to look for in a SUT that can tell them apart."""
 
 AGAIN: Final = 20
-"""How often the programme of a race is run again."""
+"""How many times the programme of a race is run again."""
 
 
 def concurrently(
@@ -65,17 +65,17 @@ def concurrently(
     known: Collection[RaceKind] = (),
     most: int = MOST,
 ) -> RaceSearch:
-    """The search for races, each shrunk, in the SUT that *factory* makes.
+    """Search for races in the SUT that *factory* makes, and shrink each.
 
-    ``do`` of the SUT is called from two to *threads* threads at once, up to *each* times from each; everything else is
-    called by one thread.  A programme first goes to one of the states that can be reached by *events*.  By default these
-    are all calls, and the signals that do not interrupt and can happen in every state, since the state that a thread
-    will find is not known.  Events that the SUT does not support are left out.  Of a SUT that judges itself all races are
-    looked for that are not of the kinds that are *known*, up to so many, *most*; else there is one at most.
+    Two to *threads* threads call ``do`` of the SUT concurrently, each up to *each* times; everything else is called by
+    one thread. A programme first goes to one of the states that can be reached by *events*. The default for *events* is
+    all calls and, because a thread cannot know in which state it will find the SUT, the signals that can happen in
+    every state and do not interrupt. Events that the SUT does not support are left out. If the SUT judges itself, the
+    search is for up to *most* races whose kinds are not in *known*; otherwise it ends at the first race.
 
-    There are *examples* programmes, each run *repeats* times, from the seed *chance*.  Up to half of these runs are of
-    pairs: two events at once that can both move the entity, or put something out.  Threads that have not returned after *patience* seconds
-    are taken to hang.  *pace* is for a SUT that is far away.
+    There are *examples* programmes, each run *repeats* times, from the seed *chance*. Up to half of these runs are of
+    pairs: two concurrent events that can both change the state or emit an output. Threads that have not returned after
+    *patience* seconds count as hanging. *pace* is for a SUT that is far away.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.simulated import Simulated
@@ -119,14 +119,17 @@ def concurrently(
 
 @dataclass(kw_only=True)
 class _Search:
-    """A search for races, until so many, *most*, are ``found``."""
+    """A search for races that ends when *most* are ``found``."""
 
     runs: Runs
     most: int
     found: list[Race] = field(default_factory=list)
 
     def pairs(self, ways: Ways, examples: int, repeats: int) -> int:
-        """Run two events at once that can both move the entity, or put something out; how many runs of *examples* that takes."""
+        """Run each pair of concurrent events that can both change the state or emit an output.
+
+        Returns the number of runs planned for this, at most half of *examples* times *repeats*.
+        """
         pairs = [
             Programme(before=before, threads=((one,), (other,)))
             for before, moving in ways.items()
@@ -134,14 +137,14 @@ class _Search:
         ]
         often = min(repeats * TRIES, examples * repeats // 2 // max(1, len(pairs)))
         tries = ((pair, number) for pair in pairs for number in range(often))
-        if self.runs.pace is not None:  # none is left out for want of time
+        if self.runs.pace is not None:  # if time runs out, every pair has had its share
             tries = ((pair, number) for number in range(often) for pair in pairs)
         self.runs.allow(0.5)
         any(self.runs.race_in(pair, number) and self._enough() for pair, number in tries)
         return often * len(pairs)
 
     def once(self, programmes: Iterable[Programme]) -> None:
-        """Run each of *programmes* once, as long as there is time."""
+        """Run each of *programmes* once until time runs out."""
         self.runs.allow(1)
         any(
             self.runs.late or (self.runs.race_in(each, number) and self._enough())
@@ -149,7 +152,7 @@ class _Search:
         )
 
     def draw(self, programmes: SearchStrategy[Programme], *, examples: int, repeats: int, chance: int) -> None:
-        """Run *examples* of *programmes*, each *repeats* times."""
+        """Run *examples* drawn from *programmes*, each *repeats* times."""
 
         @seed(chance)
         @settings(SETTINGS, max_examples=examples, phases=(Phase.generate,))
@@ -163,7 +166,7 @@ class _Search:
             test()
 
     def _enough(self) -> bool:
-        """Take the race that was seen, if it is one; whether no more are looked for."""
+        """Record the last race if it needs threads; return whether the search is over."""
         race, self.runs.race = self.runs.race, None
         if race is None:
             return False
@@ -174,7 +177,7 @@ class _Search:
 
 
 def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pace) -> Race:
-    """*race*, and how often its programme races when it is run again a few times; *machine* is as its profile has it."""
+    """Return *race* with the number of new runs that race again; *machine* already has its profile applied."""
     sut = factory()
     runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace, wanted=race.kind or None)
     raced = sum(runs.race_in(race.programme, number) for number in range(AGAIN))
@@ -184,7 +187,7 @@ def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pac
 
 
 def refuse_serial(sut: SUT) -> None:
-    """Raise :class:`InputError` if several threads cannot call *sut* at once; it is closed then."""
+    """Raise :class:`InputError`, after closing *sut*, if several threads cannot call it concurrently."""
     if isinstance(sut, Serial):
         sut.close()
         what = "takes one request at a time, so that several threads would only wait for each other"
@@ -193,7 +196,7 @@ def refuse_serial(sut: SUT) -> None:
 
 
 def _anywhere(machine: Machine, *, signals: bool) -> Iterator[str]:
-    """The events that a thread may try whatever state the entity is in; *signals* too, or calls alone."""
+    """Yield the events that a thread may try in any state: calls and, if *signals* is true, signals."""
     for event in machine.events.values():
         everywhere = not any(isinstance(cell, Cannot) for cell in event.cells.values())
         if event.kind == "call" or (signals and event.kind == "signal" and not event.interrupts and everywhere):
@@ -201,7 +204,7 @@ def _anywhere(machine: Machine, *, signals: bool) -> Iterator[str]:
 
 
 def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:
-    """Programmes that begin by one of *ways*, small ones first; half of their events can move the entity."""
+    """Draw programmes that begin with one of *ways*, small ones first; half of their events can move the entity."""
     moving = sorted(set().union(*ways.values()))
     event = st.sampled_from(events)
     done = (st.sampled_from(moving) | event) if moving else event
@@ -214,9 +217,10 @@ def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) ->
 
 
 def _told_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.Random) -> Iterator[Programme]:
-    """Programmes for a SUT that judges itself: they are long, since several causes may show in one.
+    """Yield programmes for a SUT that judges itself; they are long because one may show several causes.
 
-    Half of their events can do something in the state to which the programme goes first, unless others have changed it.
+    About half of the events can do something in the state to which the programme goes first, unless other threads have
+    changed it.
     """
     every = sorted({*chain.from_iterable(ways.values()), *sut.beside})
     while True:
@@ -232,9 +236,9 @@ def _told_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.
 
 
 def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
-    """A shortest run of *events* to each state that they can reach with the right outcomes; short runs first.
+    """Return a shortest run of *events* to each state that they can reach with the right outcomes, short runs first.
 
-    Where *sut* judges itself it is not told which outcome is the right one, so all calls are to succeed.
+    If *sut* judges itself, all calls on the way must succeed, because nobody tells it which outcome is wanted.
     """
     never = {"never": sut.never} if isinstance(sut, Limited) else {}
     plan = Plan(table=tabulate(machine), overlaps=False, **never)
@@ -261,4 +265,4 @@ def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
 
 
 class _EnoughError(Exception):
-    """A race was seen, or the time is over."""
+    """Enough races were found, or the time is over."""

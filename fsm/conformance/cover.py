@@ -10,13 +10,17 @@ from fsm.sut import Stimulus, StimulusStage
 
 @dataclass(kw_only=True)
 class Cover:
-    """The (row, state) pairs that tests have exercised, and the outcomes that they have seen.
+    """The (row, state) pairs that tests have exercised, and the outcomes that have occurred.
 
-    ``cells`` counts how often an event was applied while nothing but that state was possible, ``ambiguous`` how often while
-    others were too; ``compared`` how often the outputs were seen.  The SUT has ``shown`` something, and its outputs were ``heard``.  ``arranged`` are the steps that the SUT has promised.
-    ``unsupported`` are the events that the SUT does not have or cannot be made to take, and why, by where that was;
-    ``supported`` are those that it takes somewhere, by name and stage; ``unarranged`` the outcomes that it cannot
-    arrange; ``whole`` has what it was after the last event of a test, if it died only then.
+    ``cells`` counts how often an event was applied while only that state was possible, ``ambiguous`` while other states
+    were possible too, and ``compared`` how often the outputs were seen. ``shown`` is true once the SUT has shown
+    something, and ``heard`` once it has returned outputs. ``arranged`` are the steps whose outcome the SUT has
+    promised.
+
+    ``unsupported`` are the events that the SUT does not have or cannot be made to take, by place, with the reason;
+    ``supported`` are those that it takes somewhere, by name and stage. ``unarranged`` are the outcomes that it cannot
+    arrange. ``hopeless`` are steps that did not occur although they were tried again and again. ``whole`` is what the
+    SUT showed and remembered after the whole last event of a test that ends in a crash.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -37,16 +41,16 @@ class Cover:
     _came: set[tuple[Point, Stimulus]] = field(default_factory=set)
 
     def give_up(self, edge: Edge) -> None:
-        """Count no more on *edge*, which did not come although it was tried again and again; unless it has come before."""
+        """Stop counting on *edge*, which repeated attempts did not take, unless it was taken before."""
         if (edge.source, edge.step) not in self._came:
             self.hopeless.add((edge.source, edge.step))
 
     def took(self, edge: Edge) -> bool:
-        """Whether some test went by *edge*."""
+        """Check whether a test took *edge*."""
         return (edge.source, edge.step) in self._came
 
     def avoided(self, edge: Edge) -> bool:
-        """Whether no path is to take *edge*."""
+        """Check whether paths must avoid *edge*."""
         return edge.doing in self.unsupported or (edge.source, edge.step) in self.hopeless
 
     def add(self, edge: Edge) -> None:

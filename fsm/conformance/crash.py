@@ -1,7 +1,7 @@
-"""What a SUT shows and remembers after it has died in the middle of an event.
+"""Checks of a SUT that has crashed in the middle of an event.
 
-The event has then happened or not: the SUT shows what a restart of the machine may show from one of the states on the
-way, and remembers what it did before, or what it would have after all of it.
+The event has then happened or not. The SUT may show any state that a restart of the machine may show from a state on
+the way. Its record must be the one from before the event, or the one from after all of it.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,11 +14,11 @@ from fsm.machine.table import Table
 from fsm.sut import SUT, Crashing, Remembering, Stimulus, arranger
 
 WHOLE: Final = 1_000_000
-"""No event has so many effects."""
+"""A crash point after the last effect of every event."""
 
 
 def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
-    """Every edge in the middle of which a SUT may die, with each way for the restart to go."""
+    """Yield every edge in the middle of which a SUT may crash, with each outcome that the restart may have."""
     rows = _interrupting(plan.table)
     for edge in plan.edges:
         if edge.step.stage != "do" or edge.source.call != IDLE or edge.cells[0][0] in rows:
@@ -29,13 +29,13 @@ def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
 
 
 def crashed_edge(edges: tuple[Edge, ...], step: Stimulus) -> Edge | None:
-    """The edge among *edges* in the middle of which *step* crashes."""
+    """Return the edge among *edges* in the middle of which *step* crashes."""
     known = [each for each in edges if each.step.event == step.event and each.step.stage == "do"]
     return next((each for each in known if tuple(way.name for way in each.ways) == step.expected[:-1]), None)
 
 
 class Ended(NamedTuple):
-    """What a SUT shows and remembers."""
+    """What a SUT shows after an event and a restart, and its record then."""
 
     shows: str
     record: Any
@@ -44,14 +44,21 @@ class Ended(NamedTuple):
 def crashed(
     plan: Plan, sut: Crashing, edge: Edge, step: Stimulus, again: Callable[[], None], whole: Ended | None
 ) -> tuple[bool, str, str, Ended]:
-    """Whether *sut* comes to die in the *step*, what it shows then, what is wrong with that, and how the event ends.
+    """Make *sut* crash in the middle of *edge*, and check the result.
 
-    The step crashes in the middle of *edge*; *again* brings the SUT back to where that begins.  *whole* is how the
-    event ends, if that is known.
+    Returns whether it crashed, what it then shows, the fault (empty if there is none), and how the whole event ends.
+
+    Args:
+        plan: The plan of the test.
+        sut: The SUT, at the source of *edge*.
+        edge: The event to crash in.
+        step: The step with the crash point and the expected outcomes, the last that of the restart.
+        again: Brings the SUT back to the source of *edge*.
+        whole: How the whole event and a restart end, if that is known.
     """
     if whole is None:
         by_itself, whole, *_ = _once(plan, sut, edge, step._replace(point=WHOLE))
-        if by_itself:  # the event is to end the process: it is a crash without our help
+        if by_itself:  # the event itself ends the process: a crash that the test does not cause
             return False, whole.shows, "", whole
         again()
     before, source = _record(sut), edge.source.state
@@ -65,7 +72,7 @@ def crashed(
     if shows and shows not in allowed:
         either = " or ".join(dict.fromkeys(allowed))
         fault = f"after a crash it shows {shows}, where a restart may show {either}"
-    # Where the restart moved it, what was before cannot be compared with what is now.
+    # If the restart changed the state, the records before and after cannot be compared.
     elif unmoved and record not in right and (shows != whole.shows or way == {source}):
         change = difference(right[0], record)
         fault = f"after a crash its record is neither as before nor as after the event: {change}"
@@ -73,7 +80,10 @@ def crashed(
 
 
 def _once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool, bool]:
-    """Die, or not; what is shown then and remembered; whether the SUT arranges how the event and the restart go."""
+    """Crash *sut* in *edge* at the point of *step*, if the event has that many effects.
+
+    Returns whether it crashed, its state and record, and whether it arranged the event's and the restart's outcomes.
+    """
     goes, restarts = not any(edge.choice), False
     if (arrange := arranger(sut)) is not None:
         goes = True
@@ -86,7 +96,7 @@ def _once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, 
 
 
 def _after(table: Table, way: set[int], outcome: str) -> set[int]:
-    """Where a restart may lead from the states on the *way*, with the *outcome* that is arranged, if one is."""
+    """Return the states to which a restart may lead from *way*, only by *outcome* if that was arranged."""
     found: set[int] = set()
     for row in _interrupting(table):
         for state in way:
@@ -98,7 +108,7 @@ def _after(table: Table, way: set[int], outcome: str) -> set[int]:
 
 
 def through(edge: Edge) -> list[int]:
-    """The states through which *edge* leads."""
+    """Return the states through which *edge* leads."""
     return list(dict.fromkeys([*(state for _, state in edge.cells), *(way.to for way in edge.ways)]))
 
 

@@ -1,8 +1,8 @@
 """Distinguishing sequences: short runs that show whether a SUT is in the right state.
 
-Two states may show the same.  After each step of a test follows one of a few short runs that only the right state answers
-in this way, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state machines*, 1978), outcomes
-that can be arranged counted as inputs.  A SUT that has no more states than the machine, and passes, is right.
+Two states may show the same. So after each step of a test come a few short runs that only the right state answers
+correctly, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state machines*, 1978); outcomes
+that can be arranged count as inputs. A SUT that passes, and has no more states than the machine, is correct.
 """
 
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from fsm.machine.traversal import BreadthFirst
 _Pair: TypeAlias = "tuple[Point, Point]"
 
 _Next: TypeAlias = "tuple[Edge, Point | None]"
-"""An edge, and where a SUT is after it that was elsewhere; ``None`` if its answer is wrong."""
+"""An edge, and the point after it of a SUT that was elsewhere; ``None`` if its answer is wrong."""
 
 
 class _Predecessor(NamedTuple):
-    """A pair from which *edge* leads to one that can be distinguished."""
+    """A pair of points, and the edge that leads from it to a pair that can be distinguished."""
 
     to: _Pair
     edge: Edge
@@ -29,7 +29,7 @@ class _Predecessor(NamedTuple):
 
 @dataclass(kw_only=True)
 class DistinguishingSequences:
-    """Runs that distinguish the points of *oracle*'s plan, by replies, by what is ``shown``, and by what is ``emitted``."""
+    """Runs that distinguish the points of *oracle*'s plan by replies, and by state if *shown*, outputs if *emitted*."""
 
     oracle: Oracle
     shown: bool = True
@@ -37,7 +37,7 @@ class DistinguishingSequences:
     _runs: dict[Point, tuple[tuple[Edge, ...], ...]] = field(default_factory=dict)
 
     def runs(self, point: Point) -> tuple[tuple[Edge, ...], ...]:
-        """Runs from *point* that together distinguish it from every other point that can be distinguished from it."""
+        """Return runs from *point* that together rule out every other point that can be distinguished from it."""
         if point not in self._runs:
             found = []
             others = {other for other in self._points() if (point, other) in self._first_steps}
@@ -53,7 +53,7 @@ class DistinguishingSequences:
         return list(dict.fromkeys([plan.start, *(edge.to for edge in plan.edges if edge.to is not None)]))
 
     def _run(self, point: Point, other: Point) -> tuple[Edge, ...]:
-        """The shortest run from *point* that a SUT at *other* answers wrongly."""
+        """Return the shortest run from *point* that a SUT at *other* answers wrongly."""
         edge, after = self._first_steps[point, other]
         return (edge, *self._run(edge.to, after)) if edge.to is not None and after is not None else (edge,)
 
@@ -66,7 +66,7 @@ class DistinguishingSequences:
         return False
 
     def _answers(self, edge: Edge, other: Point) -> set[Point]:
-        """Where a SUT at *other* may be after the step of *edge*, if it answers as is right there."""
+        """Return the points of a SUT after the step of *edge*, taken correctly at *other*, that fit *edge*."""
         alternatives = self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage)
         named = [each for each in alternatives if each.step.expected == edge.step.expected]
         found = set()
@@ -79,7 +79,7 @@ class DistinguishingSequences:
 
     @cached_property
     def _first_steps(self) -> dict[_Pair, _Next]:
-        """For each pair that shows the same and can be distinguished, how a shortest run begins."""
+        """The first step of a shortest run for each pair of points that can be distinguished by runs."""
         apart: dict[_Pair, _Next] = {}
         leads: dict[_Pair, list[_Predecessor]] = {}
         shows = self.oracle.plan.table.shows
@@ -92,7 +92,7 @@ class DistinguishingSequences:
         return apart
 
     def _look(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[_Predecessor]]) -> None:
-        """Whether one step distinguishes *pair*, which is then *apart*, or to which other pair it *leads*."""
+        """Record a step that distinguishes *pair* in *apart*, and the pairs that other steps lead to in *leads*."""
         one, other = pair
         for edge in self.oracle.plan.leaving(one):
             if edge.to is None or not self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage):

@@ -1,7 +1,7 @@
-"""Steps after which a recording shows for certain that a cell was met.
+"""Steps after which a recording proves that a cell was exercised.
 
-A call on a container that runs may have come after an exit that nobody saw, and one on an id never seen before may be on
-anything.  The monitor decides it, on what a client would record of a machine that plays the runtime.
+A call on a running container may have come after an exit that nobody saw, and a call on a new id may concern anything.
+The monitor decides what is proved, from what a client would record of a machine that plays the runtime.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _ENTITY: Final = "it"
 
 
 class EvidentPaths:
-    """What recordings show of *machine*.
+    """Steps whose recording proves that they exercised a cell of *machine*.
 
-    ``seen`` are the signals that happen nowhere but where a recording has them, ``None`` for all; ``unseen`` those that it
-    never has.
+    *seen* are the signals that happen only when a recording shows them, ``None`` for all signals. *unseen* are the
+    signals that a recording never shows.
 
     >>> from fsm.conformance.client_paths import client_paths
     >>> from fsm.language.library import load
@@ -45,7 +45,10 @@ class EvidentPaths:
         self._runtime = Simulated(machine)
 
     def of(self, cell: tuple[str, str], steps: Sequence[Stimulus]) -> tuple[Stimulus, ...]:
-        """*steps*, which meet *cell* last, with a few more if a recording is to show that; none if none shows it."""
+        """Return *steps*, the last of which exercises *cell*, with more steps if a recording needs them as proof.
+
+        Returns nothing if no recording proves it.
+        """
         for tried in self._longer(tuple(steps)):
             monitor = Monitor(self._machine, seen=self._seen)
             for each in self._recorded(tried):
@@ -55,7 +58,7 @@ class EvidentPaths:
         return ()
 
     def _longer(self, steps: tuple[Stimulus, ...]) -> Iterator[tuple[Stimulus, ...]]:
-        """*steps*, and what may show more: a life that ended before them, a look before the last of them."""
+        """Yield *steps*, then variants that may prove more: after an earlier life, or with a look before the last."""
         yield steps
         names = {event.rpc: event.name for event in self._machine.events.values() if event.kind == "call"}
         makes, removes, looks = (
@@ -67,7 +70,7 @@ class EvidentPaths:
         yield from ((*steps[:-1], look, steps[-1]) for look in looks)
 
     def _recorded(self, steps: Sequence[Stimulus]) -> Iterator[Observation]:
-        """What a client records of *steps* on a runtime that is the machine."""
+        """Yield what a client records of *steps* while the machine plays the runtime."""
         self._runtime.reset()
         of = self._machine.entity
         for step in steps:

@@ -1,4 +1,4 @@
-"""A test as it runs: steps taken on a SUT, judged one by one, and what they have covered."""
+"""Execution of a test: steps taken on a SUT, judged one by one, and the coverage that they add."""
 
 import difflib
 from collections import Counter
@@ -32,14 +32,14 @@ from fsm.sut import (
 )
 
 LISTED: Final = 20
-"""How many of the things that states show are listed, if one is shown that none does."""
+"""The most values that an error message lists in full when the SUT shows one that no state shows."""
 
 PATIENCE: Final = 3
-"""How often a step is tried whose outcome cannot be arranged."""
+"""Attempts at a step whose outcome cannot be arranged."""
 
 
 class Execution:
-    """Steps taken on one SUT, judged by *oracle*; or only by the property of *watch*, if there is one.
+    """Steps taken on one SUT, judged by *oracle*, or with *watch* only by the watched property.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.oracle import oracle
@@ -58,7 +58,7 @@ class Execution:
         self.trace: list[Taken] = []
         self._missed: Counter[tuple[Point, Stimulus]] = Counter()
         self.memory = RecordSnapshot(sut if isinstance(sut, Remembering) else None)
-        # Asking a SUT what it can do takes longer than a step.
+        # isinstance() with these protocols takes longer than a step, so it is called only once.
         self._emitting = sut if isinstance(sut, Emitting) else None
         self._detailed = sut if isinstance(sut, Detailed) else None
         self._arrange = arranger(sut)
@@ -75,7 +75,7 @@ class Execution:
             self.watch.reset()
 
     def restart(self) -> None:
-        """Begin another test, as if there had been none before."""
+        """Begin another test, and forget which outcomes did not occur in earlier tests."""
         self._missed.clear()
         self.reset()
 
@@ -97,10 +97,10 @@ class Execution:
             raise FailedError(Failure(broken=broken))
 
     def take(self, step: Stimulus) -> None:
-        """Do *step*, and judge it.
+        """Take *step* and judge it.
 
-        Nothing happens if the SUT does not have the event, or if the step is not applicable: a call that cannot be in
-        progress is not ended.  Raises :class:`FailedError` for what is not legal.
+        Does nothing if the SUT does not have the event, or if the step does not apply, such as the end of a call that
+        cannot be in progress. Raises :class:`FailedError` if the SUT's response is not legal.
         """
         if step.stage == "crash":
             self._crash(step)
@@ -142,7 +142,7 @@ class Execution:
             raise self._failed(Failure(violation=wrong[0]))
 
     def _against(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
-        """The failure if *seen* breaks the property or the judge rejects it, or the model does not have one of the *fields*."""
+        """Return the failure if the property or the SUT's own judge rejects *seen*, or a field is not in the model."""
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
             return self._failed(Failure(breaks=violated))
         if self._judging is not None and (illegal := self._judging.violation()) is not None:
@@ -167,7 +167,7 @@ class Execution:
         return self._failed(Failure(trace=(unseen,), broken=_described(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
-        """Count the pairs that *step* has exercised whichever of the edges that *fit* it took."""
+        """Count the pairs that *step* exercised whichever of the edges that *fit* it took."""
         table, here = self.oracle.plan.table, {point(each) for each in self.belief}
         row = table.row[step.event]
         states = {each.state for each in here}
@@ -184,10 +184,10 @@ class Execution:
     def _note(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Note that a legal step took one of the edges that *fit*, by all appearance the first; *wanted* was expected."""
+        """Update belief and point after a legal step: expected was *wanted*, taken was probably the first of *fit*."""
         went = fit[0] if fit else None
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
-            # The SUT has promised this outcome: what another one would have left is no longer possible.
+            # The SUT promised this outcome, so configurations that other outcomes lead to are ruled out.
             after = frozenset(each for each in after if wanted is not None and point(each) == wanted.to) or after
         self.belief = after
         if wanted is not None and went is not wanted:
@@ -201,7 +201,7 @@ class Execution:
             self._missed[wanted.source, wanted.step] += 1
             if len({edge.step for edge in fit}) == 1:
                 self.trace[-1] = replace(self.trace[-1], came=fit[0].step)
-            # A property's tests try on: what is against the model may be what breaks the property.
+            # Tests of a property keep trying: behaviour that contradicts the model may be what breaks the property.
             often = self._missed[wanted.source, wanted.step] == PATIENCE or self.oracle.overtaken(wanted)
             if self.watch is None and often:
                 self.cover.give_up(wanted)
@@ -219,7 +219,7 @@ class Execution:
         self.point = known or (points.pop() if len(points) == 1 else None)
 
     def finish(self) -> None:
-        """End the test, after what fairness requires has had its time."""
+        """End the test after taking the steps that fairness requires, and judge what the property owes by then."""
         if self.watch is None:
             return
         for _ in range(self.watch.patience + 1):
@@ -233,7 +233,7 @@ class Execution:
             raise self._failed(Failure(breaks=violated))
 
     def _crash(self, step: Stimulus) -> None:
-        """Let the SUT die in the middle of an event; the test ends there."""
+        """Make the SUT crash in the middle of an event; the test ends there."""
         edge = crashed_edge(self.oracle.plan.leaving(self.point), step) if self.point else None
         if edge is None or not isinstance(self.sut, Crashing):
             return
@@ -305,12 +305,12 @@ class Execution:
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)
 
     def _silent(self, event: str) -> bool:
-        """Whether nothing is specified of *event* wherever the SUT may be."""
+        """Check whether the model leaves *event* unspecified in every state that the SUT may be in."""
         table = self.oracle.plan.table
         return all(table.step(each.state, table.row[event]) is None for each in self.belief)
 
     def aim(self, edge: Edge) -> bool:
-        """Go to where *edge* begins, the shortest way that is supported, and take it; whether it went as expected."""
+        """Take *edge* after a shortest supported path to its source; return whether it went as expected."""
         unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
@@ -332,18 +332,18 @@ class Execution:
                 return self._missed[here, edge.step] == 0
             elif following.to not in {None, self.point}:
                 astray[here, following.step] += 1
-                if astray[here, following.step] > PATIENCE:  # although it has come before, by all appearance
+                if astray[here, following.step] > PATIENCE:  # it seems to have worked before, so it was not given up
                     return False
         return False
 
     def _path(self, here: Point, target: Point) -> tuple[Edge, ...] | None:
-        """A shortest path of edges whose outcome is certain; if there is none, a shortest path."""
+        """Return a shortest path of edges whose outcome is certain or, if there is none, any shortest path."""
         path = self.oracle.plan.path
         sure = path(here, target, without=lambda edge: self.cover.avoided(edge) or self._guessed(edge))
         return path(here, target, without=self.cover.avoided) if sure is None else sure
 
     def _guessed(self, edge: Edge) -> bool:
-        """Whether the SUT chose *edge* by itself, and observation cannot confirm that it did."""
+        """Check whether the SUT itself chose *edge*, and observation cannot confirm that it was taken."""
         if self.oracle.dynamics.unseen or not any(edge.choice) or (edge.source, edge.step) in self.cover.arranged:
             return False
         seen = self.oracle.foreseen(edge, shown=self.cover.shown, emitted=self.cover.heard)
@@ -357,7 +357,7 @@ class Execution:
 
 
 def _listed(shows: str, oracle: Oracle) -> str:
-    """What states show; where there are many, what is nearest to *shows*."""
+    """List the values that states show; if there are many, only the one most similar to *shows*."""
     known = list(dict.fromkeys(oracle.plan.table.shows))
     if len(known) <= LISTED:
         return ", ".join(known)
@@ -366,5 +366,5 @@ def _listed(shows: str, oracle: Oracle) -> str:
 
 def _described(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        raise error  # of this process, which ``fsm --memory`` bounds: no answer of the SUT
+        raise error  # this process hit the limit of ``fsm --memory``; it is not an answer of the SUT
     return str(error) if isinstance(error, BrokenError) else f"it {raised(error)}"

@@ -1,4 +1,4 @@
-"""A test that failed: its steps, what was seen of each, and why it failed."""
+"""A test that failed: its steps, the response to each, and the reason."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,14 +11,14 @@ from fsm.monitor.property_watch import Violated
 from fsm.sut import Response, Stimulus
 
 WITHOUT_STATES: Final = 4
-"""So much of :attr:`Failure.kind` is the same from whatever states something fails."""
+"""Length of the prefix of :attr:`Failure.kind` that is independent of the states before the failing step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step that was taken, what was seen, and the ``point`` at which it was taken; ``None`` where there is none.
+    """A step that was taken, the response, and the ``point`` at which it was taken, if known.
 
-    Where another outcome than that of the step has come, and it is known which, the step with that one is what ``came``.
+    If another outcome than the step's occurred and it is known which, ``came`` is the step with that outcome.
     """
 
     step: Stimulus
@@ -29,11 +29,12 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A test that failed at its last step, and why; if not always, ``repeated`` is how often, and of how many times.
+    """A test that failed at its last step, and the reason.
 
-    Where what is ``broken`` is a promise of the SUT, ``clause`` is that of the cell in which it was to be kept.
-    ``hint`` is what may mend the adapter, if that is likely to be at fault.  ``also`` are the states, as far as they were
-    known, from which other tests have failed by the same cause.
+    If the failure does not always recur, ``repeated`` is how many repetitions failed, and how many there were. If the
+    SUT has broken a promise (``broken``), ``clause`` is the clause of the cell concerned. ``hint`` suggests a fix if
+    the adapter is probably at fault. ``also`` lists the states, as far as they were known, from which other tests
+    failed with the same cause.
     """
 
     trace: tuple[Taken, ...] = ()
@@ -51,13 +52,13 @@ class Failure:
 
     @property
     def began(self) -> tuple[tuple[str, ...], ...]:
-        """The states that were possible before its last step, in one tuple; empty if they are not known."""
+        """The states that were possible before the last step, as the only element; empty if they are not known."""
         return () if self.violation is None else (self.violation.before,)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What failures of one cause have in common."""
-        where = self.trace[-1].step[:2] if self.trace else ()  # the event, and the stage of it
+        """A key that failures with the same cause share."""
+        where = self.trace[-1].step[:2] if self.trace else ()  # the event and its stage
         if self.breaks is not None:
             return ("breaks", self.breaks.of.name)
         if (found := self.violation) is None:
@@ -67,7 +68,7 @@ class Failure:
 
 @dataclass(slots=True, kw_only=True)
 class Causes:
-    """The shortest failure of each cause, *shrunk*; a test ends after *most* causes."""
+    """The shortest failure of each cause, as returned by *shrunk*; the test ends after *most* causes."""
 
     most: int
     shrunk: Callable[[Failure], Failure] = lambda failure: failure
@@ -88,7 +89,7 @@ class Causes:
 
 
 class FailedError(Exception):
-    """A step was not legal; ``failure`` has all that is known."""
+    """A step was not legal; ``failure`` has the details."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__()

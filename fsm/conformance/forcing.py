@@ -1,7 +1,8 @@
 """The (event, state) pairs that a plan can force on its SUT, and the obstacles to the others.
 
-A test *forces* a pair if every step to it has one result: its only outcome, or one that the SUT has promised to arrange,
-and nothing unobserved may happen on the way.  A pair that can be forced is owed: without it no verdict holds.
+A test *forces* a pair if every step to it has one result (its only outcome, or one that the SUT promised to arrange)
+and nothing unobserved may happen on the way. A pair that can be forced is owed: until it is exercised, the verdict
+cannot be *holds*.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,18 +16,18 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class Obstacle(IntEnum):
-    """A reason why a plan cannot force a pair; the smallest is the easiest to remove."""
+    """A reason why a plan cannot force a pair; smaller ones are easier to remove."""
 
     NONE = 0
     CHOICE = 1  # the environment chooses the outcome
-    AMBIGUITY = 2  # what is observed leaves open which state it is in
+    AMBIGUITY = 2  # observation leaves open which state the entity is in
     SUPPORT = 3  # the SUT does not support an event
     OVERLAP = 4  # a call is in progress, and the SUT has no begin and end
     CALLS = 5  # several calls are in progress
 
 
 def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle]:
-    """The smallest obstacle to each (row, state) pair of the machine of *oracle*, after tests with the coverage *cover*.
+    """Return the smallest obstacle to each (row, state) pair of *oracle*'s machine, after tests that covered *cover*.
 
     Pairs that need several calls in progress are left out.
     """
@@ -48,7 +49,7 @@ def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle
 
 
 def _before(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
-    """The obstacle to each pair of *edge*, and last the obstacle to its target."""
+    """Yield the obstacle to each pair of *edge*, and finally the obstacle to its target."""
     first = _support(edge, oracle.plan, cover)
     if not first and not oracle.sure(edge.source):
         first = Obstacle.AMBIGUITY
@@ -64,7 +65,7 @@ def _before(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
 
 
 def _support(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
-    """The reason why a test cannot make the event of *edge* happen, or ``NONE``."""
+    """Return the reason why a test cannot make the event of *edge* happen, or ``NONE``."""
     if edge.step.stage != "do" and not plan.overlaps:
         return Obstacle.OVERLAP
     if edge.doing in cover.unsupported:

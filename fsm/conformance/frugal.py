@@ -1,8 +1,8 @@
-"""The order of tests in which few steps are taken that cost much.
+"""An order of tests that takes few costly steps.
 
-A tour from test to test, each the shortest way from the beginning, takes the same costly steps again and again.  Here the
-next test goes on from where the last one ended, or from the beginning, whichever leads to more by steps that cost little;
-costly ones are taken when no others are left.  It is for a SUT that shows its state: no distinguishing runs are made.
+A tour that reaches every edge by a shortest path from the start repeats the same costly steps again and again. Here,
+the next test begins where the last one ended, or at the start, whichever allows more by cheap steps; costly steps are
+taken only when no cheap ones are left. The SUT must show its state, because there are no distinguishing runs.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus
 
 PATIENCE: Final = 3
-"""Failures of a kind after which their event is not aimed at any more."""
+"""Failures of a kind after which their event is no longer aimed at."""
 
 
 class Route(NamedTuple):
-    """Edges to take one after the other, from the point at hand, or ``anew`` from the beginning."""
+    """Edges to take one after the other from the current point or, if ``anew`` is true, from the start."""
 
     anew: bool
     edges: tuple[Edge, ...]
 
 
 class FrugalTour:
-    """Routes that together take every one of *edges* of *plan*, *costly* events seldom, and *avoided* edges never.
+    """Routes that together take all *edges* of *plan*: *costly* events rarely, *avoided* edges never.
 
-    Of a costly event with several outcomes one is enough at each point, if the others come at another.
+    If a costly event has several outcomes, one of them is enough at each point, provided the others occur at other
+    points.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -65,11 +66,11 @@ class FrugalTour:
 
     @property
     def done(self) -> int:
-        """How many edges were taken, or tried."""
+        """Number of edges that were taken or tried."""
         return self._all - len(self._left)
 
     def took(self, edge: Edge) -> None:
-        """*edge* was taken, or cannot be."""
+        """Note that *edge* was taken, or cannot be taken."""
         self._left.discard((edge.source, edge.step))
         self._due = self._costly(edge.step.event)
         if not self._due:
@@ -83,7 +84,7 @@ class FrugalTour:
         self._left -= {(each, edge.step) for each in self._met.pop(edge.step, ())}
 
     def look(self) -> None:
-        """Look anew at what is avoided."""
+        """Recompute which edges may be taken."""
         for point in self._points:
             edges = [
                 each
@@ -94,7 +95,7 @@ class FrugalTour:
             self._dear[point] = tuple(each for each in edges if self._costly(each.step.event))
 
     def failed(self, edge: Edge, failure: Failure) -> None:
-        """*edge* has led to *failure*: it is not taken again, nor its event if that fails again and again."""
+        """Note that *edge* led to *failure*: avoid it and, after repeated failures of this kind, its event."""
         self._failed.add((edge.source, edge.step))
         self._failures[failure.kind] += 1
         if self._failures[failure.kind] >= PATIENCE:
@@ -102,9 +103,9 @@ class FrugalTour:
         self.look()
 
     def route(self, here: Point | None) -> Route | None:
-        """What to do next at *here*; ``None`` if nothing is left.
+        """Return the next route from *here*, or ``None`` if nothing is left.
 
-        It is anew from where only what the plan leaves out leads to.
+        If *here* is not a point of the plan, the route begins at the start.
         """
         starts = tuple(dict.fromkeys(each for each in (here, self.plan.start) if each in self._cheap))
         cheap = any(self._is_left(each) for edges in self._cheap.values() for each in edges)
@@ -123,11 +124,11 @@ class FrugalTour:
         return (edge.source, edge.step) in self._left
 
     def _cheaply(self, start: Point) -> tuple[Edge, ...]:
-        """A path of cheap steps from *start* with as many edges that are left as there are on one, cycles being cut."""
+        """Return a path of cheap steps from *start* with as many edges that are left as possible, without cycles."""
         return self._follow(start, self._worth([start]))
 
     def _worth(self, starts: Iterable[Point]) -> dict[Point, tuple[int, Edge | None]]:
-        """How many edges that are left are on one path of cheap steps from each point, and how that goes on."""
+        """Map points to the most edges left on one path of cheap steps from there, and that path's first edge."""
         worth: dict[Point, tuple[int, Edge | None]] = {}
         for point in self._last_first(starts):
             best, onward, loops = 0, None, 0
@@ -141,7 +142,7 @@ class FrugalTour:
         return worth
 
     def _last_first(self, starts: Iterable[Point]) -> list[Point]:
-        """The points that cheap steps lead to from *starts*, each after those that it leads to."""
+        """Return the points that cheap steps reach from *starts*, in depth-first postorder."""
         seen, order = set(starts), []
         stack = [(each, iter(self._cheap[each])) for each in seen]
         while stack:
@@ -168,7 +169,10 @@ class FrugalTour:
         return tuple(path)
 
     def _at_some_cost(self, start: Point) -> tuple[Edge, ...]:
-        """The shortest way from *start* to a costly step, if possible one that is left, by which most is led to."""
+        """Return a path from *start* over a costly step to the point with the most edges left, and on from there.
+
+        The costly step is the nearest that leads there, preferably one that is left.
+        """
         worth = self._worth(self._points)
         leads = self._leads(sorted((each for each in worth if worth[each][0]), key=lambda each: -worth[each][0]))
         before: BreadthFirst[Point, Edge] = BreadthFirst([start], lambda point: filter(_known, self._cheap[point]))
@@ -183,7 +187,7 @@ class FrugalTour:
         return (*before.path_to(first.source), first, *costly.path_to(best), *self._follow(best, worth))
 
     def _leads(self, best_first: Iterable[Point]) -> dict[Point, Point]:
-        """For each point from which costly steps lead to some of the points *best_first*, the first of these."""
+        """Map each point from which costly steps reach some of *best_first* to the first of them that they reach."""
         into: dict[Point, list[Point]] = {}
         for point in self._points:
             for each in self._dear[point]:
@@ -200,7 +204,10 @@ class FrugalTour:
         return leads
 
     def _without_more(self, start: Point) -> tuple[Edge, ...]:
-        """The shortest way from *start* to a point with a step that is left, by cheap steps only, unless costly ones are due."""
+        """Return the shortest path of cheap steps from *start* to a costly step that is left, and that step.
+
+        Returns nothing right after a costly step, except at the start of the plan.
+        """
         if self._due and start != self.plan.start:
             return ()
         search: BreadthFirst[Point, Edge] = BreadthFirst([start], lambda point: filter(_known, self._cheap[point]))
@@ -211,7 +218,7 @@ class FrugalTour:
         return ()
 
     def _nearest(self, kinds: Iterable[Mapping[Point, tuple[Edge, ...]]], start: Point) -> tuple[Edge, ...]:
-        """The shortest way from *start*, by steps of these *kinds*, to one that is left."""
+        """Return the shortest path from *start*, by steps of *kinds*, that ends with an edge that is left."""
         search: BreadthFirst[Point, Edge] = BreadthFirst(
             [start], lambda point: (each for edges in kinds for each in edges[point] if each.to is not None)
         )

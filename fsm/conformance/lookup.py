@@ -1,4 +1,4 @@
-"""The system under test that a user names: the reference, a function in Python, a command, a runtime, another model."""
+"""The system under test that a user names: the reference, a Python function, a command, a runtime or another model."""
 
 import signal
 import sys
@@ -46,28 +46,29 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "sandbox-controller": ("fsm.runtimes.reference.sandbox.sut", "PodSandboxSUT"),
     "service-construction": ("fsm.runtimes.reference.criservice.parts_sut", "ConstructionSUT"),
 }
-"""The module and the class of the SUT that adapts the reference implementation, by machine."""
+"""The module and class of the SUT that adapts the reference implementation, by machine."""
 
 
 NODE: Final = "node"
-"""The system by which a runtime and what it tells plugins are tested together."""
+"""The system against which a runtime is tested together with the events that it sends to plugins."""
 
 RELAYED: Final = ("nri-container", "nri-pod", "plugin-container", "plugin-pod", "nri-plugin-contract")
-"""The models of what plugins are told, which judge tests that :data:`NODE` plans."""
+"""The models of the events that plugins receive; they can judge tests that :data:`NODE` plans."""
 
 ONE_POD: Final = {"pod": 1, "container": 1}
-"""The copies of parts of :data:`NODE` with which a runtime is tested; their states are what a client can read."""
+"""Copies of the parts of :data:`NODE` for the test of a runtime; a client can read the states of these parts."""
 
 
 DAMAGED: Final = "{container}"
-"""What stands in a command for the id of the container whose checkpoint it damages."""
+"""Placeholder in a damage command for the id of the container whose checkpoint it damages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeOptions:
-    """What the test of a real runtime needs beside its address; the commands are for the shell.
+    """Options for the test of a real runtime beside its address; commands are run by the shell.
 
-    With the socket ``nri`` for plugins it is tested by :data:`NODE`; a ``judge`` is that, or one of :data:`RELAYED`, as ``profile`` has it.
+    With ``nri``, the socket for plugins, the runtime is tested against :data:`NODE`. ``judge`` is the model that
+    judges: :data:`NODE` or one of :data:`RELAYED`, under ``profile``.
     """
 
     image: str = ""
@@ -80,7 +81,7 @@ class RuntimeOptions:
 
 
 def node(profile: str | None) -> Machine:
-    """:data:`NODE` with one pod and one container as one machine that shows what a client can read."""
+    """Return :data:`NODE` with one pod and one container, flattened to a machine that shows what a client can read."""
     return flatten(load_system(NODE, ONE_POD).partly_under(profile), visible=tuple(ONE_POD))
 
 
@@ -94,11 +95,12 @@ def find(
     counts: Mapping[str, int] | None = None,
     answers: str = "",
 ) -> Callable[[], SUT]:
-    """A factory of the SUT called *name*, in one of the forms of :data:`KINDS`, to be tested against *machine*.
+    """Return a factory of the SUT called *name*, in one of the forms of :data:`KINDS`, for a test against *machine*.
 
-    A reference or a model is taken under *profile*, a system with as many copies of its parts as *counts* says.  A process, or a method of a SUT in Python that the main thread calls,
-    has *timeout* seconds for each answer; so has a runtime, for which there are the options *runtime*.  A plugin's answers are held to what *answers*, as ``python:MODULE:FACTORY``, makes.
-    Raises :class:`InputError` if *name* is none of these.
+    A reference or model is used under *profile*; a system has as many copies of its parts as *counts* says. Each answer
+    of a process or runtime must come within *timeout* seconds, and so must each call of a Python SUT's method by the
+    main thread. *runtime* has options for a runtime. A plugin's answers are checked against the property that *answers*
+    makes, as ``python:MODULE:FACTORY``. Raises :class:`InputError` if *name* has none of these forms.
 
     >>> from fsm.language.library import load
     >>> pod = load("cri-pod")
@@ -137,16 +139,20 @@ def find(
 
 
 def _limited(sut: SUT, timeout: float) -> SUT:
-    """*sut*, each method of which has *timeout* seconds to return."""
+    """Wrap *sut* so that each of its methods must return within *timeout* seconds."""
     methods = {name: partial(_called, getattr(sut, name), timeout) for name in METHODS if hasattr(sut, name)}
     others = {name: getattr(sut, name) for name in misnamed(sut)}
     return cast("SUT", SimpleNamespace(close=sut.close, **methods, **others))
 
 
 def _called(method: Callable[..., object], timeout: float, *arguments: object) -> object:
-    """What *method* returns; :class:`BrokenError` is raised in it after *timeout* seconds, and again while it goes on."""
+    """Call *method*, in which :class:`BrokenError` is raised after *timeout* seconds.
+
+    It is raised again every *timeout* seconds while the method keeps running, and once more here if the method caught
+    it.
+    """
     if current_thread() is not main_thread():
-        return method(*arguments)  # the test of races gives it up
+        return method(*arguments)  # the search for races abandons hanging threads itself
     alarms = count()
     late = BrokenError(f"{method.__name__} did not return within {timeout:g} s")
 
@@ -161,13 +167,13 @@ def _called(method: Callable[..., object], timeout: float, *arguments: object) -
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    if next(alarms):  # it has caught the exception
+    if next(alarms):  # the method has caught the exception
         raise late
     return found
 
 
 def _model(name: str, profile: str | None, counts: Mapping[str, int] | None) -> Machine:
-    """The machine, or the system as one machine, called *name*; under *profile*, if it has that profile."""
+    """Return the machine called *name*, or the system flattened; under *profile* if it has that profile."""
     if is_system(name):
         system = load_system(name, counts)
         return flatten(system.under(within(profile, system.profiles)))
@@ -184,7 +190,7 @@ def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
 
 
 def _answers(name: str) -> Callable[..., object] | None:
-    """What makes the property of a plugin's answers that is called *name*; ``None`` if there is none."""
+    """Return the factory of the property of a plugin's answers called *name*, or ``None`` if *name* is empty."""
     if not name:
         return None
     kind, _, rest = name.partition(":")
@@ -201,7 +207,7 @@ def _python(name: str, rest: str) -> Callable[[], SUT]:
         raise _wrong(name, "does not name a factory", "use python:MODULE:FACTORY, as in python:door.tests:make")
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.insert(0, here)  # what python -m does
+        sys.path.insert(0, here)  # as python -m does
     invalidate_caches()
     try:
         found: Any = import_module(module)
@@ -220,7 +226,7 @@ def _python(name: str, rest: str) -> Callable[[], SUT]:
 
 
 def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
-    """The SUT that *factory*, called *name*, makes; raises :class:`InputError` if that is not a SUT."""
+    """Return the SUT that *factory*, called *name*, makes; raise :class:`InputError` if that is not a SUT."""
     try:
         sut = factory()
     except InputError:

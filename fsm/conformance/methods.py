@@ -13,14 +13,17 @@ METHODS: Final = (
     *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
     *("never", "unasked", "costly"),
 )
-"""The methods of a SUT, and of the protocols that are optional."""
+"""The methods of a SUT, including those of the optional protocols."""
 
 _NEAR: Final = 0.75
-"""Similarity, from 0 to 1, from which a name counts as a misspelled method."""
+"""Similarity, from 0 to 1, at which a name counts as a misspelled method."""
 
 
 def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
-    """The methods that a full comparison with *table* needs, and that *sut* lacks or that returned nothing in the tests."""
+    """Return the methods that are missing for a full comparison with *table*.
+
+    *sut* lacks them, or they returned nothing in the tests.
+    """
     lacks = {
         "outputs": any(way.emits for way in table.ways) and not cover.heard,
         "fields": bool(table.machine.requires) and not isinstance(sut, Detailed),
@@ -32,7 +35,7 @@ def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
 
 
 def misnamed(sut: SUT) -> Mapping[str, str]:
-    """Methods of *sut* that nothing calls, each with the missing method that its name resembles.
+    """Return the methods of *sut* that nothing calls, each with the missing method whose name is similar.
 
     >>> from types import SimpleNamespace
     >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))

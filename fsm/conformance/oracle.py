@@ -1,4 +1,4 @@
-"""Whether what a system under test did is legal, step by step: what may be true of it, and why nothing may."""
+"""The legality of a SUT's behaviour, step by step: the belief after each step, and the violation if none is left."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,20 +21,20 @@ from fsm.sut import SUT, Limited, Response, Stimulus
 from fsm.trace import Line, Observation, key
 
 WAITING: Final = "(nothing yet)"
-"""Stands for the reply of a call that is still in progress."""
+"""Placeholder for the reply of a call that is still in progress."""
 
 KNOWN: Final = 50_000
-"""Steps whose effect is remembered."""
+"""Number of steps whose effect is cached."""
 
 
 def point(here: Configuration) -> Point:
-    """Where a test stands that has brought an entity *here*."""
+    """Return the point of a test that has brought an entity to the configuration *here*."""
     return Point(here.state, next((call.row for call in here.pending if call.stage == HELD), IDLE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oracle:
-    """What *plan*'s machine allows; ``others`` are its profiles, for deviations that a violation looks like."""
+    """Judge of steps by *plan*'s machine; ``others`` are its profiles, whose deviations may explain a violation."""
 
     plan: Plan
     others: tuple[Table, ...]
@@ -44,15 +44,15 @@ class Oracle:
 
     @property
     def start(self) -> Configurations:
-        """What may be true where a test begins."""
+        """The belief at the beginning of a test."""
         return replace(self.dynamics, coming=()).beginning()
 
     def legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-        """What may be true after *step*; nothing if that is a violation."""
+        """Return the belief after *step*; empty if the step is a violation."""
         return self.stepped(before, Stimulus(step.event, step.stage), seen)
 
     def anywhere(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-        """Everything that may be true once an entity has left what is legal."""
+        """Return the belief after a step that is not legal: every state that fits *seen*."""
         row = self.plan.table.row[step.event]
         calls = (
             {row} if seen.reply is None else {IDLE} if step.stage == "end" else {point(each).call for each in before}
@@ -63,16 +63,16 @@ class Oracle:
         return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
 
     def at(self, here: Point) -> Configurations:
-        """The configurations that are possible when a test has reached the point *here*."""
+        """Return the configurations that are possible when a test is at the point *here*."""
         pending = () if here.call == IDLE else (Pending(here.call, HELD, 0),)
         return replace(self.dynamics, coming=()).closed([Configuration(here.state, pending)])
 
     def sure(self, here: Point) -> bool:
-        """Whether an entity at the point *here* stays there until something is done."""
+        """Check whether an entity at the point *here* stays there until the test acts."""
         return {point(each) for each in self.at(here)} == {here}
 
     def foreseen(self, edge: Edge, *, shown: bool, emitted: bool) -> Response:
-        """The response of a correct SUT that takes *edge*; its state if *shown*, its outputs if *emitted*."""
+        """Return a correct SUT's response to *edge*, with its state if *shown*, and its outputs if *emitted*."""
         last = edge.ways[-1]
         return Response(
             reply=None if last.begins else next(iter(last.reply), ""),
@@ -81,21 +81,21 @@ class Oracle:
         )
 
     def certain(self, edge: Edge, seen: Response) -> frozenset[tuple[int, int]]:
-        """The pairs that the event of *edge* has exercised whichever outcome led to what was *seen*."""
+        """Return the pairs that the event of *edge* exercised, whichever of its outcomes led to *seen*."""
         alternatives = self.plan.alternatives(edge.source, edge.step.event, edge.step.stage)
         return frozenset.intersection(*(frozenset(each.cells) for each in alternatives if self.fits(each, seen)))
 
     def leads(self, edge: Edge, seen: Response) -> bool:
-        """Whether *seen* proves that the entity is at the target of *edge*."""
+        """Check whether *seen* proves that the entity is at the target of *edge*."""
         return {point(each) for each in self.legal(self.at(edge.source), edge.step, seen)} == {edge.to}
 
     def overtaken(self, edge: Edge) -> bool:
-        """Whether a signal that comes unasked may come before *edge*."""
+        """Check whether a signal that the test does not cause may occur before *edge*."""
         rows = (row for row in self.dynamics.unseen if self.plan.table.rows[row].event.kind == "signal")
         return any(self.plan.table.step(edge.source.state, row) for row in rows)
 
     def fits(self, edge: Edge, seen: Response) -> bool:
-        """Whether *seen* is what comes of *edge*, nothing else having happened."""
+        """Check whether *seen* is the response to *edge*, provided that nothing else happened."""
         if edge.to is None:
             return True
         emits = tuple(output for way in edge.ways for output in way.emits)
@@ -106,7 +106,7 @@ class Oracle:
         return replied and fits and seen.outputs in {None, emits} and seen.shows in {"", shows}
 
     def violation(self, before: Configurations, step: Stimulus, seen: Response, *, number: int) -> Violation:
-        """What is wrong with *step*, the *number*-th of its test, which :meth:`legal` does not allow."""
+        """Explain why *step*, the *number*-th of its test, is not legal."""
         table = self.plan.table
         row = table.row[step.event]
         observation = Observation(
@@ -121,7 +121,7 @@ class Oracle:
         here = before
         begun = self.legal(before, step, replace(seen, shows="")) if seen.reply is None else None
         if begun:
-            # That it goes on is right; what it shows meanwhile is not.
+            # The call may be in progress, but the SUT may not show this state meanwhile.
             here, observation = begun, Observation(entity=table.machine.entity, shows=seen.shows, line=number)
         elif step.stage == "end":
             here = frozenset(each._replace(pending=released(each.pending, row)) for each in here)
@@ -130,7 +130,7 @@ class Oracle:
         return explained.violation(table.machine, observation, (edit for edit, _ in explained.edits), Line("", number))
 
     def forgotten(self, step: Stimulus, seen: Response) -> str:
-        """What mends an adapter that has returned no reply at *step* to a call that takes no time in any state."""
+        """Return a hint for an adapter that returned no reply to a call that never takes time; else an empty text."""
         if seen.reply is not None or step.stage != "do" or self.plan.table.row[step.event] in self.plan.table.end:
             return ""
         return f"do({step.event!r}) returned None; return its reply, such as 'ok'"
@@ -144,7 +144,7 @@ class Oracle:
         after: Configurations,
         number: int,
     ) -> tuple[Violation, ...]:
-        """Violations by the *fields* that were shown *after* the *step*, number *number* of its test."""
+        """Return violations by the *fields* shown after *step*, the *number*-th of its test."""
         if fields is None:
             return ()
         entity = self.plan.table.machine.entity
@@ -154,9 +154,10 @@ class Oracle:
 
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True, sut: SUT | None = None) -> Oracle:
-    """The oracle for *machine*, under *profile* if one is named; calls are left in progress only if ``overlaps``.
+    """Return the oracle for *machine*, under *profile* if one is named.
 
-    If *sut* is limited, the plan is, and what it has happen unasked is reckoned with.
+    Calls are left in progress only if *overlaps* is true. If *sut* is limited, the plan skips the outcomes that never
+    occur, and the oracle expects the signals that may occur unasked.
     """
     table = tabulate(machine.under(profile))
     if isinstance(sut, Limited):

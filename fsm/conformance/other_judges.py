@@ -1,4 +1,4 @@
-"""Systems under test of which not only the machine that plans the tests says what is legal."""
+"""Systems under test that are not only judged by the machine that plans the tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from fsm.machine.findings import Covered, Violation
 
 @runtime_checkable
 class SelfJudging(Protocol):
-    """A SUT whose tests the machine that plans them does not judge, but the *model*."""
+    """A SUT whose tests are judged by *model* instead of the machine that plans them."""
 
     model: str
 
     def violation(self) -> Violation | None:
-        """What is not legal of the test since its reset; called after each step."""
+        """Return a violation since the reset, or ``None``; called after each step."""
 
     def covered(self) -> Sequence[Covered]:
-        """What all tests have met of the machines of that model."""
+        """Return the coverage of the machines of that model by all tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldEvents:
-    """How many events a SUT has sent to those that listen, and what of them was not legal."""
+    """The number of events that a SUT sent to its listeners, and the violations among them."""
 
     count: int
     violations: Sequence[Violation]
@@ -30,7 +30,7 @@ class ToldEvents:
 
 @runtime_checkable
 class Telling(Protocol):
-    """A SUT that sends events about what it does, which are held to what the tests have done."""
+    """A SUT that sends events about its actions; the events are checked against the steps of the tests."""
 
     def events(self) -> ToldEvents:
-        """What it told in all tests; called once, after the last one."""
+        """Return the events sent in all tests; called once, after the last one."""

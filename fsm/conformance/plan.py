@@ -1,8 +1,8 @@
-"""What a test can do next, and the shortest path to each step.
+"""The next steps that a test can take, and the shortest path to each.
 
-A *point* is where a test has brought an entity: a state, and the call that was left in progress, if any.  A *step* is one
-thing that a test does there: an event from beginning to end, or the beginning, or one more stage, of a call that takes
-time; together with the outcomes that are expected.
+A *point* is the position of an entity in a test: its state, and the call that was left in progress, if any. A *step* is
+one action there, together with the outcomes that are expected: a whole event, or the beginning or next stage of a call
+that takes time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STEP: Final = re.compile(
 )
 
 IDLE: Final = -1
-"""No call is in progress."""
+"""The call of a point at which no call is in progress."""
 
 
 class Point(NamedTuple):
@@ -32,7 +32,9 @@ class Point(NamedTuple):
 
 
 def steps(text: str) -> tuple[Stimulus, ...]:
-    """The steps in *text*, as they are printed, with ``;`` between them; :class:`ValueError` if it has something else.
+    """Parse steps as they are printed, separated by ``;``.
+
+    Raises :class:`ValueError` if *text* contains anything else.
 
     >>> [each.stage for each in steps("create; begin start=begins; crash@2 stop=stopped,kept")]
     ['do', 'begin', 'crash']
@@ -54,9 +56,10 @@ Doing: TypeAlias = tuple[Point, str, StimulusStage]
 
 
 class Edge(NamedTuple):
-    """A step from a point, by ``ways`` of the table, ``to`` another point; ``None`` if it is unspecified.
+    """A step from ``source`` to another point, by ``ways`` of the table; ``to`` is ``None`` if it is unspecified.
 
-    ``cells`` are the (row, state) pairs that it meets, ``choice`` is true for those of its stages that have several outcomes.
+    ``cells`` are the (row, state) pairs that the step exercises, stage by stage. ``choice`` is true for each stage that
+    has several outcomes.
     """
 
     source: Point
@@ -72,7 +75,10 @@ class Edge(NamedTuple):
 
 
 class Plan:
-    """All that a test of *table* can do; calls are left in progress only if ``overlaps``, and what ``never`` comes is not tried.
+    """All steps that a test of *table* can take.
+
+    Calls are left in progress only if *overlaps* is true. An outcome for which ``never(event, outcome)`` is true is not
+    tried.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -96,7 +102,7 @@ class Plan:
         self._from = cache(self._search)
 
     def stage(self, step: Stimulus, number: int) -> str:
-        """The stage of its call, ``begin`` or ``end``, in which *step* has its outcome *number*; empty if it has no stages."""
+        """Return the stage, ``begin`` or ``end``, of outcome *number* of *step*; empty if its event has no stages."""
         if self.table.row[step.event] not in self.table.end:
             return ""
         return "end" if number or step.stage == "end" else "begin"
@@ -113,20 +119,23 @@ class Plan:
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """Every edge that can be reached, those that are near first."""
+        """Every reachable edge, nearest to the start first."""
         return tuple(edge for point in self._from(self.start).depth for edge in self.leaving(point))
 
     def wanted(self, point: Point, step: Stimulus) -> Edge | None:
-        """What *step* is to be at *point*; the outcomes that it names are passed over where there is no choice."""
+        """Return the edge that *step* names at *point*; its outcomes are ignored if there is no choice."""
         edges = self.by_step(point)
         return edges.get(step) or edges.get(Stimulus(*step[:2]))
 
     def onward(self, point: Point) -> Iterator[Edge]:
-        """What can be done at *point* and leads to a known point."""
+        """Yield the edges from *point* that lead to a known point."""
         return (edge for edge in self.leaving(point) if edge.to is not None)
 
     def _alternatives(self, point: Point, event: str, stage: StimulusStage) -> tuple[Edge, ...]:
-        """Every way in which *event* may go at *point*: a call that is to begin, or go on, may be answered at once."""
+        """Return every edge that *event* may take at *point*.
+
+        A call that is to begin, or to continue by one stage, may also return immediately.
+        """
         row = self.table.row[event]
         first = self.table.end[row] if stage == "end" else row
         left = IDLE if stage == "end" or self.table.rows[row].event.interrupts else point.call
@@ -139,7 +148,7 @@ class Plan:
     def path(
         self, source: Point, target: Point, *, without: Callable[[Edge], bool] = lambda _: False
     ) -> tuple[Edge, ...] | None:
-        """A shortest path that takes no edge of *without*, if there is one."""
+        """Return a shortest path without edges for which *without* is true, or ``None`` if there is no path."""
         search = self._from(source)
         if target in search.depth and any(map(without, search.path_to(target))):
             search = self._search(source, without)
@@ -180,7 +189,7 @@ class Plan:
         )
 
     def _whole(self, row: int, state: int) -> Iterator[tuple[_Stage, ...]]:
-        """Every way in which an event may go from beginning to end, stage by stage, no stage twice."""
+        """Yield every way of an event from beginning to end, stage by stage; no way repeats a stage."""
         todo: list[tuple[tuple[_Stage, ...], int, int]] = [((), row, state)]
         while todo:
             before, row, state = todo.pop(0)
@@ -197,4 +206,4 @@ class Plan:
 
 
 _Stage: TypeAlias = "tuple[int, int, Way | None]"
-"""A row, the state in which it acts, and the way it goes there."""
+"""A row, the state in which it acts, and the way that it takes there; ``None`` if that is unspecified."""

@@ -1,6 +1,6 @@
-"""Whether an implementation has a property, tested; nothing else is judged meanwhile.
+"""Tests of one property of an implementation; nothing else is judged.
 
-First come the shortest runs of the machine that put the property to the test, then tests in random order.
+The shortest runs of the machine that exercise the property come first, then tests in random order.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,9 +27,11 @@ from fsm.sut import SUT, Overlapping, Stimulus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTestResult:
-    """How a property fails, if it does; why it is ``untested``; ``unmet`` is what should be reachable, and no test met.
+    """The ``failure`` of a property, if it has one, or the reason why its tests prove nothing.
 
-    ``unseen`` is the method, ``outputs`` or ``fields``, without which nobody knows; ``cover`` has what the tests have met.
+    ``untested`` is the reason why it was not exercised; it is ``unwatchable`` if no test can exercise it. ``unmet`` is
+    what should be reachable and no test reached. ``unseen`` is the method, ``outputs`` or ``fields``, without which the
+    property stays undecided. ``cover`` is the coverage of the tests.
     """
 
     of: Property
@@ -51,7 +53,7 @@ def run_property_test(
     steps: int = 30,
     chance: int = 0,
 ) -> PropertyTestResult:
-    """Test whether what *factory* makes has the property *stated* of *machine*.
+    """Test whether the SUT that *factory* makes has the property *stated* of *machine*.
 
     >>> from fsm.language.library import specification
     >>> from fsm.conformance.simulated import Simulated
@@ -93,7 +95,7 @@ def run_property_test(
 
 
 def _about(claim: Claim, plan: Plan) -> str:
-    """The optional method of a SUT that a test of *claim* needs; empty if it needs none."""
+    """Return the optional method of a SUT that a test of *claim* needs, or an empty text."""
     if isinstance(claim, Requires):
         return "fields"
     parts = (part for each in conditions_of(claim) for part in atoms(each.means))
@@ -103,7 +105,7 @@ def _about(claim: Claim, plan: Plan) -> str:
 
 
 def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
-    """What to do so that *run* happens: stage by stage, if calls can be met in progress; else each call whole."""
+    """Yield the stimuli that cause *run*: stage by stage if *overlaps* is true, else each call as a whole."""
     left = list(run.steps)
     while left:
         taken = left.pop(0)
@@ -117,7 +119,7 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
 
 
 def _as_written(plan: Plan, taken: Taken) -> Taken:
-    """The same step; without a name of an outcome where there is no choice, which no model has written down."""
+    """Return *taken* as the plan names its step: a model names no outcome if there is no choice."""
     edge = plan.wanted(taken.point, taken.step) if taken.point else None
     return replace(taken, step=edge.step) if edge else taken
 

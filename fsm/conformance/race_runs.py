@@ -1,7 +1,7 @@
-"""Programmes of several threads, as they run: an event of each at once, recorded as a history, which is judged.
+"""Runs of programmes with several threads: their events run concurrently, and the recorded history is judged.
 
-A SUT that judges itself says what is not legal in place of that.  What it finds of the same operations one by one, or was
-found of single steps, needs no threads, and is no race.
+A SUT that judges itself reports violations, and these replace the verdict on the history. A violation that also occurs
+when the same operations run one by one, or that tests of single steps have found, needs no threads and is no race.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ SWITCH: Final = 1e-5
 RaceKind: TypeAlias = tuple[object, ...]
 
 PATIENCE: Final = 10.0
-"""Seconds after which threads that have not returned are taken to hang."""
+"""Seconds after which threads that have not returned count as hanging."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """Events to be done ``before`` and ``after``, one by one, and in between by ``threads`` at once."""
+    """Events to do one by one ``before`` and ``after``, and in between concurrently, by ``threads``."""
 
     before: tuple[str, ...] = ()
     threads: tuple[tuple[str, ...], ...] = ()
     after: tuple[str, ...] = ()
 
     def smaller(self) -> Iterator[Programme]:
-        """The same with a thread of several events left out, or one event; a thread with no event left is dropped."""
+        """Yield copies without one thread of several events, or without one event; a thread left empty is dropped."""
         for number, thread in enumerate(self.threads):
             if len(thread) > 1:
                 yield replace(self, threads=self.threads[:number] + self.threads[number + 1 :])
@@ -57,9 +57,10 @@ class Programme:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """What a SUT that judges itself has seen of a programme: what it was ``told``, at instants of the monotonic clock.
+    """Evidence of one programme from a SUT that judges itself.
 
-    ``files`` are a recording of it, by what their names end in.
+    ``told`` are the events that the SUT sent, timed by the monotonic clock. ``files`` are the recording, by file name
+    suffix.
     """
 
     told: tuple[Operation, ...]
@@ -68,30 +69,30 @@ class Witness:
 
 @runtime_checkable
 class RaceJudging(Protocol):
-    """A SUT that says what is not legal in what several threads do with it.
+    """A SUT that itself judges what several threads do with it.
 
-    Each programme begins with the events ``before``; threads may also do those that are ``beside``, all of them calls.
+    Each programme begins with the events ``before``. Threads may also do the events ``beside``, all of which are calls.
     """
 
     before: Sequence[str]
     beside: Sequence[str]
 
     def race_violations(self) -> Sequence[Violation]:
-        """What is not legal since the reset, one of each cause."""
+        """Return the violations since the reset, one for each cause."""
 
     def witness(self) -> Witness:
-        """What was seen since the reset."""
+        """Return the evidence gathered since the reset."""
 
     def mended(self) -> bool:
-        """Whether it can be tested further, after it broke."""
+        """Check whether the SUT, after it broke, can be tested further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """A programme, what happened, and why it is not legal: ``verdict``, or ``broken`` if the SUT gave none.
+    """A programme, its history, and why that is not legal: ``verdict``, or ``broken`` if the SUT could not be judged.
 
-    Of a SUT that judges itself that is the ``violation``, and there is a ``witness``.  If it was tried again, ``repeated``
-    is how often it raced, and of how many times.
+    If the SUT judges itself, the reason is ``violation``, and there is a ``witness``. If the programme was run again,
+    ``repeated`` is how many of these runs raced, and how many there were.
     """
 
     programme: Programme
@@ -104,23 +105,23 @@ class Race:
 
     @property
     def kind(self) -> RaceKind:
-        """What races of one cause have in common; nothing where the SUT does not judge itself."""
+        """A key that races with the same cause share; empty unless the SUT judges itself."""
         if self.witness is None:
             return ()
         return ("broken",) if self.violation is None else kind_of(self.violation)
 
 
 def kind_of(violation: Violation) -> RaceKind:
-    """What violations of one cause have in common, whatever the state was before."""
+    """Return a key that violations with the same cause share, whatever the state was before."""
     event = violation.observation.event or violation.observation.output
     return violation.machine, violation.cause, violation.clause.name, event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSearch:
-    """What a search for ``found`` races has come to, and how much was done: programmes, their runs, events from threads.
+    """The races that a search has ``found``, and its extent: programmes, their runs, and events done by threads.
 
-    It is ``cut`` if its time was over before all was done, or the SUT was ``gone``.
+    ``cut`` is true if the search ended before everything was done, because its time was over or the SUT was ``gone``.
     """
 
     found: tuple[Race, ...]
@@ -132,15 +133,15 @@ class RaceSearch:
 
     @property
     def race(self) -> Race | None:
-        """The one that was found first."""
+        """The race that was found first."""
         return self.found[0] if self.found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How programmes run on a SUT that is far away: each event of a thread waits up to ``delay`` seconds; there are no turns.
+    """Limits for a SUT that is far away: each event of a thread waits up to ``delay`` seconds; there are no turns.
 
-    The search takes ``seconds`` at most, and so does shrinking.
+    The search takes at most ``seconds``, and so does shrinking.
     """
 
     delay: float
@@ -149,9 +150,11 @@ class Pace:
 
 @dataclass(kw_only=True)
 class Runs:
-    """Programmes on one SUT: the last ``race``, whether threads hang in it, or it is gone, and whether it has lines to take turns at.
+    """Runs of programmes on one SUT.
 
-    What is of a kind that is ``known`` is no race, nor is what is of another kind than the one that is ``wanted``.
+    ``race`` is the last race; ``stuck`` is true if threads hang, ``gone`` if the SUT is gone, ``lines`` unless the SUT
+    has no lines of Python at which threads can take turns. A violation whose kind is in ``known`` is no race; if a kind
+    is ``wanted``, no other kind is one.
     """
 
     machine: Machine
@@ -170,28 +173,28 @@ class Runs:
     _done: Counter[Programme] = field(default_factory=Counter)
 
     def allow(self, share: float) -> None:
-        """Run programmes from now on for a *share* of the time that the pace has, if there is one."""
+        """Give the following runs *share* of the pace's time, if there is a pace."""
         if self.pace is not None:
             self._until = time.monotonic() + share * self.pace.seconds
 
     @property
     def late(self) -> bool:
-        """Whether the time is over for which programmes are run."""
+        """Check whether the time for runs is over."""
         return time.monotonic() > self._until
 
     def search(self, found: Sequence[Race] = ()) -> RaceSearch:
-        """What was done until now, in which these races were *found*."""
+        """Return the extent of the search so far, in which the races *found* were found."""
         events = sum(count * sum(map(len, each.threads)) for each, count in self._done.items())
         return RaceSearch(
             found=tuple(found), programmes=len(self._done), runs=self._done.total(), events=events, cut=self._cut
         )
 
     def races(self, programme: Programme, repeats: int) -> bool:
-        """Whether one of up to *repeats* runs of *programme* shows a race."""
+        """Check whether one of up to *repeats* runs of *programme* shows a race."""
         return any(self.race_in(programme, number) for number in range(repeats))
 
     def race_in(self, programme: Programme, number: int) -> bool:
-        """Whether run *number* of *programme* shows a race; there is none once the time is over."""
+        """Check whether run *number* of *programme* shows a race; false once the time is over."""
         if self.stuck:
             return True
         if self.late or self.gone:
@@ -216,7 +219,7 @@ class Runs:
         return None if isinstance(answer, Linearizable) else replace(race, verdict=answer)
 
     def _judged(self, sut: RaceJudging, race: Race) -> Race | None:
-        """*race* as *sut* judges it, if it is one."""
+        """Return *race* with the judgement of *sut*, or ``None`` if it is no race."""
         found: Sequence[Violation] = ()
         try:
             found = () if race.broken else sut.race_violations()
@@ -233,7 +236,10 @@ class Runs:
         return kind not in self.known if self.wanted is None else kind == self.wanted
 
     def needs_threads(self, race: Race) -> bool:
-        """Whether what is not legal in *race* is not found when the same is done one by one, in the order of calls or of replies."""
+        """Check that the violation in *race* disappears when the same events run one by one.
+
+        Two orders are tried, that of the calls and that of the replies.
+        """
         if race.witness is None or self.stuck or self.gone:
             return True
         at_once = [each for each in race.history.operations if each.thread]
@@ -249,13 +255,13 @@ class Runs:
         return True
 
     def shrink(self, race: Race, repeats: int) -> Race:
-        """*race* without whatever it does not need; each smaller programme is run up to *repeats* times."""
+        """Return *race* reduced to what it needs; each smaller programme is run up to *repeats* times."""
         self.race, self.wanted = race, race.kind or None
         again = True
         while again and not self.stuck and not self.gone:
             smaller = dict.fromkeys(self.race.programme.smaller())
             runs = ((each, number) for each in smaller for number in range(repeats))
-            if self.pace is not None:  # one that often races is met soon
+            if self.pace is not None:  # finds one that often races early
                 runs = ((each, number) for number in range(repeats) for each in smaller)
             again = any(self.race_in(each, number) for each, number in runs)
         return self.race
@@ -263,7 +269,7 @@ class Runs:
 
 @dataclass(kw_only=True)
 class _Run:
-    """One run of a programme, and its record; ``broken`` has the reasons why it cannot be judged."""
+    """One run of a programme, and its record; ``broken`` lists the reasons why it cannot be judged."""
 
     runs: Runs
     programme: Programme
@@ -274,7 +280,7 @@ class _Run:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def history(self) -> History:
-        """What was recorded, with the operations that have not returned."""
+        """Return the history that was recorded, including operations that have not returned."""
         outputs = {} if self._outputs is None else {"": self._outputs}
         return History(operations=tuple(self._operations.values()), outputs=outputs)
 
@@ -301,7 +307,7 @@ class _Run:
 
     def _look(self) -> None:
         if isinstance(self.runs.sut, RaceJudging):
-            return  # what it shows is judged there
+            return  # it judges itself what it shows
         called = time.monotonic_ns()
         shows = self.runs.sut.shows()
         if shows:
@@ -349,7 +355,7 @@ class _Run:
             self._done(events, number, waits)
 
     def _done(self, events: tuple[str, ...], thread: int = 0, waits: Iterable[float] = repeat(0)) -> None:
-        """Do *events*, one after the other, until the SUT breaks; *waits* are the seconds before each."""
+        """Do *events* in order until the SUT breaks; *waits* are the seconds to wait before each."""
         for event, wait in zip(events, waits, strict=False):
             if wait:
                 time.sleep(wait)
@@ -357,7 +363,7 @@ class _Run:
                 return
 
     def _one(self, event: str, thread: int) -> bool:
-        """Do *event*, and record it; false if the SUT broke."""
+        """Do *event* and record it; return false if the SUT broke."""
         number = next(self._numbers)
         asked = Operation(called=time.monotonic_ns(), returned=None, event=event, thread=thread)
         self._operations[number] = asked
@@ -381,7 +387,7 @@ class _Run:
 
 @contextmanager
 def _switching() -> Iterator[None]:
-    """Make threads take turns much more often than by default."""
+    """Make the interpreter switch threads much more often than by default."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH)
     try:

@@ -1,4 +1,4 @@
-"""An exception out of a system under test, in words."""
+"""Description of an exception that a system under test raised."""
 
 import os
 import sysconfig
@@ -12,7 +12,7 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def raised(error: BaseException) -> str:
-    """What was raised, and where: in the innermost frame of the user's code, or else in the innermost of all.
+    """Describe *error* and its origin: the innermost frame of the user's code, or else the innermost frame.
 
     >>> try:
     ...     {}["boom"]
@@ -32,17 +32,17 @@ def raised(error: BaseException) -> str:
 
 @cache
 def _foreign(file: str) -> bool:
-    """Whether *file* is of this package, of the standard library or of what is installed, or is no file at all."""
+    """Check whether *file* is part of this package, the standard library or an installed package, or no file at all."""
     if file.startswith("<"):
         return True
-    path = Path(os.path.abspath(file))  # noqa: PTH100 - of names, which need not be there
+    path = Path(os.path.abspath(file))  # noqa: PTH100 - only a name: the file need not exist
     libraries = [Path(sysconfig.get_path(each)) for each in ("stdlib", "platstdlib")]
     ours = Path(__file__).parents[1]
     return any(path.is_relative_to(each) for each in (ours, *libraries)) or not {*path.parts}.isdisjoint(_INSTALLED)
 
 
 def _near(file: str) -> str:
-    """The path of *file*, from the working folder if it is in it."""
-    with suppress(OSError, ValueError):  # there may be no working folder any more
+    """Return the path of *file*, relative to the working folder if it is inside."""
+    with suppress(OSError, ValueError):  # the working folder may have been removed
         return str(Path(file).relative_to(Path.cwd()))
     return file

@@ -1,7 +1,7 @@
-"""What a SUT remembers beside its state, under laws that hold of every lifecycle.
+"""Laws that the record of a SUT, kept beside its state, obeys in every lifecycle.
 
-A call that is ignored or refused, or that fails and moves nothing, changes nothing of it; what survives a restart is what
-was there before it; and what a reader was given is a copy.
+A call that is ignored or refused, or that fails without changing the state, does not change the record. An interruption
+that keeps the state keeps the record. A reader gets a copy.
 """
 
 from collections.abc import MutableMapping, MutableSequence, MutableSet
@@ -19,14 +19,14 @@ SCRIBBLE: Final = "scribbled over by the test"
 
 @dataclass(slots=True)
 class RecordSnapshot:
-    """The record of *sut* before a step; ``None`` is one that shows none."""
+    """The record of *sut* before a step; *sut* is ``None`` if it shows no record."""
 
     sut: Remembering | None
     record: Any = None
     writing: str = ""
 
     def look(self) -> None:
-        """Read the record, and write all over what was read."""
+        """Read the record, and overwrite what was read, to check that it is a copy."""
         self.writing = ""
         if self.sut is None:
             return
@@ -36,7 +36,7 @@ class RecordSnapshot:
             self.writing = "a reader of its record can write to it: it changes with what was read"
 
     def fault(self, table: Table, went: Edge | None, seen: Response) -> str:
-        """What is wrong with the record after the step that took the edge *went*; nothing if it is as it should be."""
+        """Return the fault in the record after a step by the edge *went*; empty if there is none."""
         if self.sut is None:
             return ""
         before = self.record
@@ -48,7 +48,7 @@ class RecordSnapshot:
 
 
 def _unchanging(table: Table, went: Edge, seen: Response) -> str:
-    """Why the record may not change, if it may not."""
+    """Return the reason why the record may not change; empty if it may."""
     row, state = went.cells[0]
     event = table.rows[row].event
     cell = table.cell(state, row)
@@ -65,7 +65,7 @@ def _unchanging(table: Table, went: Edge, seen: Response) -> str:
 
 
 def difference(before: Any, after: Any, at: str = "") -> str:  # noqa: ANN401  (records are anything)
-    """The first place where two records differ.
+    """Describe the first difference between two records.
 
     >>> difference({"pid": 7, "limits": {"cpu": 1}}, {"pid": 7, "limits": {"cpu": 2}})
     'limits.cpu was 1, and is 2'
@@ -78,7 +78,7 @@ def difference(before: Any, after: Any, at: str = "") -> str:  # noqa: ANN401  (
 
 
 def scribble(given: Any) -> bool:  # noqa: ANN401  (records are anything)
-    """Write into all of *given* that can be written to; whether anything could.
+    """Overwrite everything in *given* that is mutable; return whether anything was.
 
     >>> record = {"names": ["a"], "pid": 7}
     >>> scribble(record), record["names"][0] == SCRIBBLE
@@ -110,6 +110,6 @@ def scribble(given: Any) -> bool:  # noqa: ANN401  (records are anything)
 def _set(given: Any, name: str) -> bool:  # noqa: ANN401  (a dataclass)
     try:
         setattr(given, name, SCRIBBLE)
-    except AttributeError:  # it is frozen
+    except AttributeError:  # frozen
         return False
     return True

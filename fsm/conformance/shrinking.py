@@ -1,4 +1,4 @@
-"""The shortest test that fails in the same way, or how often it does."""
+"""Search for the shortest test that fails in the same way, and for how often a failure recurs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -9,18 +9,18 @@ from fsm.conformance.failure import FailedError, Failure
 from fsm.sut import Stimulus
 
 TRIES = 500
-"""Tests that are run at most in search of a shorter one."""
+"""The most tests that are run in search of a shorter one."""
 
 REPEATS = 20
-"""How often a test is repeated that does not fail the second time."""
+"""Repetitions of a test that did not fail the second time."""
 
 
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
-    """*failure*, or a shorter one of its kind, found by running tests, each as a new *walk*.
+    """Return *failure*, or a shorter one of its kind; each test that is tried runs on a new *walk*.
 
-    First the shortest way to a point that the test came through takes the place of all that led there; then steps are
-    left out.  A long test need not be run again for that.  A failure that does not come again has the number of times
-    that it does.
+    First, a shortest path to a point of the test replaces all steps before that point; then steps are removed. If such
+    a shortcut fails alike, the long test need not run again. A failure that does not recur is repeated, to count how
+    often it does.
     """
     search = _Search(walk, failure)
     if any(search.tried(steps) for steps in search.leaps()) or _again(walk, failure, failure.steps):
@@ -50,7 +50,7 @@ class _Search:
         self._known: set[tuple[Stimulus, ...]] = set()
 
     def tried(self, steps: tuple[Stimulus, ...]) -> bool:
-        """Whether *steps* are a shorter test that fails so."""
+        """Run *steps* if they are shorter than the best test; keep them and return true if they fail alike."""
         if len(steps) >= len(self.best.steps) or steps in self._known or self._runs >= TRIES:
             return False
         self._known.add(steps)
@@ -62,19 +62,19 @@ class _Search:
         return True
 
     def leaps(self) -> Iterator[tuple[Stimulus, ...]]:
-        """Few of the shortcuts, the shortest first: each keeps twice as many steps as the one before."""
+        """Yield a few of the shortcuts, shortest first; each keeps twice as many steps as the one before."""
         kept = 1
         while kept < len(self.best.trace):
             yield from self._shortcut(len(self.best.trace) - kept)
             kept *= 2
 
     def shortcuts(self) -> Iterator[tuple[Stimulus, ...]]:
-        """The test with another beginning, from the latest point on; shortest first."""
+        """Yield the test with a shorter beginning, for each point that it passed, the latest point first."""
         for index in range(len(self.best.trace) - 1, 0, -1):
             yield from self._shortcut(index)
 
     def _shortcut(self, index: int) -> Iterator[tuple[Stimulus, ...]]:
-        """The test with a shortest way to where step *index* was taken, if it was longer."""
+        """Yield the test with a shortest path to the point of step *index*, if its own beginning is longer."""
         plan, point = self._plan, self.best.trace[index].point
         path = plan.path(plan.start, point) if point else None
         if path is not None and len(path) < index:

@@ -1,4 +1,4 @@
-"""A machine that plays the implementation; under the test of another machine it shows what the test finds."""
+"""A machine that plays the implementation; testing it against another machine shows what the test finds."""
 
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import ASKED, BEGUN, Rules
@@ -7,7 +7,7 @@ from fsm.sut import UnsupportedError
 
 
 class Simulated:
-    """A SUT that behaves as *machine*, with the first outcome if none is arranged; where it is silent, it only replies ok.
+    """A SUT that behaves like *machine*; it takes the first outcome by default, and replies ok if that is silent.
 
     >>> from fsm.language.library import load
     >>> container = Simulated(load("container-status"))
@@ -29,7 +29,7 @@ class Simulated:
         self._wanted: list[str] = []
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def shows(self) -> str:
         return self._table.shows[self._state]
@@ -42,7 +42,7 @@ class Simulated:
         row = self._table.row.get(event)
         if row is None:
             return False
-        if self._wanted:  # a later stage, in a state that is still to be reached
+        if self._wanted:  # a later stage: the state in which it will act is not known yet
             cells = [(self._table.end.get(row, row), state) for state in range(len(self._table.states))]
         else:
             cells = [(each, self._state) for each in (row, *({self._table.end[row]} if row in self._calls else ()))]
@@ -82,7 +82,7 @@ class Simulated:
         return self._table.row[event]
 
     def _take(self, row: int, stage: int = ASKED) -> Way | None:
-        """Take a call or an event of *row* one instant on; ``None`` where that is unspecified, and nothing happens."""
+        """Move a call or event of *row* on by one instant; do nothing and return ``None`` if that is unspecified."""
         if stage == ASKED and self._table.step(self._state, row) == ():
             message = f"{self._table.rows[row].name} cannot happen in state {self._table.states[self._state]}"
             raise UnsupportedError(message)

@@ -1,4 +1,4 @@
-"""Tests in random order: a Hypothesis state machine that drives a SUT by the steps of a machine."""
+"""Tests in random order: a Hypothesis state machine that drives a SUT through the steps of a machine."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,13 +27,16 @@ SETTINGS: Final = settings(
 """The settings of Hypothesis that all tests of the kit share."""
 
 SELDOM: Final = 32
-"""Of so many steps one may be costly."""
+"""One of this many random steps may be costly."""
 
 
 def random_failure(
     oracle: Oracle, sut: SUT, cover: Cover, *, watch: Watch | None = None, examples: int, steps: int, chance: int
 ) -> Failure | None:
-    """The shortest failure in *examples* tests with up to *steps* steps each, from the seed *chance*, if there is one."""
+    """Return the shortest failure of *examples* random tests of up to *steps* steps, or ``None``.
+
+    *chance* is the seed.
+    """
     seen: list[Failure] = []
 
     def failing(failure: Failure) -> FailedError:
@@ -43,7 +46,7 @@ def random_failure(
     kind = walker(oracle, sut, cover, watch=watch, failing=failing)
     how = settings(SETTINGS, max_examples=examples, stateful_step_count=steps, phases=(Phase.generate, Phase.shrink))
     seed(chance)(kind)
-    with suppress(FailedError, Flaky):  # flaky is what Hypothesis did not see to fail again
+    with suppress(FailedError, Flaky):  # Flaky: Hypothesis could not reproduce the failure
         run_state_machine_as_test(kind, settings=how)
     return min(seen, key=lambda each: len(each.steps), default=None)
 
@@ -56,10 +59,10 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """A Hypothesis state machine that drives *sut* and counts in *cover* what it meets.
+    """Return a Hypothesis state machine that drives *sut* and counts in *cover* what it exercises.
 
-    With *watch*, only its property is judged.  *failing* makes the exception for a failure.  Both rules draw one number,
-    whatever has happened before, so that the rest of a test means the same when shrinking shortens it.
+    With *watch*, only the watched property is judged. *failing* makes the exception for a failure. Both rules draw one
+    number, whatever has happened before, so that the rest of a test keeps its meaning when Hypothesis shortens it.
     """
     plan = oracle.plan
     costly = sut.costly if isinstance(sut, Costly) else lambda _: False
@@ -68,8 +71,6 @@ def walker(
     walk = Execution(oracle, sut, cover, watch)
 
     class Conformance(RuleBasedStateMachine):
-        """Aims at steps that this test has not taken yet, and takes steps at random."""
-
         @initialize()
         def begin(self) -> None:
             self.walk = walk
@@ -79,7 +80,6 @@ def walker(
 
         @contextmanager
         def judged(self) -> Iterator[None]:
-            """Raise a failure as the exception that *failing* makes."""
             try:
                 yield
             except FailedError as failed:
@@ -88,7 +88,7 @@ def walker(
         @precondition(lambda _: bool(aims))
         @rule(first=any_aim)
         def aim(self, first: int) -> None:
-            """Go to a step that this test has not aimed at, counted from the *first*, and take it."""
+            """Take the first step, counted from number *first*, at which this test has not aimed yet."""
             numbers = (number % len(aims) for number in range(first, first + len(aims)))
             number = next((number for number in numbers if number not in self.met), first)
             self.met.add(number)
@@ -108,7 +108,6 @@ def walker(
                     self.walk.reset()
 
         def teardown(self) -> None:
-            """Let what is due happen before the test ends."""
             if hasattr(self, "walk"):
                 with self.judged():
                     self.walk.finish()

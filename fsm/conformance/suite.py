@@ -1,4 +1,4 @@
-"""Tests of one implementation, from beginning to end: what was covered, and what is not legal."""
+"""Tests of one implementation from beginning to end: its coverage and its failures."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -32,11 +32,11 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
 
 KINDS: Final = 25
-"""Failures of different kinds after which a test ends."""
+"""Number of different kinds of failures after which a test ends."""
 
 REPEATS: Final = 10
 FEW: Final = 3
-"""How often a programme of threads runs; on a SUT that is far away, other programmes show more in the same time."""
+"""Runs of a programme of threads; few if the SUT is far away: other programmes then find more in the same time."""
 
 
 def conform(
@@ -54,18 +54,19 @@ def conform(
     aimed: Callable[[Edge], bool] = lambda _edge: True,
     advanced: Callable[[int, int], None] = lambda _done, _whole: None,
 ) -> Tested:
-    """What tests of a SUT against *machine* find; a system is flattened into one machine.
+    """Test a SUT against *machine*; a system is flattened into one machine.
 
-    *sut* is a function or a class that makes the SUT, or a text that names it as the command line does: ``reference``,
+    *sut* is a function or a class that makes the SUT, or a text that names it as on the command line: ``reference``,
     ``python:MODULE:FACTORY``, ``exec:COMMAND``, ``cri:ADDRESS`` or ``model:MODEL``.
 
-    First every step of the machine, or those that are *aimed* at, is taken by the shortest way to it.  A SUT that can crash is then made to die at
-    every effect of every event.  If all of that is legal, Hypothesis goes on with *examples* tests of up to *steps* steps
-    each, in random order, from the seed *seed*, and shrinks what it finds.  With two *threads* or more, ``do`` is at last
-    called from so many threads at once, in search of races, at the *pace* of a SUT that is far away.  After *most* failures of different kinds the test ends.
+    First, every step of the machine, or every step for which *aimed* is true, is taken by a shortest path. A SUT that
+    can crash must then crash at every effect of every event. If all of that is legal, Hypothesis runs *examples* tests
+    of up to *steps* random steps each, from the seed *seed*, and shrinks a failure. Finally, if *threads* is 2 or more,
+    up to that many threads call ``do`` concurrently in search of races; *pace* is for a SUT that is far away. After
+    *most* failures of different kinds the test ends.
 
-    *name* is what the SUT is called in reports; *advanced* is called with the number of tests done and of all tests.
-    Raises :class:`InputError` if *sut* names nothing that can be tested.
+    *name* is the SUT's name in reports. ``advanced(done, whole)`` reports how many of all tests are done. Raises
+    :class:`InputError` if *sut* names nothing that can be tested.
 
     >>> from fsm.language.library import load
     >>> tested = conform(load("cri-pod"), "model:pod-sandbox", examples=5)
@@ -135,7 +136,7 @@ def replay(
     profile: str | None = None,
     name: str = "",
 ) -> Tested:
-    """Take *steps* on what *factory* makes, and judge them; steps that cannot be taken where they stand are left out."""
+    """Take *steps* on the SUT that *factory* makes, and judge them; skip steps that cannot be taken at that point."""
     sut = factory()
     try:
         oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping), sut=sut)
@@ -158,7 +159,7 @@ def replay(
 
 
 def _tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterable[Failure]) -> Tested:
-    """The results of testing *sut*, called *name*; a model that judges in place of the planning machine adds its coverage."""
+    """Return the results for *sut*, called *name*; a SUT that judges itself adds the coverage of its own model."""
     table, judging = oracle.plan.table, sut if isinstance(sut, SelfJudging) else None
     return Tested(
         sut=name,
@@ -175,7 +176,7 @@ def _tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterabl
 
 
 def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    """Aim at each of the *edges* in turn, and see where it leads; one failure of each kind."""
+    """Aim at each of *edges* in turn, and check the state that it leads to; collect one failure of each kind."""
     with suppress(FailedError):  # the first test reports it
         walk.reset()
     sequences = DistinguishingSequences(
@@ -194,7 +195,7 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
 
 
 def _onward(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    """Take all *edges*, each time that which is nearest to where the last step has led; one failure of each kind."""
+    """Take all *edges*, always the one nearest to the current point; collect one failure of each kind."""
     with suppress(FailedError):  # the first test reports it
         walk.restart()
     left = dict.fromkeys(edges)
@@ -211,7 +212,10 @@ def _onward(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callab
 
 
 def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, None]) -> Edge | None:
-    """The edge among those *left*, and not taken by the way, to which the shortest way leads from *point*, else from the start."""
+    """Return the edge in *left* nearest to *point*, or else nearest to the start.
+
+    Edges that were already taken on the way to others are removed from *left*.
+    """
     for start in dict.fromkeys([point or plan.start, plan.start]):
         search: BreadthFirst[Point, Edge] = BreadthFirst(
             [start], lambda here: (edge for edge in plan.onward(here) if not cover.avoided(edge))
@@ -225,7 +229,7 @@ def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, Non
 
 
 def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    """Take each of the *edges* with few costly steps; one failure of each kind, from wherever it is met first."""
+    """Take each of *edges* with few costly steps; collect the first failure of each kind."""
     costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
     tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided)
     here: Point | None = None
@@ -249,9 +253,10 @@ def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: C
 
 
 def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) -> list[Failure]:
-    """Let the SUT die at every effect of every event; one failure of each kind, and no more than *most*.
+    """Crash the SUT at every effect of every event; return one failure of each kind, at most *most*.
 
-    One that is *far* away dies only where the tour has been, and once, since it does not arrange how a restart goes.
+    If the SUT is *far* away, it crashes only at edges that the tour could reach, once at each effect: it does not
+    arrange the outcome of a restart.
     """
     causes = Causes(most=most)
     tried: set[Edge] = set()

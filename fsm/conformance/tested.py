@@ -1,4 +1,4 @@
-"""What tests of one implementation have found, and what they have covered."""
+"""Results of the tests of one implementation: failures and coverage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from fsm.verdict import Fails, Holds, Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nonconforming(Fails):
-    """What a SUT did is not legal: ``failures`` by cause, each the shortest that was found, or a ``race``."""
+    """The behaviour of a SUT is not legal: ``failures``, the shortest of each cause, or a ``race``."""
 
     failures: tuple[Failure, ...]
     race: Race | None
@@ -25,7 +25,7 @@ class Nonconforming(Fails):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """An event, or a stage of it, that a SUT does not support in some ``states``, or anywhere if there are none."""
+    """An event, or a stage of it, that a SUT does not support in ``states``, or anywhere if there are none."""
 
     event: str
     stage: StimulusStage
@@ -35,14 +35,17 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
-    """What tests of a SUT have found: ``failures`` by cause, each the shortest that was found.
+    """Results of the tests of a SUT: ``failures``, the shortest of each cause, and coverage.
 
-    ``reachable`` are the (row, state) pairs that some run can exercise, ``ways`` their outcomes, if all are looked for.
-    ``obstacles`` has for each pair why the plan cannot force it, if it cannot.  The plan was ``shortened`` if not all of it
-    was asked for; tests in random order were ``skipped`` if it has found failures.  The machine needs the ``methods`` that the SUT lacks; ``misnamed`` are methods of the SUT that are
-    probably meant to be some of ours, and which.  ``races`` is what several threads at once found.  A test ``stopped`` when
-    it had found as many failures as are looked for, and has not tested the rest.  If another model was the ``judge``, there
-    is what tests have ``covered`` of it.  ``told`` counts the events that were sent, where they were followed.
+    ``reachable`` are the (row, state) pairs that some run can exercise; ``ways`` are all outcomes, empty after a
+    replay. ``obstacles`` has the reason why the plan cannot force a pair. ``shortened`` is true if only a part of the
+    plan was asked for, ``skipped`` if tests in random order were left out because the plan had found failures, and
+    ``stopped`` if the test ended early, with as many failures as are looked for.
+
+    ``methods`` are the methods that the machine needs and the SUT lacks; ``misnamed`` maps methods of the SUT to the
+    ones that they are probably meant to be. ``races`` is the search with several threads. If another model judged,
+    ``judge`` is its name, and ``covered`` its coverage. ``told`` counts the events that the SUT sent, if they were
+    followed.
     """
 
     sut: str
@@ -93,23 +96,23 @@ class Tested:
 
     @property
     def share(self) -> float:
-        """The percentage of the reachable pairs that was reached."""
+        """The percentage of the reachable pairs that were reached."""
         return 100 * len(self.reached) / max(len(self.reachable), 1)
 
     @property
     def uncompared(self) -> tuple[tuple[int, int], ...]:
-        """The reached pairs whose outputs were never shown; empty if the machine has no outputs, or none were ever shown."""
+        """The reached pairs whose outputs were never seen; empty if the machine has none, or none were ever seen."""
         emits = any(way.emits for way in self.oracle.plan.table.ways) and "outputs" not in self.methods
         return tuple(pair for pair in self.reached if emits and not self.cover.compared[pair])
 
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
-        """The unreached pairs that the plan owes because it can force them."""
+        """The unreached pairs that the plan can force, and therefore owes."""
         return self.unreached.get(Obstacle.NONE, ())
 
     @property
     def unreached(self) -> Mapping[Obstacle, tuple[tuple[int, int], ...]]:
-        """The unreached pairs by obstacle; a pair that was exercised only in an uncertain state is ambiguous."""
+        """The unreached pairs by obstacle; pairs exercised only in an uncertain state count as ambiguous."""
         found: dict[Obstacle, tuple[tuple[int, int], ...]] = {}
         for pair in self.reachable:
             obstacle = self.obstacles.get(pair, Obstacle.CALLS)
@@ -121,7 +124,7 @@ class Tested:
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """What the SUT does not support: an event once, if nowhere; else where, as far as that was not met otherwise."""
+        """What the SUT does not support: an event or stage with the states, or with none if it is supported nowhere."""
         states: dict[tuple[str, StimulusStage, str], dict[str, None]] = {}
         table = self.oracle.plan.table
         for (point, event, stage), why in self.cover.unsupported.items():
@@ -136,7 +139,7 @@ class Tested:
 
     @property
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
-        """The outcomes that never came where others did, by row and state; a deviation need not come."""
+        """The outcomes, by row and state, that never occurred although others of their cell did; no deviations."""
         table, tried = self.oracle.plan.table, {*self.oracle.plan.never, *self.unarranged}
         came = {table.origin[way] for way in self.cover.ways}
         return tuple(
@@ -148,7 +151,7 @@ class Tested:
 
     @property
     def unarranged(self) -> tuple[tuple[str, str], ...]:
-        """Outcomes that the SUT could not arrange, and that did not occur by themselves, each with its event."""
+        """Outcomes that the SUT could not arrange and that did not occur by themselves, each with its event."""
         table = self.oracle.plan.table
         came = {(table.rows[table.origin[way][0]].event.name, table.ways[way].name) for way in self.cover.ways}
         return tuple(sorted(self.cover.unarranged - came))

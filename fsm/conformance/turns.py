@@ -1,4 +1,4 @@
-"""Threads that take turns at lines of the tested code, so that others act between two lines that stand together."""
+"""Threads that take turns at lines of the tested code, so that others can run between two adjacent lines."""
 
 import random
 import sys
@@ -17,23 +17,24 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
 SHARES: Final = (1.0, 0.7, 0.5, 0.35, 0.25)
-"""Shares of the lines at which turns end: with many, threads that do the same stay side by side."""
+"""Shares of the lines at which turns end: with a high share, threads that run the same code stay side by side."""
 
 BLOCKED: Final = 1e-3
-"""Seconds without a new line after which the running thread is taken to be blocked."""
+"""Seconds without a new line after which the running thread counts as blocked."""
 
 LONGEST: Final = 1000
-"""Lines after which a turn ends in any case, since a thread may wait in a loop for what another one does."""
+"""Lines after which every turn ends, because a thread may wait in a loop for the effect of another one."""
 
 _FOLDERS: Final = (sysconfig.get_path("stdlib"), *(str(Path(file).parent) for file in (hypothesis.__file__, __file__)))
 _UNTESTED: Final = ("<", *(folder + sep for folder in _FOLDERS))
-"""How the names of files begin that are not tested: what has no file, Python, Hypothesis and the kit."""
+"""Prefixes of the names of files that are not tested code: no file at all, Python, Hypothesis and the kit."""
 
 
 class Turns:
-    """Turns of threads with the numbers from one to *threads*: one runs until its turn ends, it ends, or it is blocked.
+    """Turns of the threads numbered from 1 to *threads*; one runs until its turn ends, it ends, or it is blocked.
 
-    A turn ends where a thread first comes to one of some lines, the same for all threads; *chance* chooses them.
+    A turn ends when a thread reaches one of certain lines for the first time; *chance* chooses these lines, the same
+    ones for all threads.
     """
 
     def __init__(self, threads: int, chance: random.Random) -> None:
@@ -46,9 +47,9 @@ class Turns:
 
     @contextmanager
     def taken(self, thread: int) -> Iterator[None]:
-        """Let *thread*, the current one, take turns; a debugger or coverage tool traces it again afterwards."""
+        """Let *thread*, the current one, take turns; restore its trace function (debugger, coverage) afterwards."""
         before = sys.gettrace()
-        with self._changed:  # Python refuses two at once
+        with self._changed:  # settrace() refuses to run in two threads simultaneously
             sys.settrace(self._tracing(thread))
         try:
             self._wait(thread)
@@ -76,7 +77,7 @@ class Turns:
         return trace
 
     def _wait(self, thread: int, *, ends: bool = False) -> None:
-        """Wait until it is the turn of *thread*, whose present one *ends*."""
+        """Wait for the turn of *thread*; if *ends* is true, end its present turn first."""
         if self._running == thread and not ends:
             return
         with self._changed:
@@ -84,7 +85,7 @@ class Turns:
                 self._waiting.append(thread)
                 self._next()
             while self._running != thread:
-                if thread not in self._waiting:  # it was blocked, or lost its turn before it woke
+                if thread not in self._waiting:  # it was blocked, or lost its turn before it woke up
                     self._waiting.append(thread)
                 lines = self.lines
                 if not self._changed.wait(BLOCKED) and self.lines == lines and self._waiting[:1] == [thread]:

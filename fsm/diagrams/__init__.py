@@ -1,1 +1,1 @@
-"""Diagrams of lifecycles: read from text, drawn from machines, compared with both."""
+"""Diagrams of lifecycles: read from text, drawn from machines, and compared with each other."""

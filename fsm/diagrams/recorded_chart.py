@@ -1,4 +1,4 @@
-"""The steps of a recording as a sequence chart, with what is said of them marked at the step that it is said of."""
+"""Steps of a recording as a sequence chart, with remarks on a step marked at the step."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,16 +18,16 @@ from fsm.trace import Line, Observation, nanoseconds
 CLIENT: Final = "client"
 RUNTIME: Final = "runtime"
 PLUGIN: Final = "plugin"
-"""Participants beside the entities."""
+"""Participants other than the entities."""
 
 _CALLS: Final = frozenset({"request", "reply", "lost", "answered"})
 _LONGEST: Final = 600
-"""Characters of an error that a title has."""
+"""Most characters of an error in a title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """What is said of an observation: ``text``, and ``whole``, which is all that there is to say."""
+    """A remark on an observation: ``whole`` is the full text, ``text`` a short form of it."""
 
     kind: Literal["violation", "tolerated", "assumed"]
     line: Line
@@ -37,7 +37,7 @@ class Mark:
 
 
 def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> SequenceChart:
-    """The chart of *steps*, with those of the *marks* that are about lines of them; ``None`` if nobody has judged them.
+    """Return the chart of *steps* with the *marks* on their lines; *marks* is ``None`` if nobody has judged them.
 
     A call with nothing between its request and its reply is one row.
     """
@@ -63,7 +63,7 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
 
 
 def _counted(rows: Sequence[ChartRow]) -> str:
-    """How many violations and tolerated deviations are marked.
+    """Return in words how many violations and tolerated deviations are marked.
 
     >>> _counted([ChartRow(kind="violation", text="")])
     '1 violation'
@@ -76,12 +76,11 @@ def _counted(rows: Sequence[ChartRow]) -> str:
 
 
 def _name(entity: RecordedEntity) -> str:
-    """The participant that stands for *entity*: no other has a blank in that place."""
     return f"{entity.of} {entity.id}"
 
 
 def _moment(seen: Observation) -> str:
-    """The time in RFC 3339 to the nanosecond, as far as it is known; empty if it is not."""
+    """Return the time in RFC 3339 with nanoseconds; empty if it is unknown."""
     at = nanoseconds(seen.at)
     try:
         whole = datetime.fromtimestamp(at // 1_000_000_000, UTC) if at is not None else None
@@ -91,7 +90,7 @@ def _moment(seen: Observation) -> str:
 
 
 def _duration(step: ChartStep) -> str:
-    """How long the call that *step* ends has taken, if that is certain."""
+    """Return how long the call that *step* ends took; empty if that is uncertain."""
     if step.mate is None or not step.sure:
         return ""
     start, end = nanoseconds(step.mate.seen.at), nanoseconds(step.seen.at)
@@ -104,8 +103,6 @@ def _duration(step: ChartStep) -> str:
 
 
 class _Rows:
-    """The rows of ``steps``, each once."""
-
     def __init__(self, steps: ChosenSteps) -> None:
         self._steps = steps
         self._letters = dict(zip(steps.files, "ab" if steps.files[1:] else ("",), strict=False))
@@ -125,7 +122,7 @@ class _Rows:
                 number += 1
 
     def _row(self, step: ChartStep, asked: ChartStep | None = None) -> ChartRow:
-        """The row of *step*, together with its request if that was *asked* just before."""
+        """Return the row of *step*, together with its request if that was *asked* just before."""
         seen, first = step.seen, asked or step
         moment = _moment(first.seen)
         lines = tuple(dict.fromkeys((*first.lines, *step.lines)))
@@ -155,7 +152,7 @@ class _Rows:
         return replace(row, ends=self._calls.get(id(step.mate), 0) if step.mate is not None else 0)
 
     def _ends(self, step: ChartStep, asked: ChartStep | None) -> tuple[RowKind, str, str]:
-        """The kind of the row, and between which participants it is."""
+        """Return the kind of the row, and the participants between which it is."""
         seen = step.seen
         at = _name(step.entity) if step.entity else RUNTIME
         plugin = self._steps.kind in {RecordingKind.EVENTS, RecordingKind.COMBINED}
@@ -173,7 +170,7 @@ class _Rows:
         return "note", at, ""
 
     def _sighted(self, step: ChartStep) -> bool:
-        """Whether the state stands in a line of a log about something else: nobody has asked for it."""
+        """Return whether the state is in a log line about something else, not in the reply to a status call."""
         seen = step.seen
         return (
             self._steps.kind is RecordingKind.LOG and seen.phase == "answered" and seen.reply == "ok" and bool(seen.met)
@@ -205,7 +202,7 @@ class _Rows:
 def _marked(
     steps: ChosenSteps, rows: Sequence[tuple[ChartRow, tuple[ChartStep, ...]]], marks: Sequence[Mark]
 ) -> list[ChartRow]:
-    """*rows*, each followed by those of the *marks* that are of it."""
+    """Return *rows*, each followed by those of the *marks* that concern it."""
     places: dict[Line, list[int]] = defaultdict(list)
     for number, (_, those) in enumerate(rows):
         for line in dict.fromkeys(line for step in those for line in step.lines):

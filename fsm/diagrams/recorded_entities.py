@@ -1,4 +1,4 @@
-"""The entities of a recording, by their full ids, and which one is meant by the beginning of an id."""
+"""Entities of a recording by their full ids, and how to find one by the beginning of its id."""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -17,14 +17,14 @@ _SHOWN: Final = 12
 """Characters of an id that people use."""
 
 _COMPARED: Final = 20_000
-"""Ids among which the nearest to a mistyped one are searched."""
+"""Most ids among which the nearest to a mistyped one are searched."""
 
 _LISTED: Final = 4
-"""Entities that a message lists."""
+"""Most entities that a message lists."""
 
 
 class RecordedEntity(NamedTuple):
-    """An entity of a kind, which may be empty.
+    """An entity and its kind, which may be empty.
 
     >>> str(RecordedEntity("container", "d1d12d2e084c" + "0" * 52)), str(RecordedEntity("", "door"))
     ('container d1d12d2e084c', 'door')
@@ -38,7 +38,7 @@ class RecordedEntity(NamedTuple):
 
 
 def shortened(identity: str) -> str:
-    """A full id cut to the characters that people use, with what a terminal would obey as escapes."""
+    """Cut a full id to the characters that people use, and escape what a terminal would obey."""
     return visible(identity[:_SHOWN] if len(identity) == FULL else identity)
 
 
@@ -46,7 +46,7 @@ def shortened(identity: str) -> str:
 class KnownEntities:
     """All entities of a recording with the number of their steps, and the pods of containers.
 
-    The steps that are about the lines of the first file are on its lines ``first`` to ``last``.
+    The steps in the first file are on its lines ``first`` to ``last``.
     """
 
     file: str
@@ -58,26 +58,26 @@ class KnownEntities:
     _full: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
 
     def entity(self, written: RecordedEntity) -> RecordedEntity:
-        """The entity that is *written* so, maybe by the beginning of its id."""
+        """Return the entity that is *written* like this, possibly by the beginning of its id."""
         return self._full.get(written, written)
 
     def whose(self, seen: Observation) -> RecordedEntity | None:
-        """The entity that was *seen*; none if it was seen of all, or of one that has no id yet."""
+        """Return the entity of *seen*; ``None`` if it concerns all entities, or one that has no id yet."""
         if not seen.entity:
             return None
         happened = seen.phase not in {"request", "reply", "lost", "answered"} and not seen.output
         if seen.of == CONTAINER and happened and RecordedEntity(POD, seen.entity) in self.counts:
-            return RecordedEntity(POD, seen.entity)  # a log does not always say whether what has exited is a pod
+            return RecordedEntity(POD, seen.entity)  # a log does not always say whether a pod or a container exited
         return self.entity(RecordedEntity(seen.of, seen.entity))
 
     def within(self, pod: str) -> list[RecordedEntity]:
-        """The containers of *pod*."""
+        """Return the containers of *pod*."""
         return [RecordedEntity(CONTAINER, each) for each, of in self.pods.items() if of == pod]
 
     def meant(self, begin: str) -> RecordedEntity:
-        """The one whose id begins with *begin*; of a pod and a container with the same id, the pod.
+        """Return the entity whose id begins with *begin*; of a pod and a container with the same id, the pod.
 
-        Raises :class:`InputError` if there is none, or if there are several.
+        Raises :class:`InputError` if there is no such entity, or if there are several.
         """
         found = sorted(each for each in self.counts if each.id.startswith(begin))
         found = [each for each in found if each.id == begin] or found
@@ -93,7 +93,7 @@ class KnownEntities:
         raise self._refused(f"contains no entity '{begin}'", hint)
 
     def listed(self, entities: Iterable[RecordedEntity]) -> str:
-        """The first few of *entities*, those with most steps first."""
+        """Return the first few of *entities* as text, those with most steps first."""
         those = sorted(dict.fromkeys(entities), key=lambda each: -self.counts[each])
         rest = f" and {len(those) - _LISTED:,} more" if len(those) > _LISTED else ""
         return f"{', '.join(map(str, those[:_LISTED]))}{rest}"
@@ -103,7 +103,7 @@ class KnownEntities:
 
 
 def known_entities(recorded: AsRecorded) -> KnownEntities:
-    """The entities in *recorded*, which is read to its end."""
+    """Return the entities in *recorded*, which is read to its end."""
     known = KnownEntities(file=recorded.files[0])
     for line, seen in recorded.steps:
         known.steps += 1
@@ -116,17 +116,17 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
             known.pods[seen.entity] = seen.detail
     known.pods.update(recorded.pods)
     full = dict(_longer(known.counts))
-    known._full.update(full)  # noqa: SLF001  (it is made here)
-    for short, whole in full.items():  # a whole one stands for nothing else
+    known._full.update(full)  # noqa: SLF001  (the object is created here)
+    for short, whole in full.items():  # a full id never stands for another one
         known.counts[whole] += known.counts.pop(short)
     known.pods = {container: known.entity(RecordedEntity(POD, pod)).id for container, pod in known.pods.items()}
     return known
 
 
 def _longer(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
-    """Each of *entities* that is written shorter than it could be, and what it stands for.
+    """Yield each of *entities* that is not written in full, and the entity that it stands for.
 
-    Its id is the beginning of one full id, of its own kind if there is one; or its kind is left out.
+    Either its id is the beginning of one full id, preferably of its own kind; or its kind is left out.
     """
     kinds: dict[str, list[str]] = defaultdict(list)
     for each in entities:

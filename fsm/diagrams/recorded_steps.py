@@ -1,7 +1,7 @@
-"""What a sequence chart of a recording shows: the steps of the chosen entity, each once, and which reply ends which call.
+"""Steps in a sequence chart of a recording: those of the chosen entity, each once, with replies paired to requests.
 
-Which call a reply ends is certain if both stand on one line, or if no other call of the name was in progress on the entity;
-otherwise the first one in progress is taken, and the two are not ``sure`` to be one call.
+A pair is certain if both are on one line, or if no other call of that name was in progress on the entity.  If neither
+is the case, the reply is paired with the first such call in progress, and both steps are marked as not ``sure``.
 """
 
 from collections import defaultdict
@@ -18,15 +18,15 @@ from fsm.trace import Line, Observation
 
 STEPS: Final = 400
 LIFELINES: Final = 30
-"""The most steps of a chart, and the most entities."""
+"""Most steps of a chart, and most entities."""
 
 _REACHES: Final = frozenset({"StopPodSandbox", "RemovePodSandbox"})
-"""Calls on a pod that reach its containers."""
+"""Calls on a pod that affect its containers."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ChartStep:
-    """An observation, on a line or on two that say it together; ``mate`` is the other end of its call."""
+    """An observation, on one line or on two that report it together; ``mate`` is the other end of its call."""
 
     lines: tuple[Line, ...]
     seen: Observation
@@ -38,24 +38,24 @@ class ChartStep:
 
     @property
     def everywhere(self) -> bool:
-        """Whether it was seen of all entities."""
+        """Whether it concerns all entities."""
         call = self.seen.phase in {"request", "reply", "lost", "answered"} or self.seen.reply
         return self.entity is None and (self.seen.phase == "gap" or not call)
 
     @property
     def cuts(self) -> bool:
-        """Whether no call is in progress after it, or it is not known which."""
+        """Whether no call is in progress after it, or it is unknown which calls are."""
         return self.everywhere and (self.seen.phase == "gap" or (self.seen.event == "restart" and not self.seen.phase))
 
 
 @dataclass(slots=True, eq=False)
 class CallPairs:
-    """Finds the request of each reply, as steps are added in the order of time."""
+    """Pairs each reply with its request, as steps are added in the order of time."""
 
     _begun: dict[tuple[str, int | str | None, RecordedEntity | None], list[ChartStep]] = field(default_factory=dict)
 
     def add(self, step: ChartStep, on: Iterable[RecordedEntity | None]) -> None:
-        """A reply is to a request that was on one of what it is *on*, the first of which there is one."""
+        """Add *step*; a reply is paired with a request on the first entity in *on* that has one."""
         seen = step.seen
         if step.cuts:
             self._begun.clear()
@@ -80,7 +80,7 @@ class CallPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSteps:
-    """The steps in the order of time, and their entities, each container behind its pod; ``chosen`` if one was."""
+    """The steps in the order of time, and their entities, each container after its pod; ``chosen`` if one was."""
 
     files: tuple[str, ...]
     kind: RecordingKind
@@ -93,12 +93,13 @@ class ChosenSteps:
 def chosen_steps(
     name: str, calls: str = "", *, entity: str = "", first: int | None = None, last: int | None = None
 ) -> ChosenSteps:
-    """The steps of *entity*, the beginning of an id, or of all; from the line *first* of the file *name* to its line *last*.
+    """Return the steps of *entity*, the beginning of an id, or of all, on lines *first* to *last* of the file *name*.
 
-    A pod is chosen with its containers, and a container with the calls on its pod that reach it.  With *calls* of the run
-    in which a plugin received the events in *name*, their lines are in when these are, by time.  Files are read twice.
+    A pod is chosen with its containers, and a container with the calls on its pod that affect it.  If *name* has the
+    events that a plugin received, *calls* may be the recording of the calls in the same run; its lines are chosen with
+    those of *name* that are nearest before them in time.  Files are read twice.
 
-    Raises :class:`InputError` if there are more than :data:`STEPS` of :data:`LIFELINES` entities, or none.
+    Raises :class:`InputError` if there are more than :data:`STEPS` steps or :data:`LIFELINES` entities, or no steps.
     """
     known = known_entities(as_recorded(name, calls))
     if not known.steps:
@@ -134,7 +135,7 @@ def _too_many(choice: "_Choice", entities: int) -> InputError:
 
 
 def _by_pod(entities: Iterable[RecordedEntity], pods: dict[str, str]) -> list[RecordedEntity]:
-    """*entities* in order, but each container behind its pod."""
+    """Return *entities* in order, but each container after its pod."""
     those = list(entities)
     inside: dict[RecordedEntity | None, list[RecordedEntity]] = defaultdict(list)
     for each in those:
@@ -144,14 +145,14 @@ def _by_pod(entities: Iterable[RecordedEntity], pods: dict[str, str]) -> list[Re
 
 
 def _joined(steps: list[ChartStep]) -> list[ChartStep]:
-    """*steps*, of which a status call and the line that says what it showed are one."""
+    """Return *steps*, with a status call and the line that says what it showed merged into one."""
     found: list[ChartStep] = []
     for each in steps:
         last = found[-1] if found else None
         if last is not None and each.seen.event == "ContainerStatus" and each.seen.at is not None and _same(last, each):
             last.lines += each.lines
             last.seen = each.seen
-            if each.mate is not None:  # else it is that of the first one
+            if each.mate is not None:  # if not, the first step has the mate
                 each.mate.mate = None
         else:
             found.append(each)
@@ -166,9 +167,9 @@ def _same(one: ChartStep, other: ChartStep) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Choice:
-    """Takes all steps in order, pairs the ends of calls, and keeps those that are chosen, up to a bound; ``count`` has all.
+    """Takes all steps in order, pairs the ends of calls, and keeps the chosen steps, up to a bound; ``count`` has all.
 
-    What happens to all entities is kept, if ``one`` is chosen, between its first step and its last one.
+    If ``one`` entity is chosen, steps that concern all entities are kept between its first step and its last.
     """
 
     known: KnownEntities
@@ -186,7 +187,8 @@ class _Choice:
 
     def take(self, steps: Iterable[RecordedStep]) -> None:
         if self.one is not None:
-            alike = {each for each in self.known.counts if each.id == self.one.id}  # a pod's id for a container
+            # A log may record a pod as a container with the pod's id.
+            alike = {each for each in self.known.counts if each.id == self.one.id}
             self._those = {*alike, *(self.known.within(self.one.id) if self.one.of == POD else ())}
             self._pod = RecordedEntity(POD, self.known.pods.get(self.one.id, "")) if self.one.of == CONTAINER else None
         for order, (line, seen) in enumerate(steps):
@@ -194,7 +196,7 @@ class _Choice:
             step = ChartStep(lines=(line,), seen=seen, entity=entity, order=order, inside=self._has(line))
             self._calls.add(step, self._on(step))
             if step.mate is not None and step.sure and entity is not None and seen.event in MAKES:
-                step.mate.entity = entity  # its reply is sure to have made it
+                step.mate.entity = entity  # this reply certainly names what the request created
             if not step.inside:
                 continue
             if self.one is None:
@@ -203,7 +205,7 @@ class _Choice:
                 self._skipped += 1
                 self._meanwhile.append(step) if len(self._meanwhile) <= STEPS else None
             elif entity in self._those or (self._pod is not None and entity == self._pod and seen.event in _REACHES):
-                if self.kept:  # what has happened to all since the last step that was kept
+                if self.kept:  # add what happened to all since the last step kept
                     self.count += self._skipped
                     self.kept += self._meanwhile
                 self._skipped = 0
@@ -212,7 +214,7 @@ class _Choice:
                 begun = step.mate
                 new = begun is not None and begun.inside and begun.entity == entity and seen.event in MAKES
                 if begun is not None and new and begun not in self.kept:
-                    self._keep(begun)  # when it was asked for, it was nobody's
+                    self._keep(begun)  # it was not kept, because its entity had no id yet
 
     def _keep(self, step: ChartStep) -> None:
         self.count += 1
@@ -220,13 +222,13 @@ class _Choice:
             self.kept.append(step)
 
     def _has(self, line: Line) -> bool:
-        """Whether *line* was chosen; one of another file is if the last one of the first file was."""
+        """Return whether *line* is chosen; a line of another file is if the last line of the first file was."""
         if line.file == self.known.file or self.first is self.last is None:
             self._inside = (self.first or 0) <= line.number and (self.last is None or line.number <= self.last)
         return self._inside
 
     def _on(self, step: ChartStep) -> list[RecordedEntity | None]:
-        """What the call was on, where it may be told apart by that; a pod that is made has no id when it is asked for."""
+        """Return what the call was on, to tell calls apart; a pod has no id when its creation is requested."""
         seen = step.seen
         if seen.event not in MAKES or (seen.of == CONTAINER and not seen.detail):
             return [step.entity]

@@ -1,4 +1,4 @@
-"""The path of a run through a machine: a counterexample, or what a recording may have taken, and where it failed."""
+"""The path of a run through a machine: a counterexample, or a path that a recording may have taken until it failed."""
 
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from fsm.recordings.line_reader import decoded
 from fsm.trace import Observation, key
 
 _LARGEST: Final = 64 << 20
-"""Number of bytes of a report, or of a recording that can be read only once."""
+"""Most bytes of a report, or of a recording that can be read only once."""
 
 
 class _Step(msgspec.Struct):
@@ -45,7 +45,7 @@ class _Checked(msgspec.Struct):
 
 
 class _Report(msgspec.Struct):
-    """What ``fsm check --format json`` writes, as far as it is drawn."""
+    """The parts of the output of ``fsm check --format json`` that are drawn."""
 
     machines: list[_Checked]
 
@@ -54,7 +54,7 @@ _REPORT: Final = msgspec.json.Decoder(_Report)
 
 
 def highlighted(machine: Machine, name: str, entity: str = "") -> Marks:
-    """The run in the file *name*: the first counterexample about *machine* in a report of ``fsm check``, or a recording.
+    """Return the run in the file *name*: a recording, or the first counterexample about *machine* in a check report.
 
     Raises :class:`InputError` for a file that can be read as neither, or that has nothing about *machine*.
     """
@@ -92,7 +92,7 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
 
 
 def _after(moves: Dynamics, now: Configurations, seen: Observation) -> Configurations:
-    """What is left of *now* when *seen* is seen: all of it where the machine has no such event, or it cannot be followed."""
+    """Return what *seen* leaves of *now*: all of it if the machine lacks the event, or if there is too much to try."""
     if seen.phase == "gap":
         return moves.everything()
     if seen.event and seen.event not in moves.names:
@@ -117,7 +117,7 @@ def _label(moves: Dynamics, seen: Observation) -> EdgeLabel:
 def _taken(
     moves: Dynamics, before: Configurations, after: Configurations, seen: Observation
 ) -> Iterator[tuple[str, str, str]]:
-    """The steps that *seen*, or the end of a call that it shows, may have been."""
+    """Yield the steps that *seen*, or the end of a call that it shows, may have been."""
     table, row = moves.table, moves.names.get(seen.event)
     if row is None or seen.phase in {"request", "gap"}:
         return
@@ -132,10 +132,10 @@ def _taken(
 
 
 def track(machine: Machine, name: str, entity: str = "") -> Marks:
-    """The path through *machine* of *entity*, or of the first entity of its kind, in the recording *name*.
+    """Return the path through *machine* of *entity*, or of the first entity of its kind, in the recording *name*.
 
-    *entity* may be the beginning of a name.  Raises :class:`InputError` for a file that
-    cannot be read, or that contains no such entity.
+    *entity* may be the beginning of a name.  Raises :class:`InputError` for a file that cannot be read, or that
+    contains no such entity.
     """
     recording = open_recording(name, lambda _: None)
     table = tabulate(machine)

@@ -1,1 +1,1 @@
-"""What many judgements have come to together: values that are added up, wherever the recordings were judged."""
+"""Totals of many judgements: values that can be added up, wherever the recordings were judged."""

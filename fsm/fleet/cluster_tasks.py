@@ -1,7 +1,7 @@
-"""What one task of a cluster does: rows in, in the order of their recordings; what each recording comes to out.
+"""The work of one task of a cluster: rows in the order of their recordings in, the result of each recording out.
 
-It knows Arrow and nothing of the cluster.  Rows of one recording follow one another, in the order of their lines, so they
-are judged as they come, and need not fit into memory.
+This module uses Arrow only, nothing of the cluster.  The rows of a recording are contiguous and in the order of its
+lines, so they are judged as they arrive and need not fit into memory.
 """
 
 from collections import Counter
@@ -30,10 +30,10 @@ from fsm.recordings.restarts import Assume
 from fsm.trace import Batch
 
 RowForm: TypeAlias = Literal["files", "lines", "observations"]
-"""What rows have: names of files, lines of logs, or observations."""
+"""The contents of rows: names of files, lines of logs, or observations."""
 
 KEYS: Final = ("node", "file", "part")
-"""The columns that say which recording, and which part of it, a row is of."""
+"""The columns that identify the recording of a row, and the part of the recording."""
 
 JUDGED: Final = pa.schema(
     [
@@ -43,7 +43,7 @@ JUDGED: Final = pa.schema(
         ("problem", pa.string()),
     ]
 )
-"""What a recording, or a part of one, comes to, as JSON; or why it cannot be judged."""
+"""The summary of a recording, or of a part of one, as JSON; or the problem for which it cannot be judged."""
 
 FOUND: Final = pa.schema(
     [
@@ -85,9 +85,9 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """How rows of a ``form`` are judged: as :func:`fsm.monitor.judgement.judge` does it with the other arguments.
+    """The settings to judge rows of a ``form``; the others are those of :func:`fsm.monitor.judgement.judge`.
 
-    With ``parts`` each key is one of the parts of a recording.
+    If ``parts`` is true, each key is one part of a recording.
     """
 
     form: RowForm
@@ -100,15 +100,15 @@ class ClusterTask:
     parts: bool = False
 
     def check(self) -> None:
-        """Raise :class:`InputError` for models that are not well formed, and for a profile that none of them has."""
+        """Raise :class:`InputError` if a model is not well formed or no model has the profile."""
         if self.models:
             self._judging(_Key("", ""), TraceHeader(trace=1))
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A row of :data:`JUDGED` for each recording, or part of one, in *batches*."""
+        """Yield a row of :data:`JUDGED` for each recording, or part of one, in *batches*."""
         how = {"files": self._file, "lines": self._lines, "observations": self._observations}[self.form]
         for key, rows in groupby(_runs(batches), key=itemgetter(0)):
-            # A problem is an answer, since a task that fails is tried again.
+            # A problem is returned as a row: Spark would retry a task that fails.
             try:
                 yield _answer(key, msgspec.json.encode(how(key, map(itemgetter(1), rows))), "")
             except InputError as error:
@@ -156,7 +156,7 @@ class ClusterTask:
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A row of :data:`JUDGED` for each recording, all parts of which follow one another in *batches*."""
+    """Yield a row of :data:`JUDGED` for each recording; the parts of a recording are contiguous in *batches*."""
     for key, rows in groupby(_runs(batches), key=itemgetter(0)):
         found = [each for _, run in rows for each in run.select(["judged", "problem"]).to_pylist()]
         problems = [each["problem"] for each in found if each["problem"]]
@@ -167,7 +167,7 @@ def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def added_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One row of :data:`JUDGED` with the summaries of all *batches* added up, and those with problems."""
+    """Yield the rows of *batches* that have problems, then one row of :data:`JUDGED` with the sum of all summaries."""
     whole: list[Summary] = []
     for batch in batches:
         found = [_SUMMARY.decode(each) for each in batch["judged"].to_pylist() if each]
@@ -180,7 +180,7 @@ def added_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def causes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A row of :data:`FOUND` for each cause in the summaries in *batches*."""
+    """Yield a row of :data:`FOUND` for each cause in the summaries in *batches*."""
     for batch in batches:
         rows = [
             _cause(row["node"], row["file"], share, cause, tolerated=tolerated)
@@ -224,7 +224,7 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Key, pa.RecordBa
 
 @dataclass(frozen=True, slots=True)
 class _LinesOfRows:
-    """The lines of one recording, from ``rows`` with the number of each."""
+    """The lines of one recording, from ``rows`` that have a line and its number each."""
 
     rows: Iterable[pa.RecordBatch]
 

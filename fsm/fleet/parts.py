@@ -1,6 +1,7 @@
-"""One recording that is judged in parts, each with entities of its own: put together, they are the judgement of the whole.
+"""Join the judgements of the parts of one recording, each with different entities, to the judgement of the whole.
 
-What concerns all entities is in every part, so each also judges that alone; what comes of it is counted once.
+Observations that concern all entities are in every part.  Each part therefore also judges these separately, so that
+their results are counted only once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,14 +14,14 @@ from fsm.monitor.grouping import NAMED
 
 
 class RecordingPart(Struct, frozen=True, kw_only=True):
-    """What comes of some entities of a recording, and of what concerns all, ``of_all``, by itself."""
+    """The summary of one part of a recording; ``of_all`` covers only the observations that concern all entities."""
 
     whole: Summary
     of_all: Summary
 
 
 def joined(parts: Sequence[RecordingPart]) -> Summary:
-    """The summary of the one recording of which these are all *parts*."""
+    """Return the summary of the recording that consists of all *parts*."""
     groups: dict[tuple[str, ...], list[Share]] = {}
     for part in parts:
         for share in part.whole.shares:
@@ -32,7 +33,7 @@ def joined(parts: Sequence[RecordingPart]) -> Summary:
 
 
 def _whole(added: Share, parts: Sequence[Share], repeated: Share) -> Share:
-    """The share of one recording: all of its *parts* *added* up, where all but one of them have *repeated* something."""
+    """Return the share of one recording: the sum *added* of its *parts*, with what they *repeated* counted once."""
     times = len(parts) - 1
     found = structs.replace(
         added,
@@ -51,14 +52,15 @@ def _less(counts: Mapping[str, int], repeated: Mapping[str, int], times: int) ->
 
 
 def _of_one(cause: GatheredCause) -> GatheredCause:
-    """*cause* with as many entities as one judgement tells apart."""
+    """Return *cause* with its entities capped at the number that a single judgement counts."""
     return structs.replace(cause, entities=min(cause.entities, NAMED))
 
 
 def _reason(found: Share, parts: Iterable[Share]) -> str:
-    """Why the whole could not be judged, or not in full; empty if it could.
+    """Return why the recording could not be judged, or not fully; empty if it could.
 
-    That nothing concerns the machine, or was met, is so only if it is so in all parts; anything else, if it is so in one.
+    ``NOTHING_CONCERNS`` and ``NOTHING_MET`` apply only if every part reports a reason; any other reason applies if one
+    part reports it.
     """
     idle = tells_of_none(found.entity)
     reasons = [next(iter(each.unknown), "") for each in parts]
@@ -72,7 +74,7 @@ def _reason(found: Share, parts: Iterable[Share]) -> str:
 
 
 def _place(reason: str) -> tuple[int, str]:
-    """The order of reasons: those of no line first."""
+    """Sort key of reasons: those without a line first."""
     first, _, _ = reason.partition(":")
     word, _, number = first.partition(" ")
     return int(number) if word == "line" and number.isdecimal() else 0, reason

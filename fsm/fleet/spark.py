@@ -1,8 +1,8 @@
-"""Recordings judged on a Spark cluster, by the same judge: each recording by one task, or entity by entity.
+"""Judge recordings on a Spark cluster with the ordinary judge: one task per recording, or per group of its entities.
 
-A DataFrame of lines or observations is judged where its rows are; only summaries come back.  Rows may be in any order, and
-those of a recording need not fit into memory: Spark sorts them, and its tasks judge them as they come.  A task that is
-lost is run again, and what it comes to is the same.
+The lines or observations of a DataFrame are judged where its rows are; only summaries come back.  Rows may be in any
+order, and the rows of a recording need not fit into memory: Spark sorts them, and its tasks judge them as they arrive.
+A task that is lost is run again, with the same result.
 """
 
 import os
@@ -17,7 +17,7 @@ import msgspec
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  (as users of Spark know it)
+from pyspark.sql import functions as F  # noqa: N812  (the name that users of Spark expect)
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from fsm.errors import refused
@@ -29,16 +29,16 @@ from fsm.recordings.observation_columns import ABOUT, ROW
 from fsm.recordings.restarts import SHORTEST, Assume
 
 ORDERS: Final = (ROW, "line", "at")
-"""Columns by which observations may be in order, the one that says most first."""
+"""Columns that can define the order of observations, the most precise first."""
 
 Division: TypeAlias = Literal["node", "entity"]
-"""What is judged by one task: all of a recording, or some of its entities."""
+"""The share of one task: a whole recording, or some of its entities."""
 
 _LOCAL: Final = re.compile(r"local(?:\[([^,\]]+)\])?")
-"""A master on this machine without a number of tries, for which Spark fails the job when the first worker dies."""
+"""A local master without a number of tries; Spark would fail its job when the first worker dies."""
 
 _TRIES: Final = 4
-"""Tries of each task, as on a cluster."""
+"""Number of tries of each task, the same as on a cluster."""
 
 _JUDGED: Final = from_arrow_schema(tasks.JUDGED)
 _FOUND: Final = from_arrow_schema(tasks.FOUND)
@@ -46,10 +46,10 @@ _FOUND: Final = from_arrow_schema(tasks.FOUND)
 
 @dataclass(frozen=True, slots=True)
 class JudgedFleet:
-    """What recordings come to, judged when something of it is first asked for.
+    """The results of a fleet's recordings, which are judged when a result is first requested.
 
-    ``recordings`` has a row for each: its ``node`` and ``file``, its summary in JSON as ``judged``, or the ``problem`` for
-    which it could not be judged.
+    ``recordings`` has a row for each recording: its ``node`` and ``file``, its summary as JSON in ``judged``, or the
+    ``problem`` for which it could not be judged.
     """
 
     recordings: DataFrame
@@ -60,7 +60,7 @@ class JudgedFleet:
         return self.recordings.mapInArrow(tasks.causes, _FOUND)
 
     def summary(self) -> tuple[Summary, tuple[str, ...]]:
-        """What all come to together, and the problems of those that could not be judged."""
+        """Return the total of all recordings, and the problems of those that could not be judged."""
         try:
             rows = self.recordings.mapInArrow(tasks.added_up, _JUDGED).collect()
         except (PySparkException, Py4JError) as error:
@@ -71,7 +71,7 @@ class JudgedFleet:
         return found, tuple(sorted(row.problem for row in rows if row.problem))
 
     def forget(self) -> None:
-        """Let the cluster forget what was judged; it is judged anew if it is asked for again."""
+        """Drop the results from the cluster; they are computed again if requested."""
         self.recordings.unpersist()
 
 
@@ -87,18 +87,17 @@ def judge(
     shortest_restart: float = SHORTEST / 1e9,
     parts: int = 64,
 ) -> JudgedFleet:
-    """The recordings in *frame*, each of one ``node`` and one ``file``, where it has such columns.
+    """Judge the recordings in *frame*, each identified by its ``node`` and ``file`` if there are such columns.
 
-    Rows are lines of logs or of recorded calls, with their text as ``value`` and their number as ``line``; or they are
-    observations, with the columns of ``docs/reference/trace-format.md``, in the order of ``row``, of ``line`` where there is
-    none, or of ``at``.
-    Observations name no machine, so ``models`` do, unless ``fsm convert`` has written them; ``unseen`` and ``fresh`` are those of the header of a trace.
-    Division ``entity`` the observations of one recording are judged in so many ``parts``, each with entities of its own.
-    The other arguments are those of :func:`fsm.monitor.judgement.judge`.  Machines are sent to the cluster, and shipped models
-    are found there by their names.
+    Rows are lines of logs or of recorded calls, with their text in ``value`` and their number in ``line``; or
+    observations, with the columns of ``docs/reference/trace-format.md``, ordered by ``row``, else by ``line``, else by
+    ``at``. Observations name no machine unless ``fsm convert`` has written them, so ``models`` must; ``unseen`` and
+    ``fresh`` are as in the header of a trace.  With division ``entity``, the observations of a recording are judged in
+    *parts* parts, each with different entities.  The other arguments are those of :func:`fsm.monitor.judgement.judge`.
+    Machines are sent to the cluster; shipped models are loaded there by name.
 
-    Raises ``ValueError`` for columns that are missing, and :class:`InputError` for models that are not well formed and a
-    profile that no machine has.
+    Raises ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine
+    has the profile.
     """
     form = _form(frame, by)
     machines = _sent(models)
@@ -145,7 +144,7 @@ def judge_files(
     restarts: Assume = "maybe",
     shortest_restart: float = SHORTEST / 1e9,
 ) -> JudgedFleet:
-    """The recordings in files, one task each; *names* has the node of each, and each worker can open all of them."""
+    """Judge the recordings in files, one task each; *names* maps files to nodes, and each worker can open all files."""
     task = tasks.ClusterTask(
         form="files",
         models=_sent(models),
@@ -160,14 +159,14 @@ def judge_files(
 
 
 def _tasks(session: SparkSession) -> int:
-    """Into how many tasks rows are divided, so that all cores have something to do until the end."""
+    """Return the number of tasks into which rows are divided; several per core keep all cores busy until the end."""
     return 4 * session.sparkContext.defaultParallelism
 
 
 def session(master: str) -> SparkSession:
-    """A session of the cluster *master*, quiet but for its progress on a terminal.
+    """Return a session of the cluster *master* that prints nothing except errors and, on a terminal, its progress.
 
-    Raises :class:`InputError` if it cannot be had.
+    Raises :class:`InputError` if no session can be created.
     """
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     local = _LOCAL.fullmatch(master)
@@ -179,7 +178,7 @@ def session(master: str) -> SparkSession:
         .config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
         .config("spark.driver.extraJavaOptions", quiet)
     )
-    if master.startswith("local"):  # the workers are on this machine, and run what this runs
+    if master.startswith("local"):  # local workers must use the same interpreter
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         return builder.getOrCreate()
@@ -190,14 +189,14 @@ def session(master: str) -> SparkSession:
 
 
 def _gist(error: Exception) -> str:
-    """What *error* says, without where in Spark it comes from; of one on a worker, what that has raised."""
+    """Return the first line of *error*'s message; for an error on a worker, the exception that the worker raised."""
     said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
     lines = [line for line in (said or "").splitlines() if line.strip()] or [type(error).__name__]
     return lines[-1 if "Traceback (most recent call last):" in lines else 0].strip()
 
 
 def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
-    """What the rows of *frame* are; raises ``ValueError`` if they are nothing that can be judged."""
+    """Return the form of the rows of *frame*; raise ``ValueError`` if they cannot be judged."""
     names = frame.columns
     if "value" in names:
         if by == "entity":
@@ -215,5 +214,5 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
 
 
 def _sent(models: Sequence[str | Machine]) -> list[str | Machine]:
-    """*models*, each machine that is in a file as what it is: the workers may not have the file."""
+    """Return *models* with machines in place of paths: the workers may not have the files."""
     return [load(each) if isinstance(each, str) and is_path(each) else each for each in models]

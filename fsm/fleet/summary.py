@@ -1,4 +1,4 @@
-"""A judgement of a part of a fleet, as a value: parts are added up in any order, to what judging all of it at once gives.
+"""The judgement of a part of a fleet as a value: parts can be added in any order, with the same total.
 
 Recordings of the same node, version of containerd, machine and profile are counted together.
 """
@@ -27,19 +27,19 @@ FORMAT: Final = "container-fsm-summary/1"
 _WAY: Final = "fsm judge --format summary makes one"
 
 _LARGEST: Final = 1 << 28
-"""Bytes that a summary may have."""
+"""Maximum size of a summary in bytes."""
 
 _KEPT: Final = 3
-"""Places that are kept of one cause: the earliest."""
+"""Places kept for one cause: the earliest."""
 
 _FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
 NEVER: Final = 1 << 63
-"""The time of what has none: it comes last."""
+"""The time of a place without a time; it sorts last."""
 
 
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
-    """Where a violation stands, ordered by its time; ``what`` is it in words."""
+    """The place of a violation, ordered by time; ``what`` describes the violation in words."""
 
     at: int
     node: str
@@ -50,9 +50,9 @@ class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
 
 
 class GatheredCause(Struct, frozen=True, kw_only=True):
-    """Violations of one cause, or tolerated ``deviation``s of one name, on how many entities, and the first of them.
+    """The violations of one cause, or the tolerated deviations of one name: their counts and first places.
 
-    With ``others`` they are of causes that were too many to separate.
+    If ``others`` is true, the violations have several causes, too many to separate.
     """
 
     clause: str
@@ -69,7 +69,7 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
     others: bool = False
 
     def plus(self, other: "GatheredCause") -> "GatheredCause":
-        """Both, of which :func:`_key` is the same."""
+        """Return the sum of both, whose :func:`_key` must be equal."""
         first = tuple(sorted({*self.first, *other.first}))[:_KEPT]
         return structs.replace(
             min(self, other, key=attrgetter("clause", "says", "source", "cause", "event", "illegal", "deviation")),
@@ -80,9 +80,9 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """What was judged of one node, one version of containerd, by one ``machine`` under one ``profile``.
+    """The results for one node, one version of containerd, one ``machine`` and one ``profile``.
 
-    ``unknown`` counts the recordings that could not be judged, or not in full, by why.
+    ``unknown`` counts, for each reason, the recordings that could not be judged, or not fully.
     """
 
     node: str
@@ -105,7 +105,7 @@ class Share(Struct, frozen=True, kw_only=True):
         return self.node, self.version, self.machine, self.profile
 
     def plus(self, other: "Share") -> "Share":
-        """Both, which are of the same."""
+        """Return the sum of both, whose ``of`` must be equal."""
         return structs.replace(
             self,
             entity=min(self.entity, other.entity),
@@ -124,14 +124,14 @@ class Share(Struct, frozen=True, kw_only=True):
         )
 
     def answer(self, least: Level) -> ExitCode:
-        """What it comes to if only breaches of clauses of level *least*, or of a stronger one, count."""
+        """Return the exit code if only breaches of clauses of level *least* or stronger count."""
         if any(counts(each.level, least) for each in self.found):
             return ExitCode.FAILS
         return ExitCode.UNKNOWN if self.unknown else ExitCode.HOLDS
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Shares in the order of what they are of, each once; ``notes`` count the lines of all recordings, and what they lacked."""
+    """Shares, sorted and unique by ``of``; ``notes`` count the lines of all recordings, and what was noted of them."""
 
     format: str = FORMAT
     notes: Mapping[str, int] = {}
@@ -141,12 +141,12 @@ class Summary(Struct, frozen=True, kw_only=True):
         return total((self, other))
 
     def of_all(self) -> "Summary":
-        """The same with one share for each machine, of all nodes, versions and profiles."""
+        """Return the same summary with one share per machine, over all nodes, versions and profiles."""
         shares = (structs.replace(each, node="", version="", profile="") for each in self.shares)
         return total([structs.replace(self, shares=tuple(shares))])
 
     def nodes(self, machine: str, cause: "GatheredCause") -> tuple[str, ...]:
-        """The nodes on which *machine* has found *cause*, or tolerated it."""
+        """Return the nodes on which *machine* has found *cause*, or tolerated it."""
         known = _key(cause)
         return tuple(
             sorted(
@@ -168,7 +168,7 @@ _DECODER: Final = Decoder(Summary)
 
 
 def total(summaries: Iterable[Summary], node: str = "") -> Summary:
-    """All of the *summaries* together; what is of no node is of *node*."""
+    """Return the sum of *summaries*; shares without a node are assigned to *node*."""
     shares: dict[tuple[str, ...], Share] = {}
     notes: Counter[str] = Counter()
     for summary in summaries:
@@ -181,7 +181,7 @@ def total(summaries: Iterable[Summary], node: str = "") -> Summary:
 
 
 def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
-    """What the recordings that were *judged* come to, which are of one *node*."""
+    """Return the summary of *judged* recordings, all of one *node*."""
     return total(
         Summary(notes=each.notes, shares=tuple(_share(judgement, each, node) for judgement in each.judgements))
         for each in judged
@@ -189,7 +189,7 @@ def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
 
 
 def named(files: Iterable[str]) -> dict[str, str]:
-    """The node of each of the *files*: called as the file is, or where files of several folders are called alike, as the folder.
+    """Return the node of each of *files*: the name of the file, or of its folder if names of files are not unique.
 
     >>> named(["logs/node-7.v1.log.gz", "logs/node-8.log"])
     {'logs/node-7.v1.log.gz': 'node-7.v1', 'logs/node-8.log': 'node-8'}
@@ -206,18 +206,18 @@ def named(files: Iterable[str]) -> dict[str, str]:
 
 
 def _stem(name: str) -> str:
-    """*name* without what says of which form the file is."""
+    """Return *name* without the suffixes that tell the format of a file."""
     stem, _, suffix = name.rpartition(".")
     return _stem(stem) if stem and f".{suffix}" in _FORMS else name
 
 
 def summary(report: Report) -> str:
-    """The *report* as a summary, in one line."""
+    """Return the summary of *report* on one line."""
     return written(summarised(report.judged))
 
 
 def written(found: Summary) -> str:
-    r"""The summary *found* in one line, controls as escapes of JSON.
+    r"""Return the summary *found* on one line, with control characters as JSON escapes.
 
     >>> print(written(Summary(notes={"a\x7f": 1}, shares=())), end="")
     {"format":"container-fsm-summary/1","notes":{"a\u007f":1},"shares":[]}
@@ -226,7 +226,7 @@ def written(found: Summary) -> str:
 
 
 def read(path: str) -> Summary:
-    """The summary in the file at *path*; raises :class:`InputError` if it is none."""
+    """Read the summary in the file at *path*; raise :class:`InputError` if the file has no summary."""
     data = contents(path, most=_LARGEST, code="FSM218", hint=_WAY, dash=True)
     try:
         found = decode(data, _DECODER)
@@ -312,7 +312,7 @@ def _tolerated(each: Deviated, node: str) -> GatheredCause:
 
 
 def _key(cause: GatheredCause) -> tuple[str, ...]:
-    """What violations of one cause have in common; those that were not separated have their level."""
+    """Return what identifies a cause; for causes that were not separated, only their level."""
     if cause.others:
         return cause.level, "others"
     return cause.level, cause.clause, cause.event, cause.cause, cause.illegal, cause.deviation

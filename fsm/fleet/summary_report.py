@@ -1,4 +1,4 @@
-"""A summary in words: each cause with its first place, and what was counted; or that of each node, or version."""
+"""A summary as text: each cause with its first place, and the counts; or the causes of each node or version."""
 
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
@@ -18,11 +18,11 @@ _TITLES: Final[Mapping[By, tuple[str, str]]] = {
 }
 
 _NODES: Final = 5
-"""Nodes that are listed of one cause."""
+"""Nodes listed for one cause."""
 
 
 def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> str:
-    """The whole report, ending in a newline; a breach of a clause below the level *least* is a surprise."""
+    """Return the whole report, ending in a newline; breaches of clauses below level *least* are called surprises."""
     return "\n".join(_lines(summary, layout, by, least)) + "\n"
 
 
@@ -55,7 +55,7 @@ def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[s
 
 
 def _causes(share: Share, least: Level) -> Iterator[tuple[str, str, GatheredCause]]:
-    """What was found, the strongest clause and the most frequent cause first, and what was tolerated."""
+    """Yield the findings, strongest clause and most frequent cause first, then the tolerated deviations."""
     for cause in sorted(share.found, key=lambda each: (-LEVELS.index(each.level), -each.count)):
         word, how = ("violation", "red") if counts(cause.level, least) else ("surprise", "yellow")
         yield word, how, cause

@@ -1,7 +1,7 @@
-"""Flat state charts, as SCXML and python-statemachine have them, and the drafts they become.
+"""Flat state charts, as in SCXML and python-statemachine, and the drafts that they become.
 
-Events are signals: they are sent, and there is no reply.  A state in which no transition takes an event ignores it, as
-the recommendation requires (https://www.w3.org/TR/scxml, section 3.13); python-statemachine does the same.
+Events are signals: they are sent, and have no reply.  A state without a transition for an event ignores it, as the
+recommendation requires (https://www.w3.org/TR/scxml, section 3.13); python-statemachine does the same.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,14 +14,14 @@ from fsm.interop.source_text import SourceProblems
 ANY: Final = "*"
 DATA_NOTE: Final = "Its data are left out; what depends on them is a choice of the environment."
 CHOOSING: Final = ("raise", "if", "foreach")
-"""Actions that make a step cause another one, or send an event conditionally."""
+"""Actions by which a step causes another one, or sends an event conditionally."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartState:
     """One state: the events sent on entry and on exit, and the transitions, in the order in which they are tried.
 
-    The ``event`` of a transition is a list of descriptors of events, as it was written.
+    The ``event`` of a transition is a list of event descriptors, as written.
     """
 
     name: str
@@ -44,7 +44,7 @@ def draft_of(
     about: str = "",
     notes: tuple[str, ...] = (),
 ) -> Draft:
-    """The draft of a machine that a state chart defines; its first state is initial unless *initial* names another."""
+    """Return the draft of a state chart; its first state is initial unless *initial* names another."""
     places: dict[str, ChartState] = {}
     takes = 0
     for state in states:
@@ -86,7 +86,7 @@ def _check(state: ChartState, states: dict[str, ChartState], problems: SourcePro
 
 
 def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
-    """For each event that any state names, the transitions of each state that take it, in their order."""
+    """Yield, for each event that any state names, the transitions of each state that take it, in order."""
     arrows = [(state, arrow, arrow.event.split()) for state in states.values() for arrow in state.transitions]
     written = [each for _, _, descriptors in arrows for each in descriptors]
     events = dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written)
@@ -100,5 +100,5 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
 
 
 def _plain(descriptor: str) -> str:
-    """The event that *descriptor* names: ``error.*`` and ``error.`` are ``error``."""
+    """Event that *descriptor* names: ``error.*`` and ``error.`` name ``error``."""
     return descriptor.removesuffix("*").removesuffix(".") or descriptor

@@ -1,6 +1,6 @@
 """A machine as a graph in DOT: an edge for each outcome, with all of its data as attributes.
 
-This is data, in the order of the model; :mod:`fsm.diagrams.draw` makes pictures.
+The graph is data, in the order of the model; :mod:`fsm.diagrams.draw` makes pictures.
 """
 
 import graphviz
@@ -10,7 +10,7 @@ from fsm.machine import Machine
 
 
 def dot(machine: Machine) -> str:
-    """The graph of *machine*, ending in a newline; silent cells have no edge.
+    """Return the graph of *machine*, ending in a newline; silent cells have no edge.
 
     >>> from fsm.language.library import load
     >>> dot(load("nri-pod")).splitlines()[0]

@@ -1,8 +1,8 @@
-"""The common ground of the libraries of state machines, and the machine made of it.
+"""Drafts: the common ground of the libraries of state machines, and the machines made of it.
 
 A draft has flat states and transitions between them, in the order in which they are tried; the reader of each format
-makes one.  Cells without a transition are filled as the library behaves, since a table is total.  The other way round, a
-machine is written as transitions of which each is an outcome.
+makes one.  A table is total, so cells without a transition are filled with what the library does.  In the other
+direction, a machine is written as transitions, one for each outcome.
 """
 
 import itertools
@@ -15,17 +15,17 @@ from fsm.language.names import distinct, identifiers
 from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, StateKind, outcomes
 
 OTHERWISE: Final = "otherwise"
-"""The outcome where no condition of the others holds."""
+"""The outcome if none of the conditions of the others holds."""
 
 FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
 NOT: Final = "not "
 MOST: Final = 6
-"""Largest number of conditions of one event in one state of which every combination is tried."""
+"""Most conditions of one event in one state for which every combination is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftState:
-    """A state as it was read; ``ignores``: an event without a transition is ignored there, else it is an error."""
+    """A state as read; an event without a transition is ignored there if ``ignores``, else it is an error."""
 
     name: str
     ignores: bool
@@ -35,7 +35,7 @@ class DraftState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftTransition:
-    """A transition, as it was read on that line; ``to`` is empty if it stays, ``when`` if it is unconditional."""
+    """A transition, as read on that line; ``to`` is empty if it stays, ``when`` if it is unconditional."""
 
     event: str
     source: str
@@ -48,7 +48,7 @@ class DraftTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A machine as it was read; ``notes`` are comments for readers of the model."""
+    """A machine as read; ``notes`` are comments for readers of the model."""
 
     name: str
     form: str
@@ -61,11 +61,14 @@ class Draft:
 
 
 _Row: TypeAlias = dict[str, dict[str, list[DraftTransition]]]
-"""The transitions of an event by outcome and source; the outcome is ``""`` for the event itself."""
+"""The transitions of an event by outcome and source; outcome ``""`` is the event itself."""
 
 
 def machine_of(draft: Draft, *, file: str, outcomes: bool) -> Machine:
-    """The machine of *draft*, which was read from *file*; with *outcomes*, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
+    """Return the machine of *draft*, which was read from *file*.
+
+    If *outcomes*, ``EVENT.OUTCOME`` becomes an outcome of ``EVENT``.
+    """
     rows: dict[str, _Row] = {}
     for arrow in draft.transitions:
         event, _, part = arrow.event.rpartition(".") if outcomes else ("", "", "")
@@ -92,7 +95,7 @@ def _state(name: str, place: DraftState, draft: Draft) -> State:
 
 
 def named(names: Iterable[str]) -> dict[str, str]:
-    """For each of *names* a unique name that the model language allows.
+    """Return, for each of *names*, a unique name that the model language allows.
 
     >>> named(["not ready", "not-ready", "-", "a.b"])
     {'not ready': 'not-ready-2', 'not-ready': 'not-ready', '-': '_', 'a.b': 'a.b'}
@@ -105,7 +108,7 @@ def named(names: Iterable[str]) -> dict[str, str]:
 
 
 def _apart(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
-    """*words*, with a number added to those that occurred before or are *taken*."""
+    """Yield *words*, with a number added to a word that occurred before or is *taken*."""
     used = set(taken)
     numbers: dict[str, int] = {}
     for word in words:
@@ -146,7 +149,7 @@ def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], c
 def _ways(
     kind: Kind, part: str, arrows: Sequence[DraftTransition], place: DraftState, states: Mapping[str, str]
 ) -> Iterator[Outcome]:
-    """The outcomes of *arrows*, which are tried in order: the first whose conditions hold is taken."""
+    """Yield the outcomes of *arrows*, which are tried in order: the first whose conditions hold is taken."""
     reply = ("ok",) if kind == "call" else ()
     stays = DraftTransition(event="", source="", notes=("When no condition holds: nothing is done.",))
     for arrow in _first(arrows):
@@ -163,9 +166,9 @@ def _ways(
 
 
 def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
-    """Those of *given* that can be the first whose conditions hold, and ``None`` if possibly none does.
+    """Transitions in *given* that may be the first whose conditions hold; ``None`` is included if possibly none holds.
 
-    ``not x`` holds where ``x`` does not.  With more than :data:`MOST` conditions their combinations are not tried.
+    ``not x`` holds if ``x`` does not.  With more than :data:`MOST` conditions, their combinations are not tried.
     """
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
@@ -183,21 +186,21 @@ def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]
 
 
 def _sentence(name: str, notes: Iterable[str]) -> str:
-    """The description of a state or an event: its name, and *notes*."""
+    """Describe a state or an event by its name, as a sentence, and *notes*."""
     words = re.sub(r"[\s_-]+", " ", name).strip() or name
     stop = "" if words.endswith((".", "!", "?")) else "."
     return " ".join((f"{words[:1].upper()}{words[1:]}{stop}", *notes))
 
 
 def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
-    """All outcomes, by event and state, except in cells that refuse, cannot happen or are silent; each is an event.
+    """Yield every outcome as an event of its own, by event and state.
 
-    Tools without outcomes take the first transition that an event enables, so the outcomes of one event in one state
-    could not be distinguished; as ``stop.stopped`` and ``stop.failed`` they can, and the environment chooses by sending
-    one of them.  The step in which a call in progress goes on is ``stop-ends.stopped``.  An outcome that does not change
-    the state is a transition without a target.
+    Cells that refuse, cannot happen or are silent have none.  Tools without outcomes take the first transition that an
+    event enables, so they could not distinguish the outcomes of one event in one state; as ``stop.stopped`` and
+    ``stop.failed`` they can, and the environment chooses by sending one of them.  The step in which a call in progress
+    continues is ``stop-ends.stopped``.  An outcome that does not change the state is a transition without a target.
 
-    None of these tools can express replies, what a state shows, clauses and profiles.
+    None of these tools can express replies, what a state shows, clauses or profiles.
     """
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
     named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")

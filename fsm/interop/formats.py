@@ -1,8 +1,8 @@
-"""Machines of other tools, imported as models in our language.
+"""Import of other tools' machines as models in our language.
 
-A file is read within bounds (:mod:`~fsm.interop.source_text`), as values or elements
-with their lines, by the reader of its format, into a draft (:mod:`~fsm.interop.draft`),
-which becomes a machine.  :mod:`~fsm.language.write` writes any machine as a model file.
+A file is read within bounds (:mod:`~fsm.interop.source_text`), as values or elements with their lines, by the reader of
+its format, into a draft (:mod:`~fsm.interop.draft`), which becomes a machine.  :mod:`~fsm.language.write` writes any
+machine as a model file.
 """
 
 from pathlib import Path
@@ -23,12 +23,12 @@ FORMS: Final[tuple[ToolFormat, ...]] = get_args(ToolFormat)
 
 
 def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes: bool = False) -> str:
-    """The model file of the machine in *data*; *path* is only the name used in problems, and the model's source.
+    """Return the model file of the machine in *data*; *path* is only the name used in problems, and the model's source.
 
-    Without *form* the format is recognised from the text.  With *outcomes* an event called ``EVENT.OUTCOME`` becomes an
-    outcome of ``EVENT``, which the environment chooses: ``fsm export`` names them so.
+    Without *form*, the format is recognised from the text.  If *outcomes*, an event called ``EVENT.OUTCOME``, as ``fsm
+    export`` names them, becomes an outcome of ``EVENT``, which the environment chooses.
 
-    Raises :class:`~fsm.errors.InputError` with every mistake that was found.
+    Raises :class:`~fsm.errors.InputError` with every error that was found.
 
     >>> lamp = b'{"states": ["off", "on"], "initial": "off", "transitions": [["press", "off", "on"]]}'
     >>> print(imported(lamp, path="lamp.json").splitlines()[0])
@@ -60,5 +60,5 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     comments = [f"Imported from {file}, {found.form}.", *found.notes]
     plain = ["".join(each if each.isprintable() else "?" for each in line) for line in comments]
     written = toml(machine_of(found, file=file, outcomes=outcomes), comments=plain)
-    build(parse(written.encode(), Written, path=file))  # whether it can be read back
+    build(parse(written.encode(), Written, path=file))  # check that it can be read back
     return written

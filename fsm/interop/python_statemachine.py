@@ -1,8 +1,8 @@
 """Definitions of the library `python-statemachine`, version 3, read and written.
 
-They are read from its JSON, or from YAML with the same keys.
+They are read from the library's JSON, or from YAML with the same keys.
 
-What is written is JSON: ``statemachine.io.load(path)`` makes a class of it, which ignores an event without a
+They are written as JSON: ``statemachine.io.load(path)`` makes a class of it, which ignores an event without a
 transition.  Outputs are sent to the parent, as in SCXML.
 """
 
@@ -30,11 +30,11 @@ TAKEN: Final = frozenset(
         *("start_configuration_values", "state_field", "states", "states_map"),
     }
 )
-"""Attributes of the library's machines; states become attributes too, so a state of such a name gets another id."""
+"""Attributes of the library's machines; states become attributes, too, so a state with such a name gets another id."""
 
 
 def read(root: YamlNode, name: str) -> Draft:
-    """The draft that the definition *root* defines; called *name* if it has no name."""
+    """Return the draft of the definition *root*, called *name* if it has no name."""
     root.check_keys(DOCUMENT, of="the definition")
     written = root.entries.get("states")
     if written is None or not written.entries:
@@ -97,7 +97,7 @@ def _transition(node: YamlNode, state: str) -> DraftTransition:
 
 
 def _actions(node: YamlNode, word: str, of: str) -> tuple[str, tuple[str, ...]]:
-    """The callbacks named at *word*, and the events sent to another machine there."""
+    """Callbacks named at *word*, and events that are sent to another machine there."""
     of = f"'{word}' of {of}"
     called: list[str] = []
     sent: list[str] = []
@@ -117,7 +117,7 @@ def _actions(node: YamlNode, word: str, of: str) -> tuple[str, tuple[str, ...]]:
 
 
 def python_statemachine(machine: Machine) -> str:
-    """*machine* as a definition in JSON, ending in a newline.
+    """Return *machine* as a definition in JSON, ending in a newline.
 
     >>> from fsm.language.library import load
     >>> msgspec.json.decode(python_statemachine(load("nri-pod")))["name"]

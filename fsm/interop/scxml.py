@@ -1,7 +1,7 @@
 """Flat state charts in SCXML, the W3C's notation, read and written.
 
-A document type is refused: its entities could expand without limit, or read other files.  Outputs are sent to the
-parent session.
+A document type is refused, because its entities could expand without limit or read other files.  Outputs are sent to
+the parent session.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BETWEEN: Final = " "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """An element: namespace, name, attributes by name (``NAMESPACE NAME`` if they have one), and line."""
+    """An element: namespace, name, attributes by name (``NAMESPACE NAME`` with a namespace), and line."""
 
     space: str
     name: str
@@ -40,12 +40,12 @@ class Element:
     children: list[Element] = field(default_factory=list)
 
     def named(self, *names: str) -> Iterator[Element]:
-        """The children with one of *names*, in the element's own namespace."""
+        """Return the children with one of *names*, in the element's own namespace."""
         return (each for each in self.children if each.space == self.space and each.name in names)
 
 
 def read(text: str, name: str, problems: SourceProblems) -> Draft:
-    """The draft that the document *text* defines; called *name* if it has no name."""
+    """Return the draft of the document *text*, called *name* if it has no name."""
     root = _root(text, problems)
     if root.name != "scxml":
         hint = "give a document whose root is <scxml>"
@@ -133,7 +133,7 @@ def _sent(element: Element, problems: SourceProblems) -> list[str]:
 
 
 def scxml(machine: Machine) -> str:
-    """*machine* as an SCXML document, ending in a newline.
+    """Return *machine* as an SCXML document, ending in a newline.
 
     >>> from fsm.language.library import load
     >>> print("\\n".join(scxml(load("nri-pod")).splitlines()[2:5]))

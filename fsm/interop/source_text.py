@@ -1,4 +1,4 @@
-"""The text of a file, read within bounds, and the problems that are found in it."""
+"""The text of a file, read within bounds, and the problems found in it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ DEEPEST: Final = 32
 """Largest nesting of lists, mappings and elements; configurations need five levels."""
 
 MOST_NAMES: Final = 20
-"""Largest number of states that the hint for a misspelt one lists."""
+"""Most states listed in the hint for a misspelt one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceProblems:
-    """The problems of one file, collected so that they can be reported at once."""
+    """The problems of one file, collected to be reported together."""
 
     path: str
     found: list[Problem] = field(default_factory=list)
@@ -34,12 +34,12 @@ class SourceProblems:
         self.add("FSM510", line, f"{what} unknown state '{state}'", hint)
 
     def check_text(self, line: int, text: str) -> None:
-        """Add a problem if *text*, as it was read, has a character that no name needs."""
+        """Add a problem if *text*, as read, has a control character, which no name needs."""
         if found := obeyed(text):
             self.add("FSM516", line, f"{text!r} has the control character U+{ord(found):04X}", "remove it")
 
     def abort(self, code: str, line: int, what: str, hint: str) -> NoReturn:
-        """Raise all problems, this one included: the rest of the file cannot be read."""
+        """Raise all problems, including this one: the rest of the file cannot be read."""
         self.add(code, line, what, hint)
         raise InputError(self.found)
 

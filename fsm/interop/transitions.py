@@ -1,11 +1,11 @@
 """Configurations of the library `transitions`, read and written.
 
 A configuration is the dictionary of the library's markup form, or of its constructor.  A trigger becomes a call.  It
-replies ``ok`` where the library returns, and ``error`` where it raises: in a state from which the trigger has no
-transition, unless invalid triggers are ignored.
+replies ``ok`` if the library returns, and ``error`` if it raises: in a state from which the trigger has no transition,
+unless invalid triggers are ignored.
 
-What is written is a markup form in JSON: ``MarkupMachine(markup=json.load(file))`` runs it, and raises where an event
-has no transition.  It has no outputs.
+Machines are written in the markup form, as JSON: ``MarkupMachine(markup=json.load(file))`` runs it, and raises if an
+event has no transition.  The form has no outputs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,16 +36,16 @@ STATE: Final = frozenset(
     {*NESTED, IGNORES, "name", "on_enter", "on_exit", "final", "timeout", "on_timeout", "tags", "label"}
 )
 TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "before", "after", "prepare")
-"""In the order in which a list has them."""
+"""Keys of a transition, in the order of a transition written as a list."""
 
 ALL: Final = "*"
 SAME: Final = "="
 ADDED: Final = "initial"
-"""The initial state of a configuration that does not define it."""
+"""The initial state if a configuration does not define one."""
 
 
 def read(root: YamlNode, name: str) -> Draft:
-    """The draft that the configuration *root* defines; called *name* if it has no name."""
+    """Return the draft of the configuration *root*, called *name* if it has no name."""
     root.check_keys(MACHINE, of="the configuration")
     places = _places(root)
     initial = _initial(root, places)
@@ -102,7 +102,7 @@ def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
 
 
 def _initial(root: YamlNode, places: dict[str, DraftState]) -> str:
-    """The name of the initial state, which is added to *places* if it is missing."""
+    """Name of the initial state, which is added to *places* if it is missing."""
     node = root.entries.get("initial")
     if node is not None and node.value is None:
         root.problems.add("FSM509", node.line, "has no initial state", "give the state in which every run begins")
@@ -130,7 +130,7 @@ def _arrows(root: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTran
 
 
 def _words(node: YamlNode) -> YamlNode:
-    """The transition *node* as a mapping, also where it is a list."""
+    """The transition *node* as a mapping, even if it is written as a list."""
     match node.value:
         case dict():
             node.check_keys({*TRANSITION, "label"}, of="the transition")
@@ -148,7 +148,7 @@ def _words(node: YamlNode) -> YamlNode:
 
 
 def _of(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
-    """The draft's transitions for one transition of the configuration, one from each source."""
+    """Yield the draft's transitions for one transition of the configuration, one from each source."""
     of = f"of trigger '{trigger}'"
     sources = words.texts_at("source", of=f"source {of}")
     dest = words.entries.get("dest")
@@ -185,7 +185,7 @@ def _ordered(root: YamlNode, places: Iterable[str], initial: str) -> Iterator[Dr
 
 
 def transitions(machine: Machine) -> str:
-    """*machine* as a markup dictionary in JSON, ending in a newline.
+    """Return *machine* as a markup dictionary in JSON, ending in a newline.
 
     >>> from fsm.language.library import load
     >>> msgspec.json.decode(transitions(load("nri-pod")))["initial"]

@@ -1,4 +1,4 @@
-"""A machine of the library `transitions` as it is in memory, and where a Python file has one."""
+"""Machines of the library `transitions` in memory, and how to find one in a Python file."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from fsm.errors import nearest, refused
 from fsm.interop.draft import FLAT, NOT, Draft, DraftState, DraftTransition
 
 AUTOMATIC: Final = "to_"
-"""How the triggers begin that the library adds for every state."""
+"""Prefix of the triggers that the library adds for every state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMachine:
-    """A machine that the module ``module``, which is in the folder ``folder``, has.
+    """A machine found in the module ``module``, in the folder ``folder``.
 
-    ``made`` is the expression that makes what has it, or names it; it is ``fresh`` if it makes a new one each time.
-    Behind it, ``inside`` gives the machine, and ``moved`` its model, whose triggers are called.
+    The expression ``made`` makes or names the object that has the machine; it is ``fresh`` if it makes a new object
+    each time.  Appended to it, ``inside`` leads to the machine, and ``moved`` to its model, whose triggers are called.
     """
 
     machine: Machine
@@ -42,9 +42,9 @@ class FoundMachine:
 
 
 def found(path: Path, name: str = "") -> FoundMachine:
-    """The machine that the Python file at *path* has, by the expression *name* if it has several; the file is run.
+    """Run the Python file at *path* and return its machine; if it has several, the expression *name* selects one.
 
-    Raises :class:`InputError` if the file fails, or has none or several.
+    Raises :class:`InputError` if the file fails, or has no machine or several.
     """
     folder, module = _module(path)
     namespace = vars(_run(path, folder, module))
@@ -99,7 +99,10 @@ def _run(path: Path, folder: Path, name: str) -> ModuleType:
 
 
 def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
-    """The names in *namespace* of what has a machine: classes of its own that make one, else objects."""
+    """Yield the names in *namespace* that have a machine.
+
+    They are classes of its own that make one, and objects of other classes.
+    """
     classes = [
         value
         for name, value in namespace.items()
@@ -116,7 +119,7 @@ def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
 
 
 def _makes(kind: type) -> bool:
-    """Whether an object of *kind* is a machine, or its text has one made."""
+    """Check whether *kind* is a class of machines, or has one made in its source text."""
     if issubclass(kind, Machine):
         return True
     try:
@@ -126,12 +129,15 @@ def _makes(kind: type) -> bool:
 
 
 def _attribute(value: object) -> str:
-    """The name of the attribute of *value* that is a machine; empty if none is."""
+    """Name of the attribute of *value* that is a machine; empty if there is none."""
     return next((name for name, each in getattr(value, "__dict__", {}).items() if isinstance(each, Machine)), "")
 
 
 def _inside(value: object) -> tuple[str, Machine | None]:
-    """How to get at the machine from *value*: by an attribute, or else by what the library gives every model of one."""
+    """Expression that leads from *value* to its machine, and the machine.
+
+    The machine is an attribute, or bound to the ``trigger`` that the library gives to every model.
+    """
     if name := _attribute(value):
         return f".{name}", getattr(value, name)
     bound = getattr(getattr(getattr(value, "__dict__", {}).get("trigger"), "func", None), "__self__", None)
@@ -139,7 +145,7 @@ def _inside(value: object) -> tuple[str, Machine | None]:
 
 
 def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bool]:
-    """What the expression *made*, a name or a call with values, gives; and whether it is new each time."""
+    """Value of the expression *made*, a name or a call with literals, and whether each evaluation makes a new one."""
     try:
         tree = ast.parse(made, mode="eval").body
         call = tree if isinstance(tree, ast.Call) else None
@@ -171,7 +177,7 @@ def _called(
 
 
 def draft_of(machine: Machine, name: str, path: str) -> Draft:
-    """The draft called *name* that *machine* is; *path* is that of its file.  Raises :class:`InputError`."""
+    """Return the draft of *machine*, called *name*; *path* is the path of its file.  Raises :class:`InputError`."""
     if isinstance(machine, HierarchicalMachine) and any(each.states for each in machine.states.values()):
         raise refused(path, "FSM511", f"'{name}' has nested states", FLAT)
     if isinstance(machine, AsyncMachine):
@@ -219,5 +225,5 @@ def _arrows(machine: Machine) -> Iterator[DraftTransition]:
 
 
 def _called_name(callback: object) -> str:
-    """The name of what transitions calls; it is a name already, or a function."""
+    """Name of a callback, which is a name already or a function."""
     return callback if isinstance(callback, str) else str(getattr(callback, "__name__", "a function"))

@@ -1,7 +1,7 @@
 """JSON and YAML as values with their lines.
 
-JSON is read as YAML, since the YAML parser knows lines.  Scalars become text, truth values or null and nothing else:
-``on`` and ``007`` may be names of states.  Aliases are refused: with them a small file may expand without limit.
+JSON is read as YAML, because the YAML parser knows lines.  Scalars become text, truth values or null only: ``on`` and
+``007`` may be names of states.  Aliases are refused, because with them a small file may expand without limit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OTHERWISE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[^u]"
     r"|[\t\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 )
-"""What JSON and YAML write differently: surrogate pairs, tabs, and characters that YAML requires escaped."""
+"""Text that JSON and YAML write differently: surrogate pairs, tabs, and characters that YAML requires escaped."""
 
 Scalar: TypeAlias = "str | bool | None"
 
@@ -35,8 +35,8 @@ Scalar: TypeAlias = "str | bool | None"
 class YamlNode:
     """A value: a scalar, a list of nodes, or nodes by key; and the line on which it begins.
 
-    ``keys`` has the line of each key; ``text`` is a scalar as written.  Values of another type than requested are added
-    to ``problems``, where the value is called *of*, or else by its key.
+    ``keys`` has the line of each key; ``text`` is a scalar as written.  A value of the wrong type is added to
+    ``problems``, under the name *of* if the caller gives one, else under its key.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]
@@ -47,12 +47,12 @@ class YamlNode:
 
     @property
     def entries(self) -> dict[str, YamlNode]:
-        """The nodes by key; empty if it is no mapping."""
+        """The nodes by key; empty if the value is not a mapping."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
     def items(self) -> list[YamlNode]:
-        """The nodes of a list; none of null; for anything else, the node itself."""
+        """The nodes of a list; none for null; for anything else, the node itself."""
         return self.value if isinstance(self.value, list) else [self] if self.value is not None else []
 
     @property
@@ -75,32 +75,32 @@ class YamlNode:
                 self.problems.add("FSM508", self.keys[key], f"{of} has an unknown word {key!r}", hint)
 
     def as_text(self, *, of: str) -> str:
-        """The text; empty, with a problem, if it is none."""
+        """Return the text; if the value is not a text, add a problem and return an empty text."""
         if isinstance(self.value, str) and self.value:
             return self.value
         self.problems.add("FSM508", self.line, f"{of} is {self.kind}", "give a name")
         return ""
 
     def text_at(self, key: str, *, of: str = "") -> str:
-        """The text at *key*; empty if there is none."""
+        """Return the text at *key*; empty if it is missing."""
         return self.entries[key].as_text(of=of or key) if key in self.entries else ""
 
     def items_at(self, key: str) -> list[YamlNode]:
-        """The nodes at *key*, where one stands for a list of one; none if it is missing or null."""
+        """Return the nodes at *key*, a single value as a list of one; none if it is missing or null."""
         return self.entries[key].items if key in self.entries else []
 
     def texts_at(self, key: str, *, of: str = "") -> tuple[str, ...]:
-        """The texts at *key*, where there is a text or a list of them; none if it is missing or null."""
+        """Return the texts at *key*, which is a text or a list of texts; none if it is missing or null."""
         return tuple(text for each in self.items_at(key) if (text := each.as_text(of=of or key)))
 
     def notes(self, words: Mapping[str, str], *, of: str) -> Iterator[str]:
-        """A sentence for each of *words* at which there are texts: what it is called, and the texts."""
+        """Yield a sentence for each key in *words* that has texts: the heading from *words*, and the texts."""
         for word, called in words.items():
             if texts := self.texts_at(word, of=f"'{word}' of {of}"):
                 yield f"{called}: {', '.join(texts)}."
 
     def flag_at(self, key: str, *, of: str = "") -> bool | None:
-        """Whether the value at *key* is true; ``None`` if it is missing or null."""
+        """Return whether the value at *key* is true; ``None`` if it is missing or null."""
         node = self.entries.get(key)
         if node is not None and isinstance(node.value, bool):
             return node.value
@@ -110,7 +110,7 @@ class YamlNode:
 
 
 def node_of(text: str, problems: SourceProblems) -> YamlNode:
-    """The one document in *text*."""
+    """Return the only document in *text*."""
     text = _OTHERWISE.sub(_as_yaml, text) if text.lstrip()[:1] in {"{", "["} else text
     try:
         _check(text, problems)
@@ -125,7 +125,7 @@ def node_of(text: str, problems: SourceProblems) -> YamlNode:
 
 
 def _check(text: str, problems: SourceProblems) -> None:
-    """Refuse what would make the composer recurse without limit, or share nodes; and a second document."""
+    """Refuse input that would make the composer recurse without limit or share nodes, and a second document."""
     documents = depth = 0
     for event in yaml.parse(text, _LOADER):
         line = event.start_mark.line + 1

@@ -1,4 +1,4 @@
-"""The codes with which a call of gRPC may fail: a module of its own, since what reads calls need not load what reads files."""
+"""Error codes of gRPC, in a separate module: readers of calls need not load readers of files."""
 
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -22,4 +22,4 @@ ErrorCode: TypeAlias = Literal[
 ]
 
 CODES: Final = ("OK", *get_args(ErrorCode))
-"""The codes of gRPC by their numbers."""
+"""The codes of gRPC, in the order of their numbers."""

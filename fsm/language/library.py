@@ -1,6 +1,6 @@
-"""Where the shipped models and properties lie, and how to get them by name.
+"""The shipped models and properties, by name.
 
-Files are read each time, so that a change is seen; what the same bytes of the same path mean is remembered.
+Files are read each time, so that a change is seen; the meaning of the same bytes at the same path is cached.
 """
 
 import tomllib
@@ -34,7 +34,7 @@ Role: TypeAlias = Literal["contract", "implementation", "system", "part"]
 DISTRIBUTION: Final = "container-fsm"
 
 REMEMBERED: Final = 64
-"""Files of which it is remembered what they mean."""
+"""Number of files whose meaning is cached."""
 
 _stated = lru_cache(maxsize=REMEMBERED)(partial(parse, form=Stated))
 _composed = lru_cache(maxsize=REMEMBERED)(partial(parse, form=WrittenSystem))
@@ -43,7 +43,7 @@ _form_of = lru_cache(maxsize=REMEMBERED)(form_of)
 
 @cache
 def home() -> Path:
-    """The folder that holds ``models`` and ``properties``: the wheel's copy, or the checkout.
+    """Return the folder that holds ``models`` and ``properties``: the wheel's copy, or the checkout.
 
     >>> (home() / "models").is_dir()
     True
@@ -62,7 +62,7 @@ def home() -> Path:
 
 
 def names() -> tuple[str, ...]:
-    """The names of the shipped machines, sorted.
+    """Return the names of the shipped machines, sorted.
 
     >>> "container-status" in names()
     True
@@ -76,7 +76,7 @@ def _stems(folder: str) -> tuple[str, ...]:
 
 
 def load(name: str | PathLike[str]) -> Machine:
-    """The machine called *name*, or the one in the model file of that path.
+    """Return the machine called *name*, or the one in the model file at that path.
 
     Raises :class:`InputError` if there is none, or if it is not well formed.
 
@@ -91,7 +91,7 @@ def load(name: str | PathLike[str]) -> Machine:
 
 
 def _located(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
-    """The path *name*, or that of the shipped file in *folder*, if *name* is one of those *known*."""
+    """Return the path *name*, or the path of the shipped file in *folder* if *name* is in *known*."""
     if name in known:
         return str(home() / folder / f"{name}.toml")
     if _is_folder(name):
@@ -108,7 +108,7 @@ def _is_folder(name: str) -> bool:
 
 
 def _meant(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
-    """The hint for a *name* that is not *known*: the nearest name, or file here or in *folder* here; or else all names."""
+    """Return the hint for a *name* that is not *known*: the nearest name, or file here or in *folder*, or all names."""
     here = (path for place in (Path(), Path(folder)) for path in place.glob("*.toml"))
     files = {path.stem: str(path) for path in here if path.stem not in known}
     for near in get_close_matches(name, [*files, *known], n=1):
@@ -117,15 +117,15 @@ def _meant(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
 
 
 def systems() -> tuple[str, ...]:
-    """The names of the shipped systems, sorted."""
+    """Return the names of the shipped systems, sorted."""
     return _stems("models/systems")
 
 
 def roles() -> dict[str, Role]:
-    """Every shipped machine and system with what it is for, those that are asked for most first.
+    """Return every shipped machine and system with its role, those most often needed first.
 
-    A *contract* is what another machine refines or follows.  A *part* is a machine of systems only: it has no profile,
-    and refines or follows nothing.
+    A *contract* is a machine that another one refines or follows.  A *part* is a machine used only in systems: it has
+    no profile, and refines or follows nothing.
 
     >>> found = roles()
     >>> next(iter(found)), found["pod-sandbox"], found["sync-reader"]
@@ -151,14 +151,14 @@ def roles() -> dict[str, Role]:
 
 
 def is_system(name: str) -> bool:
-    """Whether *name* is that of a system, or the path of a system file that is there."""
+    """Check whether *name* is the name of a system, or the path of an existing system file."""
     if is_path(name) and is_file(name):
         return _form_of(content(name), path=name) is WrittenSystem
     return name in systems()
 
 
 def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = None) -> System:
-    """The system called *name*, or the one in the file of that path; with as many copies of its parts as *counts* says.
+    """Return the system called *name*, or the one in the file at that path; *counts* has numbers of copies by part.
 
     Raises :class:`InputError` if there is none, or if it is not well formed.
 
@@ -171,7 +171,7 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
 
 
 def counted(system: System, counts: Mapping[str, int]) -> System:
-    """*system* with as many copies of its parts as *counts* says, of others as many as its file does.
+    """Return *system* with the numbers of copies in *counts*; other parts have as many as its file says.
 
     Raises :class:`InputError` for a part that it does not have, and for a number that is not from 1 to 100.
     """
@@ -191,7 +191,7 @@ def counted(system: System, counts: Mapping[str, int]) -> System:
 
 
 def _part(path: Path, machine: str) -> Machine:
-    """The *machine* of a part of the system at *path*: a path beside its file, a model beside that, or a shipped one."""
+    """Return the *machine* of a part of the system at *path*: a path, a file near *path*, or a shipped one."""
     if is_path(machine):
         return load(_named(path.parent / machine))
     near = [folder / f"{machine}.toml" for folder in (path.absolute().parent, path.absolute().parent.parent)]
@@ -199,14 +199,14 @@ def _part(path: Path, machine: str) -> Machine:
 
 
 def _named(path: Path) -> str:
-    """The *path* that a file names, unless it is that of a pipe or a device, at which one could wait for ever."""
+    """Return *path*, which a file names, unless it is a pipe or a device, which could block for ever."""
     if lexists(path) and not is_file(path):
         raise refused(str(path), "FSM001", "is no file", "give the path of a model file, or a name from 'fsm list'")
     return str(path)
 
 
 def composition(system: System) -> File[WrittenSystem]:
-    """The file that describes *system*, as it is written.
+    """Return the file that describes *system*, as it is written.
 
     >>> composition(load_system("node")).written.system.name
     'node'
@@ -215,12 +215,12 @@ def composition(system: System) -> File[WrittenSystem]:
 
 
 def specified() -> tuple[str, ...]:
-    """The names of the shipped machines of which properties are stated, sorted."""
+    """Return the names of the shipped machines that have properties, sorted."""
     return _stems("properties")
 
 
 def specification(name: str) -> Specification[Machine]:
-    """As :func:`claims`; raises :class:`InputError` for a system too.
+    """Like :func:`claims`, but also raises :class:`InputError` for a system.
 
     >>> specification("container-status").machine.name
     'container-status'
@@ -232,9 +232,9 @@ def specification(name: str) -> Specification[Machine]:
 
 
 def claims(name: str) -> Specification[Machine | System]:
-    """What is stated of the machine or system called *name*, or in the property file of that path.
+    """Return the properties of the machine or system called *name*, or those in the property file at that path.
 
-    A model file stands for the properties of the same file name in the folder ``properties`` beside its own.
+    A model file stands for the properties with the same file name in the folder ``properties`` beside its own folder.
     Raises :class:`InputError` if there are none, or if they are not well formed.
 
     >>> claims("node").machine.name
@@ -247,7 +247,7 @@ def claims(name: str) -> Specification[Machine | System]:
 
 
 def _properties_beside(model: Path) -> Path:
-    """The property file for *model*: ``models/door.toml`` has ``properties/door.toml``, and so for ``models/systems``."""
+    """Return the property file of *model*, such as ``properties/door.toml`` for ``models/door.toml``."""
     folder = model.parent
     if folder.name == "systems" and folder.parent.name == "models":
         return folder.parent.parent / "properties" / "systems" / model.name
@@ -263,7 +263,10 @@ def _specified(path: Path, machine: Machine | System | None) -> Specification[Ma
 
 
 def _beside(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
-    """What the property file at *path* calls *name*: a path beside it, a model next door, or a shipped one; it may be *known*."""
+    """Return the model that the property file at *path* calls *name*: a path, a file in ``models``, or a shipped one.
+
+    If that is the model *known*, it is not loaded again.
+    """
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
     near = folder / name if is_path(name) else models / f"{name}.toml"
@@ -274,17 +277,18 @@ def _beside(path: Path, name: str, known: Machine | System | None = None) -> Mac
 
 
 def single(specification: Specification[System]) -> Specification[System]:
-    """The same of the system with one copy of each part."""
+    """Return the specification of the system with one copy of each part."""
     return composed(specification, dict.fromkeys(specification.machine.parts, 1))
 
 
 def composed(
     specification: Specification[System], counts: Mapping[str, int], *, copy: int = 0
 ) -> Specification[System]:
-    """The same of the system with as many copies of its parts as *counts* says, see :func:`counted`.
+    """Return the specification of the system with the numbers of copies in *counts*; see :func:`counted`.
 
-    What is claimed of each copy of a part is claimed of that of the number *copy*; with another than the first, nothing else.
-    The sizes that are expected are of the system as it is written.
+    Claims about each copy of a part are made about the copy number *copy*; if that is not the first, all other
+    properties are left out.  With *counts* no sizes are expected, because those stated are for the system as it is
+    written.
 
     >>> of = claims("node")
     >>> len(composed(of, {"pod": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
@@ -302,7 +306,7 @@ def composed(
 
 
 def of_copies(specification: Specification[System]) -> tuple[Specification[System], ...]:
-    """The same claims of each copy but the first, in their order."""
+    """Return the same claims about each copy except the first, in their order."""
     most = max(len(part.copies) for part in specification.machine.parts.values())
     return tuple(composed(specification, {}, copy=copy) for copy in range(1, most))
 
@@ -313,7 +317,7 @@ def _machine(data: bytes, path: str) -> Machine:
 
 
 def _made(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, make: Callable[[File[F]], T]) -> T:
-    """What *make* makes of *data*, which *read* takes for a file of this *form*; all mistakes of both kinds are reported."""
+    """Return what *make* returns for *data*, read as a file of this *form*; errors of both are reported together."""
     try:
         file = read(data, path=path)
     except InputError as error:
@@ -322,5 +326,5 @@ def _made(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, m
 
 
 def is_path(name: str) -> bool:
-    """Whether *name* is the path of a file, and not the name of what is shipped."""
+    """Check whether *name* is the path of a file, rather than the name of a shipped one."""
     return name.endswith(".toml") or "/" in name

@@ -1,8 +1,8 @@
 """A model as its author wrote it: the vocabulary of ``models/*.toml``.
 
-These classes are the one definition of the language's words.  The parser validates against them, ``fsm schema``
-prints them as JSON Schema, and :mod:`fsm.language.build` gives them meaning.  Nothing here knows whether a name that
-is mentioned exists.
+These classes are the only definition of the language's words.  The parser validates against them, ``fsm schema`` prints
+them as JSON Schema, and :mod:`fsm.language.build` gives them meaning.  Nothing here knows whether a mentioned name
+exists.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][
 
 
 def form_of(value: Any) -> str:  # noqa: ANN401  (whatever TOML holds)
-    """Which form of a union *value* takes: chosen by its TOML type, so errors name one form only."""
+    """Return the form of a union that *value* takes, chosen by its TOML type, so that errors name one form only."""
     match value:
         case str():
             return "<text>"
@@ -43,11 +43,11 @@ Text: TypeAlias = Annotated[str, Tag("<text>")]
 Texts: TypeAlias = Annotated[Text | Annotated[list[str], Tag("<list>")], BY_FORM]
 
 Definition: TypeAlias = Annotated[Text | Annotated[list[Name], Tag("<list>")], BY_FORM]
-"""What a name stands for: a condition, or a set of states."""
+"""Meaning of a name: a condition, or a set of states."""
 
 
 class Form(BaseModel):
-    """Strict, closed and frozen: an unknown word is a mistake, never ignored."""
+    """Base of all forms.  Strict, closed and frozen: an unknown word is an error, never ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -82,7 +82,7 @@ Refusal: TypeAlias = Annotated[Annotated[Code, Tag("<text>")] | Annotated[list[C
 
 
 class Cells(Form):
-    """What an event does in which state: the six groups of cells."""
+    """Cells of an event by state, in six groups."""
 
     moves: Mapping[StateKey, Outcomes] = Field(default={}, description="It acts: next state, reply, outputs.")
     ignores: list[StateKey] = Field(default=[], description="It replies ok, and nothing changes.")
@@ -98,14 +98,14 @@ _ONE_LEVEL: Final[dict[str, JsonValue]] = {
     "says": {"oneOf": [{"required": [level]} for level in LEVELS]},
     **{level: {"propertyNames": {"not": {"enum": [each for each in LEVELS if each != level]}}} for level in LEVELS},
 }
-"""In JSON Schema: a sentence has a level, and nothing has two."""
+"""In JSON Schema: a sentence has a level, and nothing has two levels."""
 
 _SENTENCE: Final[dict[str, JsonValue]] = {level: ["says"] for level in LEVELS}
-"""In JSON Schema: what cites a source for a clause also has its sentence."""
+"""In JSON Schema: a clause with a source also has a sentence."""
 
 
 class Cited(Form):
-    """A statement of one level, with the source: ``MUST = "handbook, section 2"``."""
+    """A statement with its level and source: ``MUST = "handbook, section 2"``."""
 
     model_config = ConfigDict(json_schema_extra={"dependentSchemas": _ONE_LEVEL})
 
@@ -134,7 +134,7 @@ class WrittenRest(Cited, Cells):
 
 
 class Happening(Cited):
-    """What an event of a machine and a joint event of a system have in common."""
+    """Common part of an event of a machine and a joint event of a system."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -156,7 +156,7 @@ class Happening(Cited):
 
     @property
     def meant_kind(self) -> Kind:
-        """Its kind, written or not."""
+        """The kind, written or implied."""
         return self.kind or ("signal" if self.rpc is None else "call")
 
 

@@ -1,11 +1,11 @@
-"""Names as other languages allow them, each of its own."""
+"""Identifiers for other languages, made from names so that no two are equal."""
 
 import re
 from collections.abc import Iterable
 
 
 def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Iterable[str] = ()) -> dict[str, str]:
-    """*names* to identifiers of letters, digits, ``_`` and *also* that begin with *prefix*; no two are alike.
+    """Map *names* to distinct identifiers of letters, digits, ``_`` and *also* that begin with *prefix*.
 
     None of them is in *taken*.
 
@@ -19,7 +19,7 @@ def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Ite
 
 
 def distinct(name: str, taken: Iterable[str], *, also: str = "") -> str:
-    """*name* in letters, digits, ``_`` and *also*, with a number behind it if that is in *taken*."""
+    """Return *name* in letters, digits, ``_`` and *also*, followed by a number if that is in *taken*."""
     used = frozenset(taken)
     plain = word = re.sub(rf"[^A-Za-z0-9_{re.escape(also)}]", "_", name) or "_"
     number = 1

@@ -1,8 +1,8 @@
 """A property file as its author wrote it: the vocabulary of ``properties/*.toml``.
 
-As :mod:`fsm.language.machine_file` does for models, these classes define the words once, for the parser, for ``fsm
-schema --of properties`` and for hints.  What a condition means, and whether the names in it exist, is for
-:mod:`fsm.language.build` to say.
+Like :mod:`fsm.language.machine_file` for models, these classes define the words once, for the parser, for ``fsm schema
+--of properties`` and for hints.  :mod:`fsm.language.build` decides what a condition means, and whether the names in it
+exist.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from fsm.language.machine_file import BY_FORM, Cited, Definition, Form, Name, St
 from fsm.machine.property.claims import NO_PROFILE
 
 Conditions: TypeAlias = Texts
-"""One condition, or several that are claimed alike; ``then`` puts conditions in order."""
+"""One condition, or several for which the same is claimed; ``then`` puts conditions in order."""
 
 
 class WrittenCounts(Form):
@@ -40,7 +40,7 @@ class WrittenFailure(Form):
 Failures: TypeAlias = Annotated[
     Annotated[WrittenFailure, Tag("<table>")] | Annotated[list[WrittenFailure], Tag("<list>")], BY_FORM
 ]
-"""How a property is known to fail, or how it does under some profiles and under others."""
+"""Known failures of a property: one, or several under different profiles."""
 
 
 class WrittenProperty(Cited):

@@ -1,7 +1,7 @@
 """The vocabulary of model and property files as JSON Schema, for editors and for hints.
 
-The words themselves stand in :mod:`fsm.language.machine_file` and :mod:`fsm.language.property_file`; here they are
-put in the form that editors understand, and asked what may stand at a given place.
+The words are defined in :mod:`fsm.language.machine_file` and :mod:`fsm.language.property_file`; this module converts
+them to the form that editors understand, and looks up what is allowed at a given place.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ _PHRASES: Final[Mapping[str, str]] = {
         (Reply, "'ok', an error reply in capitals, such as NOT_FOUND, or 'error' for any"),
     )
 }
-"""What each pattern of the language stands for."""
+"""Description of each pattern of the language."""
 
 
 _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
@@ -40,10 +40,9 @@ _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
 
 
 def schema(form: type[Form] = Written) -> dict[str, Any]:
-    """The JSON Schema, draft 2020-12, of a model file, or of a file of another *form*.
+    """Return the JSON Schema, draft 2020-12, of a model file, or of a file of another *form*.
 
-    A file may still name states that do not exist, and the like: that is for
-    :func:`fsm.language.build.build` to find.
+    It does not detect names of states that do not exist, and the like: :func:`fsm.language.build.build` does.
 
     >>> schema()["required"]
     ['machine', 'states', 'event']
@@ -63,7 +62,7 @@ def schema(form: type[Form] = Written) -> dict[str, Any]:
 
 
 def _tidy(node: _Node) -> _Node:
-    """*node* without what pydantic says for Python's sake, and closed to names that are none."""
+    """Return *node* without what pydantic adds for Python, and closed to unknown names."""
     tidy = {key: value for key, value in node.items() if key not in {"title", "anyOf", "oneOf"}}
     # TOML has no null: an absent word is simply not written.
     ways = [_tidy(each) for each in (*node.get("anyOf", ()), *node.get("oneOf", ())) if each != {"type": "null"}]
@@ -88,12 +87,12 @@ def _tidy(node: _Node) -> _Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """What the language allows at a path of keys, such as ``("event", "push", "kind")``."""
+    """The words and values that the language allows at a path of keys, such as ``("event", "push", "kind")``."""
 
     root: Mapping[str, Any] = field(default_factory=schema)
 
     def words(self, *path: str | int) -> tuple[str, ...]:
-        """The words that a table at *path* may have; none if names of the author's stand there.
+        """Return the words that a table at *path* may have; none if the author chooses the names there.
 
         >>> Vocabulary().words("states", "open")
         ('about', 'shows', 'kind', 'aliases')
@@ -101,7 +100,7 @@ class Vocabulary:
         return tuple(dict.fromkeys(word for form in self._at(path) for word in form.get("properties", {})))
 
     def values(self, *path: str | int) -> tuple[str, ...]:
-        """The values to choose from at *path*; none if there is no such choice.
+        """Return the values to choose from at *path*; none if there is no such choice.
 
         >>> Vocabulary().values("event", "push", "kind")
         ('call', 'signal', 'hidden')
@@ -109,7 +108,7 @@ class Vocabulary:
         return tuple(value for form in self._at(path) for value in form.get("enum", ()))
 
     def expected(self, *path: str | int) -> str:
-        """What is to stand at *path*, as the end of a sentence.
+        """Return what is expected at *path*, as the end of a sentence.
 
         >>> Vocabulary().expected("machine", "about")
         'text in quotes'
@@ -117,13 +116,13 @@ class Vocabulary:
         return self._either(self._at(path))
 
     def names(self, *path: str | int) -> str:
-        """What names the table at *path* may have, as the end of a sentence."""
+        """Return the names that the table at *path* may have, as the end of a sentence."""
         return ", or ".join(
             _PHRASES[pattern] for form in self._at(path) for pattern in form.get("patternProperties", ())
         )
 
     def _at(self, path: tuple[str | int, ...]) -> list[_Node]:
-        """Every form that may stand at *path*, references followed."""
+        """Return every form that is allowed at *path*, with references followed."""
         here = list(self._forms(self.root))
         for part in path:
             here = [form for node in here for below in _below(node, part) for form in self._forms(below)]
@@ -161,7 +160,7 @@ class Vocabulary:
 
 
 def _below(form: _Node, part: str | int) -> Iterator[_Node]:
-    """What may stand under *part* in *form*, whether or not the name is a good one."""
+    """Yield what may be written under *part* in *form*, whether or not the name is valid."""
     if isinstance(part, int):
         if "items" in form:
             yield form["items"]

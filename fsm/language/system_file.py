@@ -1,6 +1,6 @@
 """A system as its author wrote it: the vocabulary of the files in ``models/`` that have a ``[system]``.
 
-A system is several machines that step together.  As :mod:`fsm.language.machine_file` does for machines, these classes
+A system is several machines that step together.  Like :mod:`fsm.language.machine_file` for machines, these classes
 define the words once; :mod:`fsm.language.build.systems` gives them meaning.
 """
 
@@ -13,7 +13,7 @@ from fsm.language.machine_file import BY_FORM, Definition, Form, Happening, Name
 from fsm.machine import Level
 
 MOST_COUNTED: Final = 100
-"""Copies of one part in a system, for each copy of the part that it belongs to."""
+"""Maximum number of copies of one part, for each copy of the part that it belongs to."""
 
 
 class SystemHeader(Form):

@@ -1,4 +1,4 @@
-"""A machine as a model file: the shortest that says the same, in the order that people write.
+"""A machine as a model file: the shortest equivalent, in the order in which people write.
 
 :mod:`fsm.language.read` and :mod:`fsm.language.build` make the same machine of it, except that a machine
 :func:`~fsm.language.build.under` a profile keeps what the profile allows and no longer says that it deviates.
@@ -17,7 +17,7 @@ from fsm.language.names import distinct
 from fsm.machine.fields import Exemption, Requirement
 
 WIDEST: Final = 110
-"""Columns that a value may take before it becomes a table of its own."""
+"""Columns that a value may take before it becomes a separate table."""
 
 REST: Final = "*"
 
@@ -26,7 +26,7 @@ _PLAIN: Final[Mapping[type[model.Cell], str]] = {
     model.Cannot: "cannot",
     model.Silent: "silent",
 }
-"""The groups of cells of which only the states are written."""
+"""Groups of cells for which only the states are written."""
 
 T = TypeVar("T")
 D = TypeVar("D", tomlkit.TOMLDocument, Table, InlineTable)
@@ -34,17 +34,17 @@ D = TypeVar("D", tomlkit.TOMLDocument, Table, InlineTable)
 _Word: TypeAlias = "str | bool | int | tuple[str, ...]"
 
 _Way: TypeAlias = tuple[tuple[str, _Word], ...]
-"""The words of one outcome, without those that go without saying."""
+"""The words of one outcome, without those that are implied."""
 
 _What: TypeAlias = tuple[Any, ...]
 """The outcomes, or the codes, of a cell."""
 
 _Form: TypeAlias = tuple[str, _What]
-"""What stands for a cell: its group, and its outcomes or its codes."""
+"""The form in which a cell is written: its group, and its outcomes or its codes."""
 
 
 def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
-    """*machine* as a model file that begins with *comments*, a line each, ending in a newline.
+    """Return *machine* as a model file that begins with *comments*, one per line, and ends in a newline.
 
     >>> from fsm.language.library import load
     >>> toml(load("nri-pod"), comments=["Pods."]).splitlines()[:3]
@@ -124,7 +124,7 @@ def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Ta
 
 
 def _clauses(others: Mapping[str, Table]) -> Table | InlineTable:
-    """The cells by the clause that they rest on: on a line if they are few, else a table for each clause."""
+    """Return the cells by the clause that they rest on: on one line if they are few, else a table for each clause."""
     if any(isinstance(value, Table) for cells in others.values() for value in cells.values()):
         return _super(others)
     inline = _inline({clause: _inline(cells) for clause, cells in others.items()})
@@ -171,7 +171,7 @@ def _exemption(each: Exemption) -> Table:
 
 
 def _is_part(override: model.Override, whole: model.Override | None) -> bool:
-    """Whether *override* is *whole*, perhaps without some of its cells, which others replace."""
+    """Check whether *override* is *whole*, perhaps without some of its cells, which others replace."""
     if whole is None or replace(override, cells=whole.cells, ends=whole.ends) != whole:
         return False
     return override.cells.items() <= whole.cells.items() and override.ends.items() <= whole.ends.items()
@@ -232,14 +232,14 @@ def _cells(
 
 
 def _usual(forms: Mapping[str, Collection[T]]) -> T | None:
-    """What several states have in common, and what saves most if it is written once."""
+    """Return the form that several states share and that saves most if it is written once, or ``None``."""
     times = Counter(form for ways in forms.values() for form in ways)
     found = max(times, key=lambda form: (times[form] - 1) * len(repr(form)), default=None)
     return found if found and times[found] > 1 else None
 
 
 def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
-    """What may be written for *cell* at *state*: an outcome that leads back to it may also be said to stay."""
+    """Return the forms in which *cell* may be written at *state*: an outcome that leads back may also be ``stays``."""
     match cell:
         case model.Moves(outcomes=ways):
             written = tuple(("moves", _ways(ways, kind, stays)) for stays in ("", state))
@@ -253,7 +253,7 @@ def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
 
 
 def _ways(ways: tuple[model.Outcome, ...], kind: model.Kind, stays: str) -> tuple[_Way, ...]:
-    """The words of each of *ways*; what leads to the state *stays* is said to stay."""
+    """Return the words of each of *ways*; a way that leads to the state *stays* is written as ``stays``."""
     names: list[str] = []
     for way in ways:
         names.append(distinct(way.name, names, also=".-"))
@@ -282,7 +282,7 @@ def _way(way: model.Outcome, name: str, kind: model.Kind, stays: str, *, alone: 
 
 
 def _group(group: str, what: Mapping[str, _What]) -> Table | InlineTable | Array:
-    """A group of cells: on a line if it is short, else a table of its own."""
+    """Return a group of cells: on one line if it is short, else as a separate table."""
     if group in _PLAIN.values():
         return array_of(list(what))
     written = {state: _outcomes(each) if group == "moves" else _codes(each) for state, each in what.items()}
@@ -301,7 +301,7 @@ def _codes(codes: _What) -> object:
 
 
 def _outcomes(ways: _What) -> object:
-    """One outcome, by its state if there is no more to say of it, or a list."""
+    """Return one outcome, only its state if there is nothing else to say about it, or a list of outcomes."""
     written = [
         _inline({word: _codes(value) if word == "reply" else _value(value) for word, value in way}) for way in ways
     ]
@@ -317,7 +317,7 @@ def _value(value: object) -> object:
 
 
 def array_of(values: Iterable[object]) -> Array:
-    """*values* on a line, or, if that would be too long, on a line each."""
+    """Return *values* on one line or, if that would be too long, on a line each."""
     array = tomlkit.array()
     array.extend(values)
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)
@@ -338,7 +338,7 @@ def _filled(table: D, entries: Mapping[str, object]) -> D:
 
 
 def _super(tables: Mapping[str, Table]) -> Table:
-    """Tables by name, without a header of their own; where there are none the header is all there is."""
+    """Return *tables* by name, without a header for the whole; if there are none, the header is all there is."""
     return _filled(tomlkit.table(is_super_table=bool(tables)), tables)
 
 

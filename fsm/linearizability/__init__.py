@@ -1,16 +1,17 @@
-"""Whether a history is linearizable: each operation acted at an instant, and the machine allows what came of it.
+"""Decide whether a history of concurrent operations is linearizable.
 
-A history is legal if every operation can be given an instant between its call and its return, so that the machine,
-taken through them in that order, gives the replies, sights and outputs that were seen (Herlihy and Wing,
-*Linearizability: a correctness condition for concurrent objects*, 1990).  Entities do not meet, so each is decided by
-itself.
+A history is legal if every operation can be given an instant between its call and its return such that the machine,
+taken through these instants in order, produces the observed replies, sights and outputs (Herlihy and Wing,
+*Linearizability: a correctness condition for concurrent objects*, 1990).  Entities do not interact, so each is decided
+separately.
 
-It takes exponential time in the number of operations at once, and not of all (:mod:`~fsm.linearizability.frontier`).
+The time needed is exponential in the number of simultaneous operations, not in the length of the history
+(:mod:`~fsm.linearizability.frontier`).
 
-Calls act by the rules of :mod:`fsm.machine.calls.rules`, at instants between their call and their return; a look is an
-instant too, after which its operation is over.  (With calls that take time this is interval-linearizability, Castañeda,
-Rajsbaum and Raynal, 2018, for intervals that a machine spells out.)  An operation that never returned has acted as far
-as it may, or not at all; hidden events may happen at any instant.
+Calls act by the rules of :mod:`fsm.machine.calls.rules`, at instants between their call and their return.  A look is an
+instant too, and ends its operation.  (For calls that take time this is interval-linearizability, Castañeda, Rajsbaum
+and Raynal, 2018, with intervals that a machine spells out.)  An operation that never returned may have acted
+completely, partly, or not at all; hidden events may happen at any instant.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,26 +31,30 @@ from fsm.machine.traversal import LimitError
 from fsm.verdict import Fails, Holds, Unknown
 
 LIMIT: Final = 1_000_000
-"""The default limit of situations of one entity."""
+"""Default limit on the number of situations examined for one entity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linearizable(Holds):
-    """The history is linearizable: ``steps`` is one way in which it may have gone, entity by entity."""
+    """The history is linearizable; ``steps`` is one possible order of its instants, entity by entity."""
 
     steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotLinearizable(Fails):
-    """It is not, for ``entity``.
+    """The history of ``entity`` is not linearizable.
 
-    Until ``operation`` returned all was legal, and ``steps`` is how it may have gone, calls that had not returned by
-    then included.  ``cause`` is the respect in which it is not legal any more, and ``allowed`` what would have been
-    legal instead, replies or sights.  Where the cause are the outputs these are the sequences of outputs, joined by
-    blanks, that could have come out by then; where there is none but what came out afterwards, ``operation`` is
-    ``None``.  ``before`` are the states that it may have met, ``window`` is the shortest stretch that is illegal by
-    itself.
+    Everything was legal until ``operation`` returned.  ``steps`` is one legal order up to then, including calls that
+    had not returned yet.
+
+    Attributes:
+        operation: the operation that could not return as it did; ``None`` if only outputs that came later are illegal.
+        cause: what is illegal about it.
+        allowed: the replies or sights that would have been legal; if the outputs are the cause, the sequences of
+            outputs that were possible by then, each joined by blanks.
+        before: the states in which the operation may have acted.
+        window: the shortest stretch of the history that is illegal by itself.
     """
 
     entity: str
@@ -73,13 +78,13 @@ def linearize(
     fresh: bool = True,
     limit: int = LIMIT,
 ) -> Linearizability:
-    """Whether *history* is linearizable; unknown after *limit* situations.
+    """Decide whether *history* is linearizable; the answer is unknown after *limit* situations.
 
-    Every entity begins in the initial state; without *fresh*, in any state. *unseen* names signals that may happen
-    without standing in the history, as hidden events may.  Raises :class:`ValueError` for an event or a sight that the
-    machine has not.
+    Every entity begins in the initial state; if *fresh* is false, in any state. *unseen* names signals that, like
+    hidden events, may happen without appearing in the history.  Raises :class:`ValueError` for an event or a sight that
+    the machine does not have.
 
-    A container is started twice at once: one start is refused, as it meets the other, or its end.
+    If a container is started twice concurrently, one start is refused because it meets the other start, or its end.
 
     >>> from fsm.language.library import load
     >>> from fsm.linearizability.history import History, Operation
@@ -90,7 +95,7 @@ def linearize(
     >>> [f"{step.row} {step.outcome}" for step in found.steps]
     ['create created', 'start begins', '…start started', 'start refused']
 
-    Both cannot have succeeded:
+    Both starts cannot have succeeded:
 
     >>> found = linearize(load("container-status"), History(operations=(create, first, replace(second, reply="ok"))))
     >>> str(found.operation), found.operation.thread, found.allowed
@@ -175,7 +180,10 @@ class _Entity:
         return tuple(self._rules.table.states[state] for state in sorted(states))
 
     def _illegal(self, frontier: Frontier, first: int, last: int, called: list[Situation]) -> NotLinearizable:
-        """Why the operation between the ends *first* and *last* cannot return; *called* is what its call met."""
+        """Explain why the operation between the ends *first* and *last* cannot return.
+
+        *called* are the situations at the moment of its call.
+        """
         number, interval = self._ends[last].number, self._ends[first : last + 1]
         cause, allowed = self._why(number, interval, called)
         if allowed is None:
@@ -191,7 +199,6 @@ class _Entity:
         )
 
     def _met(self, number: int, interval: Sequence[End], called: list[Situation]) -> set[int]:
-        """The states in which operation *number* may have been met between its call and its return."""
         frontier = self._frontier(self._outputs)
         frontier.situations = called
         met = {each.place.state for each in called}
@@ -205,7 +212,7 @@ class _Entity:
     def _why(
         self, number: int, interval: Sequence[End], called: list[Situation]
     ) -> tuple[Cause, tuple[str, ...] | None]:
-        """In which respect operation *number* is not legal, and what would have been; ``None`` for outputs."""
+        """Return what is illegal about operation *number*, and what would be legal instead: ``None`` for outputs."""
         operation, table = self._operations[number], self._rules.table
 
         def legal(other: Operation, outputs: Outputs | None = self._outputs) -> bool:
@@ -238,7 +245,7 @@ class _Entity:
         return Cause.REPLY, tuple(allowed)
 
     def _sequences(self, until: Sequence[End]) -> tuple[str, ...]:
-        """The sequences of outputs, joined by blanks, that could have come out *until* then."""
+        """Return the sequences of outputs, joined by blanks, that were possible by the last of the ends *until*."""
         possible = Possible(self._longest)
         frontier = self._frontier(possible)
         self._begin(frontier)

@@ -1,12 +1,12 @@
-"""Where one entity may be after each instant of its history, and how far the operations in progress are by then.
+"""The situations in which one entity may be after each call and return of its history.
 
-Time goes by from return to return.  Of an operation that returns, every order is tried in which those in progress may
-have acted until it was over; what may as well happen later waits for the next return (Lowe, *Testing for
-linearizability*, 2017, calls this just-in-time linearization).  So what is remembered grows with the number of
-operations at once, not of all.
+Time advances from return to return.  When an operation returns, every order is tried in which the operations in
+progress may have acted before it was over; whatever may act later waits for the next return (Lowe, *Testing for
+linearizability*, 2017, calls this just-in-time linearization).  So memory grows with the number of simultaneous
+operations, not with the length of the history.
 
-A situation is dropped if another one differs from it only in that more of the operations that never returned may act
-yet, or that it rests on fewer deviations.
+A situation is dropped if another one differs from it only by allowing more of the operations that never returned to
+act, or by resting on fewer deviations.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from fsm.machine.traversal import LimitError
 
 
 class End(NamedTuple):
-    """An operation is called, or it returns; at one instant calls come first."""
+    """The call or the return of an operation; at equal times, calls sort before returns."""
 
     at: int
     returns: bool
@@ -27,7 +27,7 @@ class End(NamedTuple):
 
 
 def ends(operations: Sequence[Operation]) -> tuple[End, ...]:
-    """Both ends of each of *operations*, in the order of time; of what never returned just the call."""
+    """Return the calls and returns of *operations* in order of time; operations that never returned have no return."""
     found = []
     for number, each in enumerate(operations):
         found.append(End(each.called, returns=False, number=number))
@@ -37,9 +37,9 @@ def ends(operations: Sequence[Operation]) -> tuple[End, ...]:
 
 
 class Frontier:
-    """The situations in which one entity may be; time goes by with each operation that is called, or returns.
+    """The situations in which one entity may be, advanced by each call and each return.
 
-    Raises :class:`LimitError` once more than *limit* situations have been looked at.
+    Raises :class:`LimitError` once more than *limit* situations have been examined.
     """
 
     def __init__(self, moves: Moves, limit: int) -> None:
@@ -49,14 +49,14 @@ class Frontier:
         self._looked = 0
 
     def begin(self) -> None:
-        """The entity is in the initial state, with nothing in progress."""
+        """Start in the initial state, with no operation in progress."""
         self.situations = [Situation(Place(self.moves.rules.table.initial))]
 
     def begin_anywhere(self, open_: Iterable[int]) -> None:
-        """The entity may be in any state; operations *open_* were called before, and may have acted or not.
+        """Start in any state, after operations *open_* were called; each of these may have acted or not.
 
-        What they were shown, and that they return, is forgotten.  Those that
-        never return may be any number, so they may act any number of times.
+        What these operations were shown and their returns are ignored.  One that never returns stands for any number of
+        its kind, so it may act any number of times.
         """
         self.moves.early |= set(open_)
         situations = [Situation(Place(state)) for state in range(len(self.moves.rules.table.states))]
@@ -76,7 +76,7 @@ class Frontier:
         self.situations = situations
 
     def play(self, ends: Iterable[End]) -> int | None:
-        """Let time go by; the number of the first operation that cannot return when it does, if there is one."""
+        """Advance through *ends*; return the number of the first operation that cannot return in time, or ``None``."""
         for _, returns, number in ends:
             if not returns:
                 self.called(number)
@@ -85,7 +85,7 @@ class Frontier:
         return None
 
     def called(self, number: int) -> None:
-        """Operation *number* is called."""
+        """Take the call of operation *number*."""
         late = self.moves.operations[number].returned is None
         found = Best()
         for each in self.situations:
@@ -97,13 +97,16 @@ class Frontier:
         self.situations = found.all()
 
     def returned(self, number: int) -> bool:
-        """Operation *number* returns: whether it can have done all that it does by now; if not, nothing changes."""
+        """Take the return of operation *number*; if it cannot be over by now, return false and change nothing."""
         found = self.placed(number)
         self.situations = found or self.situations
         return bool(found)
 
     def placed(self, number: int, other: int = -1, met: set[int] | None = None) -> list[Situation]:
-        """The situations in which operation *number* is over, without it; *met* gets the states in which *other* is not."""
+        """Return the situations in which operation *number* is over, without that operation.
+
+        If given, *met* collects the states passed on the way in which operation *other* is still to act.
+        """
         over = Best()
 
         def done(each: Situation) -> bool:
@@ -120,9 +123,9 @@ class Frontier:
         return over.all()
 
     def explained(self, *, every: bool = False) -> list[Situation]:
-        """The situations in which all that came out has come, once everything has returned; fewest deviations first.
+        """Return the situations in which every output has come once all operations returned, fewest deviations first.
 
-        With *every* also those that come of such situations.
+        With *every*, include situations reachable from those.
         """
         over = Best()
 
@@ -137,7 +140,7 @@ class Frontier:
         return sorted(over.all(), key=lambda each: len(each.deviations))
 
     def _explored(self, start: Iterable[Situation], done: Callable[[Situation], bool]) -> Iterator[Situation]:
-        """All situations that come of *start* until each is *done*, those not done."""
+        """Yield every situation reachable from *start* that is not *done*; done ones are not expanded."""
         known = Best()
         todo = [each for each in start if known.add(each)][::-1]
         while todo:

@@ -1,7 +1,7 @@
-"""What happened when several threads used a system at once: operations, each from one instant to another.
+"""Histories: what several threads did to a system at the same time, as operations that each take an interval of time.
 
-An *operation* is an event that was made to happen, with its reply; or a look at what is shown.  It acts at some instant
-between the two that were measured.  :mod:`fsm.linearizability` says whether a history is legal.
+An *operation* is an event that a caller triggered, with its reply, or a look at what is shown.  It acts at some instant
+between its two measured times.  :mod:`fsm.linearizability` decides whether a history is legal.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An event between the instants ``called`` and ``returned``, which is ``None`` if it never returned.
+    """An event, or a look, between the instants ``called`` and ``returned``.
 
-    Instants are integers of one clock, in any unit.  ``event`` is the name that the machine has for it; without one the
-    operation is a look only.  ``reply`` is empty for what is no call, and where it is unknown.  ``shows`` is what was
-    seen when the event had happened, still before the operation returned; empty where it was not read.  ``thread``, the
-    caller, affects only the drawing.
+    Attributes:
+        called: when it began, an integer of one clock in any unit.
+        returned: when it ended, by the same clock; ``None`` if it never returned.
+        event: the machine's name of the event; empty if the operation only looks.
+        reply: the reply; empty if the event is no call or the reply is unknown.
+        shows: what was shown after the event and before the return; empty if it was not read.
+        entity: the entity that it concerns.
+        thread: the caller; it affects only the drawing.
     """
 
     called: int
@@ -35,7 +39,7 @@ class Operation:
             raise ValueError("an operation has an event, or shows something")
 
     def __str__(self) -> str:
-        """As in ``start: ok``."""
+        """Return a text such as ``start: ok``."""
         seen = f"shows {self.shows}" if self.shows else ""
         if not self.event:
             return seen
@@ -47,7 +51,8 @@ class Operation:
 class History:
     """Operations in any order, on any number of entities.
 
-    ``outputs`` are by entity all that came out, in order; of an entity that is not named there they were not observed.
+    ``outputs`` lists all outputs of an entity in order; the outputs of an entity that it does not name were not
+    observed.
 
     >>> history = History(operations=(Operation(called=1, returned=4, event="push", reply="ok"),))
     >>> [(entity, len(part.operations)) for entity, part in history.parts()]
@@ -58,7 +63,7 @@ class History:
     outputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def parts(self) -> Iterator[tuple[str, History]]:
-        """The history of each entity, in the order in which they are met."""
+        """Yield each entity and its history, in order of first appearance."""
         for entity in dict.fromkeys([*(each.entity for each in self.operations), *self.outputs]):
             operations = tuple(each for each in self.operations if each.entity == entity)
             outputs = {entity: self.outputs[entity]} if entity in self.outputs else {}

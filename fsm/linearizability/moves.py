@@ -1,8 +1,8 @@
-"""Situations: where one entity may be, how far the operations on it are, and what may come of that in one instant.
+"""Situations: which state an entity may be in, how far the operations on it are, and what one instant can change.
 
-Instants are those of the rules of calls (:mod:`fsm.machine.calls.rules`).  A look, and an operation that moves nothing
-wherever its reply is possible, happen as soon as they may: waiting gains nothing.  Of operations that never returned,
-and are of one event, the first one acts first.
+Instants follow the rules of calls (:mod:`fsm.machine.calls.rules`).  A look, and an operation that changes nothing in
+any state in which its reply is possible, act as soon as they can: waiting gains nothing.  Of operations of one kind
+that never returned, the first acts first.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from fsm.machine.calls.rules import ASKED, BEGUN, CUT, CallInstant, Rules
 from fsm.machine.traversal import Numbering
 
 LOOKING: Final = -101
-"""How far an operation is that has acted, and has still to look at what is shown."""
+"""Stage of an operation that has acted and has yet to look at what is shown."""
 OVER: Final = -102
-"""How far an operation is that has done all that it does, and has still to return."""
+"""Stage of an operation that has done everything except return."""
 
 
 class Step(NamedTuple):
-    """An instant of a linearization: what ``row`` of the machine did, for ``operation``.
+    """An instant of a linearization: the ``row`` of the machine that acted for ``operation``.
 
-    ``row`` is an event, or its name with ``…`` before it for a stage of a call that has begun; it is empty for a look,
-    and ``operation`` is ``None`` for what happened hidden.  ``outcome`` is empty where nothing is specified.
+    ``row`` is an event, with ``…`` before its name for a stage of a call that has already begun; it is empty for a
+    look. ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if the machine specifies
+    nothing.
     """
 
     operation: Operation | None
@@ -39,11 +40,11 @@ class Step(NamedTuple):
 
 
 Calls: TypeAlias = tuple[tuple[int, int], ...]
-"""Operations that were called and did not return, by number, and how far each is."""
+"""Operations that were called and have not returned: the number and the stage of each."""
 
 
 class Place(NamedTuple):
-    """Where the entity is, how far each operation is that was called and did not return, how many outputs came."""
+    """The state of the entity, the stages of operations that have not returned, and the progress of the outputs."""
 
     state: int
     calls: Calls = ()
@@ -51,9 +52,9 @@ class Place(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A place; the operations, as bits, that never return and may act yet; the deviations on which it rests.
+    """A place, with the operations that never return but may still act (as bits), and the deviations it rests on.
 
-    ``trail`` is how it came about, the last step first.
+    ``trail`` records how the situation arose, the last step first.
     """
 
     place: Place
@@ -63,7 +64,7 @@ class Situation(NamedTuple):
 
 
 class Trail(NamedTuple):
-    """One step, and those before it."""
+    """One step, linked to the steps before it."""
 
     before: Trail | None
     number: int
@@ -73,13 +74,13 @@ class Trail(NamedTuple):
 
 
 class Best:
-    """Situations, without those that another one covers."""
+    """A set of situations, without those that another one covers."""
 
     def __init__(self) -> None:
         self._known: dict[Place, list[Situation]] = {}
 
     def add(self, new: Situation) -> bool:
-        """Take *new*; whether none of those known covers it."""
+        """Add *new* unless a known situation covers it; return whether it was added."""
         known = self._known.setdefault(new.place, [])
         if any(_covers(other, new) for other in known):
             return False
@@ -87,37 +88,37 @@ class Best:
         return True
 
     def all(self) -> list[Situation]:
-        """What is left, in the order in which the places were found."""
+        """Return the remaining situations, in the order in which their places were found."""
         return [each for known in self._known.values() for each in known]
 
 
 def _covers(more: Situation, less: Situation) -> bool:
-    """Whether whatever is legal after *less* is legal after *more*, both being in one place."""
+    """Check whether everything legal after *less* is legal after *more*; both must be at the same place."""
     return more.late | less.late == more.late and more.deviations <= less.deviations
 
 
 class Seen:
-    """The outputs that were seen.  How far they have come is a number, and 0 at the beginning."""
+    """The observed outputs.  Progress through them is the number of outputs that have come, initially 0."""
 
     def __init__(self, seen: tuple[str, ...]) -> None:
         self._seen = seen
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """How far they have come when *emits* came too; ``None`` if they cannot have come."""
+        """Return the progress after *emits*; ``None`` if *emits* contradicts the observed outputs."""
         after = came + len(emits)
         return after if self._seen[came:after] == emits else None
 
     def anything(self, came: int) -> Iterable[int]:
-        """How far they may have come when nothing is specified of what came."""
+        """Return every progress possible after an instant whose outputs are unspecified."""
         return range(came, len(self._seen) + 1)
 
     def whole(self, came: int) -> bool:
-        """Whether nothing is missing."""
+        """Check whether all outputs have come."""
         return came == len(self._seen)
 
 
 class Possible:
-    """All sequences of up to *longest* outputs, by number, whatever was seen; as far as they have come."""
+    """All sequences of up to *longest* outputs, whatever was observed.  Progress is the number of a sequence."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -125,12 +126,12 @@ class Possible:
         self.sequences = self._numbers.listed
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """The number of the sequence with *emits* at its end; ``None`` if that is too long."""
+        """Return the number of the sequence extended by *emits*; ``None`` if that is too long."""
         after = self.sequences[came] + emits
         return self._numbers[after] if len(after) <= self._longest else None
 
     def anything(self, came: int) -> Iterable[int]:
-        """Just this one: what is not specified cannot be listed."""
+        """Return only *came*: unspecified outputs cannot be enumerated."""
         return (came,)
 
     def whole(self, _came: int) -> bool:
@@ -138,14 +139,14 @@ class Possible:
 
 
 Outputs: TypeAlias = Seen | Possible
-"""How far the outputs of an entity have come: those that were seen, or all that could have been."""
+"""The progress of an entity's outputs: through those observed, or through any that are possible."""
 
 
 class _Kind(NamedTuple):
-    """All of an operation that bears on what it does.
+    """Everything about an operation that affects what it can do.
 
-    ``row`` is that of its event, -1 if it only looks.  ``reply`` is what a call replied; ``None`` where any outcome
-    fits.  ``shows`` is what it has still to see when it has acted.  If it ``returns``, that is waited for.
+    ``row`` is the row of its event, -1 if it only looks.  ``reply`` is the reply of a call; ``None`` if any outcome
+    fits. ``shows`` is what it must be shown after it has acted.  ``returns`` is true if its return is waited for.
     """
 
     row: int
@@ -155,11 +156,12 @@ class _Kind(NamedTuple):
 
 
 class Moves:
-    """Instants of *operations*, which are those of one entity, by number.
+    """The possible instants of *operations*, which all concern one entity and are known by number.
 
-    *outputs* is what came out, ``None`` where it was not observed; *unseen* are the rows that may happen at any instant.
-    Operations that are ``early`` were called before anybody looked: they may have acted or not, and nothing is known of
-    their return.  Events of rows in ``again`` may happen at any instant too, and calls of theirs go on.
+    *outputs* tracks the outputs; ``None`` if they were not observed.  *unseen* are the rows whose events may happen at
+    any instant.  Operations in ``early`` were called before the observation began: each may have acted or not, and its
+    return is ignored.  Events of rows in ``again`` may happen at any instant too; calls of these rows may begin or end
+    at any instant.
     """
 
     def __init__(
@@ -176,7 +178,7 @@ class Moves:
         self._instants = cache(self._fitting)
 
     def after(self, here: Situation) -> Iterator[Situation]:
-        """What may come of *here* in one instant."""
+        """Yield the situations one instant after *here*."""
         state = here.place.state
         for number, stage in here.place.calls:
             if stage in {ASKED, BEGUN}:
@@ -193,7 +195,7 @@ class Moves:
                         yield from self._acted(here, -1, instant)
 
     def _late(self, here: Situation) -> Iterator[Situation]:
-        """*here* after an instant of an operation that never returned, the first of its kind."""
+        """Yield *here* after an instant of an operation that never returned, of each kind the first one."""
         alike: set[_Kind] = set()
         for number in numbers(here.late):
             kind = self._kind(number)
@@ -203,7 +205,7 @@ class Moves:
                     yield from self._acted(here._replace(late=here.late ^ 1 << number), number, instant)
 
     def _acted(self, here: Situation, number: int, instant: CallInstant) -> Iterator[Situation]:
-        """*here* after an *instant* of operation *number*, or of none, unless more was seen of it than came out."""
+        """Yield *here* after *instant* of operation *number* (-1 for no operation), if replies and outputs allow it."""
         if self.rules.interrupts(instant.row):
             calls = tuple(
                 (other, CUT if stage == BEGUN and other != number else stage) for other, stage in here.place.calls
@@ -223,7 +225,7 @@ class Moves:
     def _went(
         self, here: Situation, number: int, row: int, instant: CallInstant | None, state: int, came: int | None = None
     ) -> Situation:
-        """*here* in *state*, which operation *number* has acted for, or gone on in, by an *instant* of *row*."""
+        """Return *here* in *state*, after an *instant* of *row* in which operation *number* acted or advanced."""
         calls, trail = here.place.calls, Trail(here.trail, number, row, here.place.state, instant)
         if number >= 0:
             begun = instant is not None and instant.stage == BEGUN
@@ -232,7 +234,7 @@ class Moves:
         return self.settled(Situation(place, here.late, here.deviations, trail))
 
     def _at(self, calls: Calls, number: int, stage: int) -> Calls:
-        """*calls* with operation *number* as far as *stage*; one that is not waited for is gone once it is over."""
+        """Return *calls* with operation *number* at *stage*; drop it if it is over and its return is not waited for."""
         others = [call for call in calls if call[0] != number]
         if stage != OVER or self._kind(number).returns:
             others.append((number, stage))
@@ -240,7 +242,7 @@ class Moves:
         return tuple(others)
 
     def _came(self, here: Place, number: int, instant: CallInstant) -> Iterable[int]:
-        """How many outputs have come after *instant*; nothing if that is not what came out."""
+        """Return each possible progress of the outputs after *instant*; empty if the observed outputs contradict it."""
         came = here.came
         if self.outputs is None:
             return (came,)
@@ -250,7 +252,7 @@ class Moves:
         return () if after is None else (after,)
 
     def settled(self, here: Situation) -> Situation:
-        """*here* once those have looked that can, and those have acted that move nothing by it, now or ever."""
+        """Return *here* after every operation has acted that gains nothing by waiting."""
         (state, calls, _), trail = here.place, here.trail
         again = True
         while again:
@@ -270,12 +272,11 @@ class Moves:
         return Trail(before, number, kind.row, state, next(iter(self._instants(kind, state, stage)), None))
 
     def _states_at_once(self, kind: _Kind, stage: int) -> int:
-        """The states, as bits, in which an operation of this *kind* that is as far as *stage* does not wait."""
+        """Return the states, as bits, in which an operation of this *kind* at *stage* does not wait."""
         states = range(len(self.rules.table.states))
         return sum(1 << state for state in states if self._gains_nothing(kind, stage, state))
 
     def _gains_nothing(self, kind: _Kind, stage: int, state: int) -> bool:
-        """Whether an operation of this *kind* need not wait in *state*."""
         if stage == LOOKING or (stage == ASKED and kind.row < 0):
             return self.rules.table.shows[state] == kind.shows
         if stage == ASKED:
@@ -283,7 +284,7 @@ class Moves:
         return stage == CUT
 
     def _is_harmless(self, kind: _Kind) -> bool:
-        """Whether an operation of this *kind* moves nothing and puts nothing out, wherever its reply is possible."""
+        """Check that an operation of this *kind* changes and emits nothing in any state where its reply is possible."""
         return not self.rules.interrupts(kind.row) and all(
             each.way is not None
             and each.to == state
@@ -295,7 +296,7 @@ class Moves:
         )
 
     def row(self, number: int) -> int:
-        """The row of the event of operation *number*; -1 of a look."""
+        """Return the row of the event of operation *number*; -1 for a look."""
         return self._kind(number).row
 
     def _kind_of(self, number: int) -> _Kind:
@@ -306,11 +307,11 @@ class Moves:
         return _Kind(row, operation.reply if call else None, operation.shows if returns else "", returns)
 
     def _over(self, number: int) -> int:
-        """How far operation *number* is when it has acted."""
+        """Return the stage of operation *number* once it has acted."""
         return LOOKING if self._kind(number).shows else OVER
 
     def _fitting(self, kind: _Kind, state: int, stage: int) -> tuple[CallInstant, ...]:
-        """The instants in *state* of an operation of this *kind* that fit what is known of it."""
+        """Return the instants in *state* of an operation of this *kind* that fit its reply."""
         return tuple(
             each
             for each in (self.rules.instants(state, kind.row, stage) if kind.row >= 0 else ())
@@ -318,7 +319,7 @@ class Moves:
         )
 
     def steps(self, situation: Situation) -> tuple[Step, ...]:
-        """How *situation* came about."""
+        """Return the steps that led to *situation*, the first one first."""
         found = []
         trail = situation.trail
         table = self.rules.table

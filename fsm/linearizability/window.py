@@ -1,9 +1,8 @@
 """The shortest stretch of a history that is not linearizable by itself.
 
-Where no order explains that an operation returned as it did, most of what came before has nothing to do with it.  The
-stretch ends with that return, and begins as late as it can so that it is illegal still, *whatever state the entity was
-in* when it began, and whatever those operations did meanwhile that had been called before.  So it is illegal for what
-stands in it.
+If an operation cannot have returned as it did, most of what came before is irrelevant.  The stretch ends with that
+return and begins as late as it can while it is still illegal, *whatever state the entity was in* when it began, and
+whatever the operations called earlier did during it.  So the operations in the stretch are enough to make it illegal.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,15 +17,15 @@ Window: TypeAlias = Stretch[Operation]
 
 
 def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Callable[[], Frontier]) -> Window:
-    """The shortest stretch at the end of *ends*, which *operations* cannot have gone through; all before is legal.
+    """Return the shortest illegal stretch at the end of *ends*; everything before the last end is legal.
 
-    Takes as many runs over stretches as their length has binary digits.  *frontier* makes one that has not begun.
+    The number of runs is logarithmic in the number of calls.  *frontier* returns a new frontier that has not begun.
     """
     calls = [index for index, end in enumerate(ends) if not end.returns]
     least = True
 
     def illegal(back: int) -> bool:
-        """Whether the last *back* calls, and what comes after the first of them, are illegal by themselves."""
+        """Check whether the last *back* calls, and all returns after the first of them, are illegal by themselves."""
         nonlocal least
         first = calls[-back]
         run = frontier()

@@ -1,8 +1,8 @@
 """A machine: states, events, and what each event does in each state.
 
 A machine is a total table: every event has a cell for every state.  A call may also define how it *ends* in the states
-that it passes through while it is in progress.  Machines are made by :mod:`fsm.language.build`, which checks all that
-these classes take for granted.
+that it passes through while it is in progress.  Machines are made by :mod:`fsm.language.build`, which checks everything
+that these classes assume.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ANY_ERROR = "error"
 
 
 def fits(reply: str, allowed: Collection[str]) -> bool:
-    """Whether *reply* is among *allowed*, ``error`` standing for every error.
+    """Check whether *reply* is among *allowed*, in which ``error`` stands for every error.
 
     >>> fits("JAMMED", ("ok", "error")), fits("ok", ("error",))
     (True, False)
@@ -48,7 +48,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state, what an outside observer reads in it, and what it is in the lifecycle, if the model says so."""
+    """A state: what an outside observer reads in it, and its role in the lifecycle, if the model states one."""
 
     name: str
     about: str
@@ -61,9 +61,9 @@ class State:
 class Outcome:
     """One way in which an event may end in a state.
 
-    ``reply`` lists the replies that fit, ``error`` standing for every error; it is empty for signals, and where the
-    call has only *begun* and other events may occur in the state ``to`` before it ends.  ``within`` is the number of
-    seconds after which it has left that state for good, 0 if there is no limit.
+    ``reply`` lists the replies that fit, ``error`` standing for every error.  It is empty for signals, and if the call
+    only *begins*: other events may then occur in the state ``to`` before it ends.  ``within`` is the number of seconds
+    after which the entity has left that state for good, 0 if there is no limit.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Outcome:
         return fits(reply, self.reply)
 
     def covers(self, other: Outcome) -> bool:
-        """Whether this outcome allows everything that *other* allows.
+        """Check whether this outcome allows everything that *other* allows.
 
         >>> failed = Outcome(name="failed", to="open", reply=("error",))
         >>> failed.covers(Outcome(name="jammed", to="open", reply=("JAMMED",)))
@@ -93,7 +93,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stated:
-    """What a ``clause`` says on a line of the model."""
+    """The ``clause`` that a cell rests on, and the line of the model that says so."""
 
     clause: Clause
     line: int = 0
@@ -101,7 +101,7 @@ class _Stated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves(_Stated):
-    """The event acts: the environment chooses among the outcomes."""
+    """The event acts; the environment chooses among the outcomes."""
 
     outcomes: tuple[Outcome, ...]
 
@@ -133,7 +133,7 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What one event does in every state; ``ends`` has the states in which a call that has begun may be."""
+    """An event with its cell in every state; ``ends`` has the states in which a call that has begun may be."""
 
     name: str
     kind: Kind
@@ -145,7 +145,7 @@ class Event:
     interrupts: bool = False
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Every outcome by which it acts in any state."""
+        """Yield every outcome that the event has in any state."""
         for cell in (*self.cells.values(), *self.ends.values()):
             if isinstance(cell, Moves):
                 yield from cell.outcomes
@@ -153,7 +153,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviation:
-    """What a profile allows beyond the machine, with the clause that it breaks."""
+    """Behaviour that a profile allows beyond the machine, with the clause that it breaks."""
 
     name: str
     event: str
@@ -166,7 +166,7 @@ class Deviation:
 
 
 UNNAMED: Final = frozenset({"done", "ignored", "refused"})
-"""What outcomes are called to which the model gives no name."""
+"""Names of outcomes that the model leaves unnamed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class Override:
     line: int = 0
 
     def applied(self, event: Event) -> Event:
-        """*event* with these cells instead of its own, or, if they deviate, in addition to them."""
+        """Return *event* with these cells in place of its own or, if they deviate, in addition to them."""
         if self.deviation is None:
             return replace(event, cells={**event.cells, **self.cells}, ends={**event.ends, **self.ends})
         cells, ends = dict(event.cells), dict(event.ends)
@@ -198,13 +198,14 @@ class Override:
         return replace(event, cells=cells, ends=ends)
 
     def of(self, profile: str) -> Override:
-        """The same, as that of another *profile*."""
+        """Return this override as part of another *profile*."""
         return replace(self, deviation=self.deviation and replace(self.deviation, profile=profile))
 
     def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-        """The *own* outcomes, and those of *more* that the machine does not have, as deviations; without a name they have the override's."""
+        """Return *own* and, as deviations, the outcomes of *more* that it does not cover."""
         undeviating = [each for each in own if each.deviation is None]
         extra = (each for each in more if not any(allowed.covers(each) for allowed in undeviating))
+        # An outcome without a name gets the override's.
         named = ((each, self.name if each.name in UNNAMED else each.name) for each in extra)
         return (*own, *(replace(each, deviation=self.deviation, name=name) for each, name in named))
 
@@ -222,7 +223,7 @@ class Profile:
     until: str = ""
 
     def of(self, name: str) -> Profile:
-        """What of it is there under *name*: its own, or that of a version."""
+        """Return the part of this profile that applies under *name*, which is its own name or that of a version."""
         exact = name == self.name
         version = self.since.partition(",")[0] if exact else parted(name)[1]
 
@@ -236,7 +237,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
-    """The arrows of one event that drawings leave out: those from some states, and those of some outcomes."""
+    """The arrows of one event that drawings leave out: those from ``states``, and those of ``outcomes``."""
 
     states: frozenset[str] = frozenset()
     outcomes: frozenset[str] = frozenset()
@@ -246,9 +247,9 @@ class Omission:
 class Machine:
     """A lifecycle: a total table of states and events, with its sources.
 
-    ``fields`` are those that a status may show beside the state, ``requires`` what states require of them, by clause.
-    ``profile`` is the name of the profile applied to it, with its ``exemptions``.  ``omits`` maps an event to what
-    drawings leave out of it; it is ``None`` if the model does not mention drawings.
+    ``fields`` are those that a status may show beside the state; ``requires`` has what states require of them, by
+    clause. ``profile`` is the name of the profile applied to it, with its ``exemptions``.  ``omits`` maps an event to
+    what drawings leave out of it; it is ``None`` if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> machine = load("cri-pod")
@@ -277,10 +278,10 @@ class Machine:
     profile: str = ""
 
     def step(self, state: str, event: str, *, ends: bool = False) -> tuple[Outcome, ...] | None:
-        """Every outcome that *event* may have in *state*, in the order of the model; with ``ends``, a call in progress.
+        """Return the outcomes that *event* may have in *state*, in order; with *ends*, those of a call in progress.
 
-        Empty where the event cannot happen; ``None`` where the specification is silent, so that anything may happen.
-        Raises ``ValueError`` for a state or an event that the machine does not have.
+        Empty if the event cannot happen; ``None`` if the specification is silent, so that anything may happen. Raises
+        ``ValueError`` for a state or an event that the machine does not have.
         """
         if state not in self.states:
             raise ValueError(f"{self.name} has no state {state!r}; it has {', '.join(self.states)}")
@@ -291,12 +292,12 @@ class Machine:
         return () if cell is None else outcomes(cell, state, found.kind)
 
     def outputs(self) -> tuple[str, ...]:
-        """Everything that an outcome emits, in the order of the model."""
+        """Return every output that some outcome emits, in the order of the model."""
         outcomes = (outcome for event in self.events.values() for outcome in event.outcomes())
         return tuple(dict.fromkeys(output for outcome in outcomes for output in outcome.emits))
 
     def under(self, profile: str | None) -> Machine:
-        """The machine with *profile* applied, see :meth:`profiled`; the machine itself for ``None``.
+        """Return the machine with *profile* applied (see :meth:`profiled`); for ``None``, the machine itself.
 
         Outcomes of a deviation are added to the machine's and carry it; other cells replace the machine's.  Raises
         ``ValueError`` if the machine has no such profile.
@@ -317,20 +318,20 @@ class Machine:
         return replace(self, events=events, exemptions=found.exemptions, profiles={}, profile=profile)
 
     def partly_under(self, profile: str | None) -> Machine:
-        """As :meth:`under`, by those of the names in *profile* that mean a profile of the machine."""
+        """Like :meth:`under`, with only those names in *profile* that mean a profile of the machine."""
         return self.under(within(profile, self.profiles))
 
     def lineage(self, profile: str) -> Iterator[str]:
-        """The name *profile*, and those of the profiles that it extends, nearest first."""
+        """Yield *profile* and the names of the profiles that it extends, nearest first."""
         while profile:
             yield profile
             profile = self.profiles[profile].extends
 
     def profiled(self, profile: str | None) -> Profile | None:
-        """What *profile* changes: that of this name, or what the one that is of this version has in it.
+        """Return what *profile* changes: the profile of this name, or the part of one that applies to this version.
 
-        The name alone stands for the first version, with the deviations of all that the profile is of.  Names with ``+``
-        between them are combined: :class:`InputError` if two of them replace a cell, each otherwise.  ``None`` if no
+        A profile's own name stands for its first version, with the deviations of all its versions.  Names joined by
+        ``+`` are combined; raises :class:`InputError` if two of them replace a cell differently.  ``None`` if no
         profile is meant, or several might be.
 
         >>> from fsm.language.library import load
@@ -347,7 +348,7 @@ class Machine:
         return parts[0] if len(parts) == 1 else self._combined(profile, parts)
 
     def _combined(self, name: str, parts: list[Profile]) -> Profile:
-        """All that the *parts* change, as *name*; first what replaces cells, and then what deviates from them."""
+        """Return everything that the *parts* change, as *name*: first what replaces cells, then deviations."""
         replaced: dict[tuple[str, str, bool], tuple[str, Cell]] = {}
         problems = []
         for part in parts:
@@ -371,7 +372,7 @@ class Machine:
 
 
 def outcomes(cell: Cell, state: str, kind: Kind) -> tuple[Outcome, ...] | None:
-    """All outcomes that *cell*, at *state*, may have; ``None`` where it is silent.
+    """Return all outcomes that *cell*, in *state*, may have; ``None`` if it is silent.
 
     >>> clause = Clause(name="c", says="", level="MUST", source="")
     >>> [way.reply for way in outcomes(Refuses(codes=("NOT_FOUND",), clause=clause), "gone", "call")]

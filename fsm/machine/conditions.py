@@ -30,7 +30,7 @@ class Emits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """The step emits exactly ``outputs``, in this order, of those ``among``; true at each instant of that step."""
+    """The step emits exactly ``outputs`` of those ``among``, in order; true at each instant of that step."""
 
     outputs: tuple[str, ...]
     among: frozenset[str] | None = None
@@ -86,7 +86,7 @@ class Some:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """Of a system: ``every`` one, or at least one, of these ``copies`` of ``part``, by digit, is in one of ``states``."""
+    """In a system: ``every`` one, or else at least one, of these ``copies`` of ``part`` is in one of ``states``."""
 
     part: str
     copies: tuple[int, ...]
@@ -97,7 +97,7 @@ class At:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEmits:
-    """``output`` is among all outputs of the step, at whichever of its instants this is."""
+    """``output`` is among all outputs of the step, whichever of its instants this is."""
 
     output: str
 
@@ -115,11 +115,11 @@ class WrittenCondition:
 
 
 Sequence: TypeAlias = tuple[WrittenCondition, ...]
-"""Conditions that hold at one instant after the other, with any other instants in between."""
+"""Conditions that hold one after the other, with any other instants in between."""
 
 
 def atoms(condition: Condition) -> Iterator[Atom]:
-    """The parts of *condition* that are not made of others, in its order.
+    """Yield the atoms of *condition*, in its order.
 
     >>> list(atoms(All(of=(Happens(event="stop"), Not(of=StateChanges())))))
     [Happens(event='stop'), StateChanges()]
@@ -135,7 +135,7 @@ def atoms(condition: Condition) -> Iterator[Atom]:
 
 
 def left_at(condition: Condition, event: str) -> Condition | bool:
-    """What is left of *condition* at a step of *event*, whatever else is true of that step.
+    """Return what is left of *condition* at a step of *event*, whatever else is true of that step.
 
     >>> left_at(Some(of=(Not(of=Happens(event="stop")), Emits(output=""))), "stop")
     Some(of=(Emits(output=''),))
@@ -156,13 +156,13 @@ def left_at(condition: Condition, event: str) -> Condition | bool:
 
 
 def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]) -> Condition | bool:
-    """*condition* with another one in place of each atom, or with what is true or false, which may decide it."""
+    """Return *condition* with its atoms replaced; replacements that are true or false may decide it."""
     match condition:
         case Not(of=inner):
             left = with_atoms(inner, of_atom)
             return not left if isinstance(left, bool) else Not(of=left)
         case All(of=parts) | Some(of=parts):
-            decided = isinstance(condition, Some)  # by one part that is so
+            decided = isinstance(condition, Some)  # this value of one part decides the whole
             found = [with_atoms(part, of_atom) for part in parts]
             if decided in found:
                 return decided
@@ -173,7 +173,7 @@ def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]
 
 
 def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool]]) -> Callable[[T], bool]:
-    """A test of *condition*, made of the tests *of_atom*.
+    """Return a test of *condition*, built from the tests that *of_atom* returns.
 
     >>> busy = predicate(Not(of=Happens(event="stop")), lambda atom: lambda event: event == atom.event)
     >>> busy("start"), busy("stop")
@@ -185,7 +185,7 @@ def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool
             return lambda at: not negated(at)
         case All(of=parts):
             if not parts:
-                return lambda at: True  # noqa: ARG005  (of anything)
+                return lambda at: True  # noqa: ARG005  (an empty conjunction)
             first, rest = predicate(parts[0], of_atom), predicate(All(of=parts[1:]), of_atom)
             return (lambda at: first(at) and rest(at)) if parts[1:] else first
         case Some(of=parts):

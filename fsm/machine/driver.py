@@ -1,7 +1,8 @@
-"""Running code driven by a machine: `transitions` executes it, and code asks what may happen and reports what did.
+"""Running code driven by a machine, which `transitions` executes: code asks what may happen and reports what did.
 
-One :class:`Driver` holds the machine; each entity has a :class:`Position`, which alone moves it.  Code adds what it
-does to data, as the effect of an event or when a state is left or entered, and which of several outcomes it was.
+One :class:`Driver` holds the machine; each entity has a :class:`Position`, which is the only way to move it.  Code adds
+its own changes to data, as the effect of an event or when a state is left or entered, and says which of several
+outcomes an event had.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fsm.errors import require_machine
 from fsm.machine import Machine, Outcome
 
 ENDS: Final = "…"
-"""Before the name of a call whose end is meant."""
+"""Prefix of a call's name that denotes the end of the call."""
 
 
 class CannotHappenError(Exception):
@@ -32,7 +33,7 @@ class CannotHappenError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """An ``event`` took its ``outcome`` from the state ``source`` to ``target``."""
+    """An ``event`` with its ``outcome``, from the state ``source`` to ``target``."""
 
     event: str
     outcome: Outcome
@@ -42,11 +43,11 @@ class Change:
 
 Callback: TypeAlias = Callable[[Change], object]
 Callbacks: TypeAlias = Callback | Mapping[str, Callback]
-"""A callback for every state, or one for each state that is named."""
+"""One callback for all states, or a callback for each named state."""
 
 
 class Driver:
-    """*machine* as it is executed, by any number of entities.
+    """Executes *machine* for any number of entities.
 
     >>> from fsm.language.library import load
     >>> driver = Driver(load("container-status"))
@@ -75,20 +76,20 @@ class Driver:
         cells += [(event, name, True) for event in machine.events.values() for name in event.ends]
         for event, state, ends in cells:
             for way in machine.step(state, event.name, ends=ends) or ():
-                # Without a target nothing is left and entered again.
+                # Without a target, the state is neither left nor entered again.
                 target = None if way.to == state else way.to
                 trigger = ENDS + event.name if ends else event.name
                 self._engine.add_transition(trigger, state, target, conditions=partial(_meant, way.name))
 
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
-        """Where a new entity stands: in the initial state, or in state *at*.
+        """Return the position of a new entity: in the initial state, or in state *at*.
 
-        *leave* and *enter* are called when it moves from one state to another, as :meth:`Position.take` says.  Raises
-        ``ValueError`` for a state that the machine does not have.
+        *leave* and *enter* are called when it moves from one state to another, as :meth:`Position.take` describes.
+        Raises ``ValueError`` for a state that the machine does not have.
         """
         if at:
             self._check_state(at)
-        # Not added to the engine's models: it would keep them for ever, and make methods of its own for each.
+        # Not added to the engine's models: it would keep the position for ever, and add methods to each.
         return Position(self, at or self.machine.initial, enter=self._by_state(enter), leave=self._by_state(leave))
 
     def _by_state(self, callbacks: Callbacks | None) -> Mapping[str, Callback]:
@@ -105,16 +106,16 @@ class Driver:
             raise ValueError(f"{self.machine.name} has no state {state!r}; it has {', '.join(self.machine.states)}")
 
     def fire(self, position: Position, event: str, outcome: str) -> None:
-        """Let *event* happen at *position*, and go the way that *outcome* names."""
+        """Let *event* happen at *position* with the named *outcome*."""
         self._engine.events[event].trigger(position, outcome=outcome)
 
     def offered(self, event: str, state: str) -> tuple[Outcome, ...]:
-        """Every way in which *event* may go in *state*; none where the machine is silent."""
+        """Return every outcome that *event* may have in *state*; none if the machine is silent."""
         return self.machine.step(state, event) or ()
 
 
 class Position:
-    """Where one entity stands; :meth:`Driver.position` makes it.  Where several threads move it, the caller locks."""
+    """The state of one entity; :meth:`Driver.position` creates it.  If several threads move it, the caller locks."""
 
     def __init__(
         self, driver: Driver, state: str, *, enter: Mapping[str, Callback], leave: Mapping[str, Callback]
@@ -131,13 +132,13 @@ class Position:
 
     @property
     def shows(self) -> str:
-        """What an observer reads there."""
+        """The state as an observer reads it."""
         return self._driver.machine.states[self.state].shows
 
     def outcomes(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-        """Every outcome that *event* may have here, in the order of the model; with ``ends``, that a call of it may end in.
+        """Return every outcome that *event* may have here, in the model's order; with *ends*, how a call may end.
 
-        Raises :class:`ValueError` for an unknown event, :class:`CannotHappenError` where it cannot happen or the
+        Raises :class:`ValueError` for an unknown event, and :class:`CannotHappenError` if it cannot happen or the
         machine is silent.
         """
         machine = self._driver.machine
@@ -147,14 +148,14 @@ class Position:
         return ways
 
     def take(self, event: str, outcome: str = "", *, ends: bool = False, effect: Callback | None = None) -> Outcome:
-        """Let *event* happen here, with the *outcome* of that name; where there is only one, with that one.
+        """Let *event* happen here with the named *outcome*, which may be omitted if there is only one.
 
-        In this order the state is left, the *effect* happens, and the other state is entered; where the state stays
-        the same, only the effect happens.  After an exception of *leave* or *effect* the entity has not moved, after
-        one of *enter* it has.  What was called before is not undone.
+        In this order, the state is left, the *effect* happens, and the other state is entered; if the state stays the
+        same, only the effect happens.  After an exception in *leave* or *effect* the entity has not moved; after one in
+        *enter* it has. Callbacks that were already called are not undone.
 
-        A callback for entering may let the next event happen; one for leaving and an effect may not: ``RuntimeError``.
-        Raises as :meth:`outcomes`, and ``ValueError`` where none of several outcomes is named.
+        A callback for entering may let the next event happen; one for leaving, or an effect, may not: ``RuntimeError``.
+        Raises the errors of :meth:`outcomes`, and ``ValueError`` if none of several outcomes is named.
         """
         if self._leaving:
             message = f"{event} cannot happen while {self._leaving} leaves state {self.state}"

@@ -1,4 +1,4 @@
-"""What a state requires of the fields that are shown with it: times, numbers and texts of a status."""
+"""Requirements of a state on the fields that are shown with it: times, numbers and texts of a status."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NONE: Final[Mapping[str, FieldValue]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """What a clause requires of the fields that are shown with one of ``states``.
+    """A clause's requirement on the fields that are shown with one of ``states``.
 
-    Times and texts are ``set``, or ``unset``: 0 or empty. A time is ``not_before`` another by more than ``slack``
-    nanoseconds, where both are set. A field has one of its ``values``; those of ``iff`` have one of theirs all, or none
-    has. Those that it ``keeps`` stay, once set, as they were with one of these states before, until an event interrupts.
-    It is required only ``when`` each of these fields has one of its values, and not if one of ``unless`` has. What
-    was not seen of a field breaks nothing.
+    Times and texts are ``set``, or ``unset``: 0 or empty.  A time is ``not_before`` another by more than ``slack``
+    nanoseconds, if both are set.  A field has one of its ``values``.  Either all fields in ``iff`` have one of their
+    values, or none has.  A field that it ``keeps``, once set, stays as it was with one of these states before, until an
+    event interrupts.  The requirement applies only ``when`` each of these fields has one of its values, and not if one
+    of ``unless`` has.  A field that was not seen breaks nothing.
     """
 
     clause: Clause
@@ -40,7 +40,7 @@ class Requirement:
     unless: Values = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """What is required, as the language has it, in a line.
+        """Return the requirement in one line, in the words of the language.
 
         >>> from fsm.language.library import load
         >>> str(load("cri-container").requires["running-has-a-start"])
@@ -55,7 +55,7 @@ class Requirement:
         return "; ".join([*parts, *(f"unless {_having(name, of)}" for name, of in self.unless.items())])
 
     def demands(self, seen: Mapping[str, FieldValue], before: Mapping[str, FieldValue] = _NONE) -> Iterator[Demand]:
-        """Everything that it requires of what was *seen*, where it was as it was *before*.
+        """Yield every demand on the fields *seen*, given the fields seen *before*.
 
         >>> from fsm.language.library import load
         >>> ended = load("cri-container").requires["exited-has-an-end"]
@@ -86,7 +86,7 @@ class Requirement:
             yield Demand(fields=tuple(self.iff), legal=legal, holds=len(all_or_none) == 1)
 
     def kept(self, seen: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
-        """What of *seen* is to stay: what is set, and numbers."""
+        """Return the fields of *seen* that must stay: those that are set, and numbers."""
         return {name: value for name, value in seen.items() if name in self.keeps and value != ""}
 
     def _ordered(self, later: str, first: str) -> str:
@@ -95,7 +95,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Whether the ``fields`` that were seen are as is required; ``legal`` says how, in words."""
+    """A demand on the ``fields`` seen, and whether it ``holds``; ``legal`` states it in words."""
 
     fields: tuple[str, ...]
     legal: str
@@ -104,7 +104,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exemption:
-    """Where an implementation breaks the clause of its ``deviation``: ``when`` each of these fields has one of its values."""
+    """Exemption from the clause of ``deviation``, ``when`` each of these fields has one of its values."""
 
     deviation: Deviation
     when: Values
@@ -112,11 +112,11 @@ class Exemption:
     until: str = ""
 
     def of(self, profile: str) -> Exemption:
-        """The same, as that of another *profile*."""
+        """Return this exemption as part of another *profile*."""
         return replace(self, deviation=replace(self.deviation, profile=profile))
 
     def explains(self, clause: Clause, seen: Mapping[str, FieldValue]) -> bool:
-        """Whether what was *seen* breaks *clause* as this deviation does."""
+        """Check whether the fields *seen* break *clause* in the way of this deviation."""
         return clause == self.deviation.clause and all(_among(seen, name, of) for name, of in self.when.items())
 
 

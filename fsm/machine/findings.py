@@ -1,4 +1,4 @@
-"""What a trace or a history was found to be: legal, or which violations it has, and what it covers, as data."""
+"""Findings about a trace or a history, as data: whether it is legal, its violations, and what it covers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from fsm.verdict import Fails, Holds, Unknown
 T = TypeVar("T")
 
 NOTHING_CONCERNS: Final = "nothing in the trace concerns this machine"
-"""Why a trace cannot be judged of which nothing is of the machine's entities."""
+"""Reason why a trace that mentions none of the machine's entities cannot be judged."""
 
 NOTHING_MET: Final = "no event was certainly seen in any state: its reply, or the state, is not known"
-"""The reason why a trace without a violation does not hold either."""
+"""Reason why a trace without a violation does not hold either."""
 
 
 def tells_of_none(kind: str) -> str:
-    """Why a trace cannot be judged in which no entity of this *kind* is named."""
+    """Return the reason why a trace that names no entity of this *kind* cannot be judged."""
     return f"the trace tells of no {kind}"
 
 
 def idle(kind: str) -> frozenset[str]:
-    """The reasons for which a machine of this *kind* of entity is not concerned by a recording."""
+    """Return the reasons for which a recording does not concern a machine of this *kind* of entity."""
     return frozenset({NOTHING_CONCERNS, tells_of_none(kind)})
 
 
@@ -43,7 +43,7 @@ class Cause(Enum):
 
 
 class Repair(Enum):
-    """The kinds of single edit that make a trace legal again, smallest first."""
+    """Kinds of single edit that make a trace legal again, smallest first."""
 
     REPLY = "reply changed"
     REPEATED = "repeated"
@@ -54,7 +54,7 @@ class Repair(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """``repair`` applied; ``instead`` is the reply or the event that it puts there."""
+    """A ``repair`` of a trace; ``instead`` is the reply or the event that it inserts."""
 
     repair: Repair
     instead: str = ""
@@ -62,7 +62,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permitted:
-    """What would have been legal in ``state``: replies, shown states or outputs."""
+    """Replies, shown states or outputs that would have been legal in ``state``."""
 
     state: str
     what: tuple[str, ...]
@@ -72,10 +72,10 @@ class Permitted:
 class Stretch(Generic[T]):
     """The shortest stretch of a history that is not linearizable by itself.
 
-    ``operations`` are in the order of their calls; the last to return is the violation.  ``beside`` are those in
-    progress at its beginning, which may have acted before, or have no part in it; of those that never return, any
-    number of times.  If it ``begins`` the history, it is illegal only because of the state in which the entity began,
-    or of the outputs.  Unless it is ``least``, the search for a shorter one was given up.
+    ``operations`` are in the order of their calls; the last to return is the violation.  ``beside`` are the operations
+    in progress at its beginning: they may have acted before, or have no part in it, and those that never return may
+    have acted any number of times.  If it ``begins`` the history, it is illegal only because of the state in which the
+    entity began, or because of the outputs.  If ``least`` is false, the search for a shorter stretch was given up.
     """
 
     operations: tuple[T, ...]
@@ -86,7 +86,7 @@ class Stretch(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimit:
-    """A state is to be left ``within`` these seconds after ``event``, which happened at that time and on that line."""
+    """A state must be left ``within`` this many seconds after ``event``, which happened at ``at``, on ``line``."""
 
     event: str
     within: int
@@ -100,14 +100,15 @@ class Violation:
 
     ``illegal`` is the part of it that is not legal: the reply, the event, the state that was shown or met, or the
     outputs joined by blanks.  ``before`` are the states possible just before it, ``permitted`` what each would have
-    allowed.  ``clause`` is the weakest of the clauses that may have been broken, hence the strongest that certainly
-    is.  ``resembles`` are known deviations of other profiles that allow it.  In a history of concurrent operations
-    ``stretch`` is where no order explains it.
+    allowed.  ``clause`` is the weakest of the clauses that may have been broken, hence the strongest that certainly is.
+    ``resembles`` are known deviations of other profiles that allow it.  In a history of concurrent operations,
+    ``stretch`` is the part that no order explains.
 
-    If it breaks a property, ``clause`` is the property, ``illegal`` what the entity
-    went through, and ``lines`` where, the last line of which is the observation's.
-    If it is of fields, these are ``illegal``, and ``found`` is what they were.
-    If it is of time, the state ``illegal`` was to be left within ``limit``, and time runs since the first of ``lines``.
+    If the observation breaks a property, ``clause`` is the property, ``illegal`` what the entity went through, and
+    ``lines`` the lines of that, the last of which is the observation's.
+    If fields are wrong, ``illegal`` names them, and ``found`` has their values.
+    If a time limit is exceeded, the state ``illegal`` should have been left within ``limit``; time runs from the first
+    of ``lines``.
     """
 
     machine: str
@@ -131,7 +132,7 @@ class Violation:
 class Tolerated:
     """A declared deviation of the chosen profile that occurred in the trace.
 
-    Where ``others`` would explain the observation as well, the trace does not show which one it was.
+    If ``others`` would explain the observation as well, the trace does not show which deviation it was.
     """
 
     machine: str
@@ -144,9 +145,9 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """An event without which the trace is not legal, and which nothing in it shows.
+    """An event that nothing in the trace shows, but without which the trace is not legal.
 
-    It happened between the times ``start`` and ``end`` of the observation, if at all.
+    If it happened at all, it happened between the times ``start`` and ``end`` of the observation.
     """
 
     observation: Observation
@@ -156,7 +157,7 @@ class Assumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegal(Fails):
-    """An observation is no behaviour of the machine; ``findings`` is never empty.
+    """Observations that no behaviour of the machine explains; ``findings`` is never empty.
 
     ``incomplete`` says why there may be more, if a part of the trace could not be judged.
     """
@@ -170,9 +171,9 @@ Legality: TypeAlias = Holds | Illegal | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Violations with one cause, grouped: the first few, their number, and that of the entities.
+    """Violations with one cause, grouped: the first few, their number, and the number of their entities.
 
-    With ``others`` these are the violations of clauses of one level whose causes are not listed separately.
+    If ``others`` is true, these are the violations of clauses of one level whose causes are not listed separately.
     """
 
     first: tuple[Violation, ...]
@@ -183,7 +184,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated:
-    """Tolerated deviations of the same name, or of the same few names, grouped; ``whole`` are all, if all were kept."""
+    """Tolerated deviations of the same name or names, grouped; ``whole`` has all of them, if they were kept."""
 
     first: Tolerated
     count: int
@@ -192,7 +193,7 @@ class Deviated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """How often each reachable (event, state) pair of a machine was exercised, and each of its clauses on fields; may be 0."""
+    """Number of times that each reachable (event, state) pair and each clause on fields was exercised; may be 0."""
 
     machine: str
     cells: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -201,7 +202,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedProperty:
-    """What a trace shows of a property, in a word; ``why`` it neither holds nor is violated, if so."""
+    """The status of a property in a trace; ``why`` explains a status other than ``holds`` and ``violated``."""
 
     clause: Clause
     status: Literal["holds", "known", "violated", "unknown", "not exercised", "not watched"]
@@ -210,10 +211,11 @@ class WatchedProperty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The verdict on one trace by one machine, with what was tolerated and covered.
+    """The verdict on one trace by one machine, with tolerated deviations and coverage.
 
-    ``notes`` count what the trace lacked: replies without a request, events that the machine does not know. ``assumed``
-    is what must have happened for the rest to be legal. ``properties`` are those that the trace was also held to.
+    ``notes`` counts defects of the trace: replies without a request, events that the machine does not know.
+    ``assumed`` has the events that must have happened for the rest to be legal.  ``properties`` are those that the
+    trace was also checked against.
     """
 
     machine: Machine

@@ -1,4 +1,4 @@
-"""The states that a machine can reach: its graph, shortest paths, and components.  Silent cells lead nowhere here."""
+"""The graph of a machine: the states it can reach, shortest paths, and components.  Silent cells lead nowhere here."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class Transition(Struct, frozen=True, kw_only=True):
-    """One outcome of one row (an event, or the ends of one) from a reachable state."""
+    """One outcome of one row (an event, or its ends) from a reachable state."""
 
     source: int
     row: int
@@ -30,10 +30,11 @@ N = TypeVar("N", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph(Generic[T]):
-    """All that is reachable from the initial state, breadth first in the model's order.
+    """Everything that is reachable from the initial state, breadth first in the model's order.
 
-    ``depth`` maps every reachable state to its distance, ``shortest`` to the transitions of a shortest path.  Of a machine
-    with calls in progress a state is reached if it is with any of them, and a transition is taken if it is in any.
+    ``depth`` maps every reachable state to its distance, ``shortest`` to the transitions of a shortest path.  In a
+    machine with calls in progress, a state counts as reached, and a transition as taken, if that happens
+    with any calls in progress.
     """
 
     table: T
@@ -42,11 +43,11 @@ class Graph(Generic[T]):
     transitions: tuple[Transition, ...]
 
     def unreachable(self) -> tuple[str, ...]:
-        """States that no path leads to, in the model's order."""
+        """Return the states that no path leads to, in the model's order."""
         return tuple(name for state, name in enumerate(self.table.states) if state not in self.depth)
 
     def path(self, state: str) -> tuple[str, ...]:
-        """A shortest run of events to *state*, ``event/outcome`` each; ``ValueError`` if it is unreachable."""
+        """Return a shortest run to *state*, each step as ``event/outcome``; ``ValueError`` if it is unreachable."""
         number = self.table.states.index(state) if state in self.table.states else -1
         if number not in self.depth:
             raise ValueError(f"state {state!r} is not reachable")
@@ -54,14 +55,14 @@ class Graph(Generic[T]):
 
 
 def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
-    """Every step from *state*, in the model's order."""
+    """Yield every step from *state*, in the model's order."""
     for row in range(len(table.rows)):
         for way in table.step(state, row) or ():
             yield Transition(source=state, row=row, way=way)
 
 
 def explore(table: T) -> Graph[T]:
-    """All that *table* can reach.
+    """Return the graph of everything that *table* can reach.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -94,7 +95,7 @@ def explore(table: T) -> Graph[T]:
 
 
 def components(following: Mapping[N, Sequence[N]]) -> list[list[N]]:
-    """Strongly connected components in reverse topological order (Tarjan, 1972), without recursion."""
+    """Return the strongly connected components in reverse topological order (Tarjan, 1972), without recursion."""
     index: dict[N, int] = {}
     low: dict[N, int] = {}
     stack: list[N] = []

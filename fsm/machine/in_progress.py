@@ -1,9 +1,10 @@
 """A machine's table with calls in progress: its states are *configurations*, a state and the calls begun in it.
 
-A call that takes time begins by its row, and its ends are possible from then on, wherever other events have moved the
-entity, until it has ended or something interrupts it.  So many calls of one event as the *overlap* may have begun at once;
-a further begin is cut off.  Where no ``ends`` is written the call ends in an *unwritten* way: at an instant of its own,
-with any reply, without outputs, and the state stays.  Searches take such ends, or they leave them out.
+A call that takes time begins in its row.  From then on its ends are possible, wherever other events have moved the
+entity, until it has ended or something interrupts it.  At most *overlap* calls of one event may have begun
+simultaneously; a further begin is cut off.  If no ``ends`` are written for a state, the call ends there in an
+*unwritten* way: at an instant of its own, with any reply, without outputs, and the state stays.  Searches take such
+ends, or leave them out.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ BegunCalls: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InProgress(Table):
-    """The configurations of the table ``of`` a machine, by number; those without calls have the numbers of their states.
+    """Configurations of the table ``of`` a machine, by number; one without calls has the number of its state.
 
-    ``states`` and ``shows`` are those of the configurations met so far, so several have the same name.
+    ``states`` and ``shows`` belong to the configurations met so far, so several have the same name.
     """
 
     of: Table
@@ -35,31 +36,31 @@ class InProgress(Table):
     known: dict[tuple[int, int], tuple[tuple[Way, ...] | None, tuple[Way, ...]]] = field(default_factory=dict)
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Every way in which *row* may go in the configuration *state*; the ends of a call only where one has begun."""
+        """Return every way that *row* may go in the configuration *state*; ends only if such a call has begun."""
         return self._found(state, row)[0]
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Ways that are possible but not taken: further begins, and, unless these are taken, ends that are not written."""
+        """Return ways that are possible but not taken: further begins, and unwritten ends unless these are taken."""
         return self._found(state, row)[1]
 
     def bare(self, state: int) -> int:
-        """The state of the machine in the configuration *state*."""
+        """Return the machine's state in the configuration *state*."""
         return self.numbers.listed[state][0]
 
     def calls(self, state: int) -> BegunCalls:
-        """The calls in progress in the configuration *state*."""
+        """Return the calls in progress in the configuration *state*."""
         return self.numbers.listed[state][1]
 
     def named(self, state: int) -> str:
-        """The name of the state in the configuration *state*, and of the calls that have begun."""
+        """Return the name of the state in the configuration *state*, and the calls that have begun."""
         return ", ".join([self.states[state], *(f"{self.rows[row].event.name} has begun" for row in self.calls(state))])
 
     def idle(self, state: int) -> bool:
-        """Whether no call is in progress in the configuration *state*."""
+        """Check whether no call is in progress in the configuration *state*."""
         return not self.calls(state)
 
     def beyond(self) -> InProgress:
-        """A copy in which searches also take ends that are not written."""
+        """Return a copy in which searches also take unwritten ends."""
         return replace(self, unwritten=True, known={})
 
     def _found(self, state: int, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:
@@ -92,7 +93,7 @@ class InProgress(Table):
         return tuple(going), tuple(cut)
 
     def number(self, state: int, calls: BegunCalls) -> int:
-        """The number of the configuration of *state* and *calls*."""
+        """Return the number of the configuration of *state* and *calls*."""
         number = self.numbers[state, calls]
         if number == len(self.states):
             self.states.append(self.of.states[state])  # type: ignore[attr-defined]  # a list, which grows
@@ -101,9 +102,9 @@ class InProgress(Table):
 
 
 def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None = None) -> Table:
-    """*table* with calls in progress, of each event up to *overlap*; itself where no call takes time.
+    """Return *table* with up to *overlap* calls of each event in progress; *table* itself if no call takes time.
 
-    Configurations have the same numbers as in *like*, which is of a table with the same states and rows.
+    Configurations have the same numbers as in *like*, which was made from a table with the same states and rows.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -133,10 +134,10 @@ def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None
 
 
 def closed(table: Table) -> Table:
-    """Number every configuration that any state can lead to, and return *table*."""
+    """Number every configuration that is reachable from any state, and return *table*."""
     if isinstance(table, InProgress):
         further = table.beyond()
-        for state, _ in enumerate(table.states):  # which grow meanwhile
+        for state, _ in enumerate(table.states):  # the list grows during the iteration
             for row in range(len(table.rows)):
                 further.step(state, row)
     return table

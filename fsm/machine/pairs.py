@@ -5,9 +5,9 @@ from fsm.machine.table import Table
 
 
 def reachable_pairs(table: Table) -> tuple[tuple[int, int], ...]:
-    """The (row, state) pairs of *table* whose state some run reaches and in which the event can happen, in its order.
+    """Return the (row, state) pairs of *table* whose state some run reaches and in which the event can happen.
 
-    Silent cells count, ``cannot`` does not.
+    They are in the table's order.  Silent cells count, ``cannot`` does not.
     """
     reached = explore(table).depth
     return tuple((row, state) for row, state in table.defined() if state in reached and table.step(state, row) != ())

@@ -1,7 +1,7 @@
-"""Traces that a machine could have made, chosen at random from a seed.
+"""Random traces that a machine could have made, from a seed.
 
-Every event that may happen has equal chance, the refused and ignored ones too; where calls take time, or are asked to
-overlap, requests and replies of several calls interleave.  The same seed gives the same trace.
+Every event that may happen has an equal chance, including refused and ignored ones.  If calls take time, or are asked
+to overlap, requests and replies of several calls interleave.  The same seed gives the same trace.
 """
 
 import random
@@ -39,10 +39,10 @@ def simulate(
     entities: int = 1,
     overlap: int = 1,
 ) -> Iterator[Observation]:
-    """At least *length* observations of *entities* lives of *machine*, and the replies still owed.
+    """Yield at least *length* observations of *entities* lives of *machine*, and then the replies still owed.
 
-    Up to *overlap* calls on one entity are in progress at a time.  Silent cells are not entered.  There are fewer
-    observations if every life comes to where nothing else can be seen.
+    Up to *overlap* calls on one entity are in progress simultaneously.  Silent cells are not entered.  There are fewer
+    observations if every life reaches a state after which nothing can be seen.
 
     >>> from fsm.language.library import load
     >>> machine = load("cri-pod")
@@ -75,7 +75,7 @@ def _interleaved(table: Table, seed: int, length: int, entities: int, overlap: i
 
 
 def _active(table: Table) -> set[int]:
-    """The states from which something that is seen can follow: a call, a signal, or hidden events and then one."""
+    """Return the states from which something visible can follow: a call or a signal, perhaps after hidden events."""
     hidden = [row.index for row in table.rows if row.event.kind == "hidden"]
     seen = [row.index for row in table.rows if row.event.kind != "hidden" and not row.ends]
 
@@ -91,13 +91,13 @@ def _named(table: Table, seen: Observation, number: int) -> Observation:
 
 
 def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> Iterator[Observation]:
-    """One step of *life*: a new event, or the next instant of a call in progress."""
+    """Yield the observations of one step of *life*: a new event, or the next instant of a call in progress."""
     table = rules.table
     going = [*life.calls]
     new = [row.index for row in table.rows if not row.ends and table.step(life.state, row.index)]
     if len(going) >= overlap:
         new = [row for row in new if table.rows[row].event.kind != "call"]
-    if going and (not new or chance.random() < 0.5):  # noqa: PLR2004  (as often as not)
+    if going and (not new or chance.random() < 0.5):  # noqa: PLR2004  (half of the time)
         yield from _advances(rules, life, chance.choice(going), chance)
     elif new:
         row = chance.choice(new)
@@ -111,15 +111,15 @@ def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> 
         if event.kind == "signal":
             yield Observation(event=event.name, shows=table.shows[instant.to], emits=instant.emits)
         if event.interrupts:
-            # An observer of the interruption knows that no reply will come; without
-            # one, each caller finds out by itself.
+            # If the interruption is visible, its observer knows that no reply will come; if it is hidden, each caller
+            # finds out separately.
             for call in life.calls if event.kind == "hidden" else ():
                 yield Observation(event=table.rows[call.row].event.name, phase="lost")
             life.calls.clear()
 
 
 def _advances(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> Iterator[Observation]:
-    """The next instant of *call*: it begins, goes on, ends, or replies."""
+    """Yield the observations of the next instant of *call*: it begins, continues, ends, or replies."""
     event = rules.table.rows[call.row].event
     if call.stage >= 0:
         life.calls.remove(call)
@@ -130,7 +130,7 @@ def _advances(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> 
         yield Observation(event=event.name, phase="reply", reply=reply, shows=shows, emits=way.emits)
         return
     instant = chance.choice(rules.instants(life.state, call.row, call.stage))
-    if instant.way is None:  # nothing is specified of what follows
+    if instant.way is None:  # what follows is not specified
         life.calls.remove(call)
         yield Observation(event=event.name, phase="lost")
         return

@@ -1,7 +1,7 @@
 """A machine as a dense table of integers.
 
 A call that takes time has two rows: the event's own, in which it begins, and one for its *ends*, in which it leaves the
-state that other events could meet meanwhile.
+state that other events may meet while the call is in progress.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +13,11 @@ from msgspec import Struct
 from fsm.machine import Cell, Deviation, Event, Machine, fits, outcomes
 
 UNSPECIFIED: Final = "unspecified"
-"""The outcome of what the specification is silent about."""
+"""Name of an outcome about which the specification is silent."""
 
 
 class Done(Struct, gc=False, frozen=True):
-    """What one copy of a part did in a step of a system; ``event`` is empty if it went back to its initial state."""
+    """The share of one copy of a part in a system's step; ``event`` is empty if it went back to its initial state."""
 
     copy: str
     digit: int
@@ -31,7 +31,7 @@ class Done(Struct, gc=False, frozen=True):
 
 
 class Way(Struct, gc=False, frozen=True, kw_only=True):
-    """One outcome, by number: ``to`` indexes the table's states.  Of a system, ``done`` is what its parts did."""
+    """One outcome, by number: ``to`` indexes the table's states.  In a system, ``done`` is what its parts did."""
 
     index: int
     name: str
@@ -57,12 +57,12 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The event's name, for its ends with ``…`` before it: ``…start`` reads "and start goes on to its end"."""
+        """Name of the event; its ends have ``…`` before it: ``…start`` reads "and start continues to its end"."""
         return f"…{self.event.name}" if self.ends else self.event.name
 
 
 class TransitionSystem(Protocol):
-    """What can be explored: a :class:`Table`, or that of a system, which creates states when they are first reached."""
+    """Anything that can be explored: a :class:`Table`, or a system's, whose states are created when first reached."""
 
     @property
     def states(self) -> Sequence[str]: ...
@@ -83,10 +83,10 @@ class TransitionSystem(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """States and rows by number, and what happens where they meet.
+    """States and rows by number, and the ways of each cell.
 
-    ``ways`` lists every way of every cell by its index, ``origin`` the row and state it belongs to; ``end`` maps a row
-    to the row of its ends.  Whether a call is in progress is no matter here: :mod:`fsm.machine.in_progress`.
+    ``ways`` lists every way of every cell by its index, ``origin`` the row and state that it belongs to; ``end`` maps a
+    row to the row of its ends.  Calls in progress are added by :mod:`fsm.machine.in_progress`.
     """
 
     machine: Machine
@@ -101,33 +101,33 @@ class Table:
     cells: tuple[tuple[Way, ...] | None, ...]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Every way in which *row* may go in *state*; empty where it cannot happen, ``None`` where the model is silent."""
+        """Return every way that *row* may go in *state*; empty if it cannot happen, ``None`` if the model is silent."""
         return self.cells[row * len(self.states) + state]
 
     def blocked(self, _state: int, _row: int) -> tuple[Way, ...]:
-        """Ways that are possible, but not taken; there are none where no calls are in progress."""
+        """Return the ways that are possible but not taken; none in a table without calls in progress."""
         return ()
 
     def bare(self, state: int) -> int:
-        """The *state* without calls in progress."""
+        """Return *state* without its calls in progress."""
         return state
 
     def named(self, state: int) -> str:
-        """The name of *state*, with the calls in progress."""
+        """Return the name of *state*, with the calls in progress."""
         return self.states[state]
 
     def idle(self, _state: int) -> bool:
-        """Whether no call is in progress."""
+        """Check whether no call is in progress."""
         return True
 
     def cell(self, state: int, row: int) -> Cell | None:
-        """The cell as the model has it; ``None`` for the ends of a call that cannot be in progress there."""
+        """Return the model's cell; ``None`` for the ends of a call that cannot be in progress in *state*."""
         event = self.rows[row].event
         name = self.states[state]
         return event.ends.get(name) if self.rows[row].ends else event.cells[name]
 
     def defined(self) -> Iterator[tuple[int, int]]:
-        """Every (row, state) that has a cell, in the order of the model."""
+        """Yield every (row, state) that has a cell, in the order of the model."""
         for row in self.rows:
             for state in range(len(self.states)):
                 if self.cell(state, row.index) is not None:
@@ -135,9 +135,9 @@ class Table:
 
 
 def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
-    """*machine* as a table; its states and events keep their order.
+    """Return *machine* as a table; its states and events keep their order.
 
-    Events in common with *like*, which has the same states, are taken from there if the numbers of their ways are the same.
+    Rows of events in common with *like*, which has the same states, are reused if their ways have the same numbers.
 
     >>> from fsm.language.library import load
     >>> table = tabulate(load("container-status"))
@@ -195,7 +195,7 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
 
 
 def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None, ...] | None:
-    """The cells of *row* in *table*, if it has the same row there, and the *first* way of it has that number."""
+    """Return the cells of *row* in *table*, if it has an equal row there whose ways also begin with number *first*."""
     there = table.rows[row.index] if row.index < len(table.rows) else None
     if there is None or there.event is not row.event or there.ends != row.ends:
         return None

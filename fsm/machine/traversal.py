@@ -22,11 +22,11 @@ E = TypeVar("E", bound=Leading[object])
 
 
 OFTEN: Final = 128
-"""Nodes after which a search tells how far it has come."""
+"""Number of nodes after which a search reports its progress."""
 
 
 class Explored(NamedTuple):
-    """How far a search has come: the ``nodes`` met, their greatest distance, and the ``frontier``, which it has yet to go on from."""
+    """Progress of a search: the ``nodes`` met, their greatest distance, and the ``frontier`` still to be expanded."""
 
     nodes: int
     depth: int
@@ -44,12 +44,12 @@ class LimitError(Exception):
 class BreadthFirst(Generic[N, E]):
     """An iterator over all edges reachable from *starts*, nearest first, in the order of *following*.
 
-    ``depth`` maps every node met so far to its distance.  For the nodes other than the starts, ``last`` is the last edge
-    of a shortest path, and ``before`` the node before it.  While an edge is yielded, ``node`` is its source, and its
-    target is not yet in these maps.
+    ``depth`` maps every node met so far to its distance.  For the nodes other than the starts, ``last`` has the last
+    edge of a shortest path, and ``before`` the node before it.  While an edge is yielded, ``node`` is its source, and
+    its target is not yet in these maps.
 
-    Raises :class:`LimitError` as soon as there are more nodes than *limit*; 0 is no limit.  *watch* is told now and then
-    how far it has come; what it raises ends the search.
+    Raises :class:`LimitError` as soon as there are more nodes than *limit*; 0 is no limit.  *watch* is called regularly
+    with the progress; an exception from it ends the search.
 
     >>> from collections import namedtuple
     >>> Step = namedtuple("Step", "sign to")
@@ -95,17 +95,17 @@ class BreadthFirst(Generic[N, E]):
                     queue.append(to)
 
     def exhausted(self) -> Self:
-        """The search itself, after all its edges."""
+        """Run the search to its end, and return it."""
         for _ in self:
             pass
         return self
 
     def path(self, last: E) -> tuple[E, ...]:
-        """A shortest path that ends with *last*, the edge yielded last."""
+        """Return a shortest path that ends with *last*, the edge yielded last."""
         return (*self.path_to(self.node), last)
 
     def path_to(self, node: N) -> tuple[E, ...]:
-        """A shortest path to *node*, which was met."""
+        """Return a shortest path to *node*, which the search has met."""
         edges: list[E] = []
         while node in self.before:
             edges.append(self.last[node])
@@ -114,7 +114,7 @@ class BreadthFirst(Generic[N, E]):
 
 
 class Numbering(dict[N, int]):
-    """Numbers of things in the order in which they are first looked up; ``listed`` has the things by number.
+    """Mapping that numbers things in the order in which they are first looked up; ``listed`` has them by number.
 
     >>> number = Numbering(["a"])
     >>> number["b"], number["a"], number.listed
@@ -125,7 +125,7 @@ class Numbering(dict[N, int]):
         super().__init__()
         self.listed: list[N] = []
         for each in first:
-            self[each]  # which numbers it
+            self[each]  # numbers it
 
     def __missing__(self, each: N) -> int:
         number = self[each] = len(self.listed)
@@ -134,7 +134,7 @@ class Numbering(dict[N, int]):
 
 
 def closure(starts: Iterable[N], following: Callable[[N], Iterable[N]]) -> tuple[N, ...]:
-    """*starts* and all nodes reachable from them, breadth first.
+    """Return *starts* and all nodes reachable from them, breadth first.
 
     >>> closure([3], lambda number: [number // 2])
     (3, 1, 0)

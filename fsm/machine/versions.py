@@ -1,6 +1,7 @@
-"""Versions of what a profile is of: which profile is of a version, and what of it that version has.
+"""Versions of a runtime: which profile describes a version, and what of that profile applies to it.
 
-``since`` and ``until`` are a version, or several with commas: one for each release branch, its first two numbers.
+``since`` and ``until`` are a version, or several separated by commas: one for each release branch, which is named by
+its first two numbers.
 """
 
 import re
@@ -10,11 +11,11 @@ from typing import Final, Protocol
 from fsm.errors import Problem, nearest
 
 PATCH: Final = 3
-"""Numbers of a version, the first two of which are those of its release branch."""
+"""Count of numbers in a full version; the first two are its release branch."""
 
 
 class Bounded(Protocol):
-    """What versions have from one on, and until one."""
+    """Anything that versions have from ``since`` on, and before ``until``."""
 
     @property
     def since(self) -> str: ...
@@ -23,7 +24,7 @@ class Bounded(Protocol):
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The numbers that *version* begins with; none if it is not one.
+    """Return the numbers that *version* begins with; none if it is not a version.
 
     >>> numbers("v1.7.24~ds1"), numbers("main")
     ((1, 7, 24), ())
@@ -33,7 +34,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def parted(name: str) -> tuple[str, str]:
-    """What the profile *name* is of, and its version; empty if it has none.
+    """Split the *name* of a profile into the runtime and its version; the version is empty if there is none.
 
     >>> parted("containerd-2.4.0-rc.1"), parted("containerd-main")
     (('containerd', '2.4.0-rc.1'), ('containerd-main', ''))
@@ -43,7 +44,7 @@ def parted(name: str) -> tuple[str, str]:
 
 
 def has(version: str, each: Bounded) -> bool:
-    """Whether *version* is one of those that have *each*."""
+    """Check whether *version* has *each*: it is not older than ``since``, and older than ``until``."""
 
     def reached(bounds: str) -> bool:
         own, least = numbers(version), sorted(map(numbers, bounds.split(",")))
@@ -53,7 +54,7 @@ def has(version: str, each: Bounded) -> bool:
 
 
 def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
-    """The newest *profiles* of the version *name*, such as ``containerd-1.7.24``; several if they begin with one version."""
+    """Return the newest *profiles* for the version *name*, such as ``containerd-1.7.24``; several if equally new."""
     runtime, version = parted(name)
     fitting = {
         key: numbers(each.since)
@@ -65,7 +66,7 @@ def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
 
 
 def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
-    """The names in *asked*, with ``+`` between them, and which of the *profiles* each means; empty if none, or several.
+    """Map the names in *asked*, joined by ``+``, to the profile that each means; empty if it is none, or several.
 
     >>> meant("old+new", {})
     {'old': '', 'new': ''}
@@ -75,12 +76,12 @@ def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
 
 
 def within(asked: str | None, profiles: Mapping[str, Bounded]) -> str | None:
-    """Those of the names in *asked* that mean one of the *profiles*; ``None`` if there are none."""
+    """Return the names in *asked* that mean one of the *profiles*, joined by ``+``; ``None`` if none does."""
     return "+".join(each for each, name in meant(asked, profiles).items() if name) or None
 
 
 def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) -> tuple[str, str] | None:
-    """The first of the names in *asked* that means a profile in none of the *groups*, and the way out."""
+    """Return the first name in *asked* that means no profile in any of the *groups*, and a hint; ``None`` if all do."""
     for name in meant(asked, {}):
         if not any(within(name, profiles) for profiles in groups):
             return name, _advice(name, {key: each for profiles in groups for key, each in profiles.items()})
@@ -88,7 +89,7 @@ def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) 
 
 
 def conflict(path: str, of: str, one: tuple[str, int], other: tuple[str, int]) -> Problem:
-    """That two profiles, each with the line on which it says so, cannot be combined: they differ in what they say *of* it."""
+    """Return the problem that two profiles, each with its line, say different things about *of*."""
     what = f"'{one[0]}' and '{other[0]}' each say something else of {of}"
     hint = f"leave one of the two profiles out; '{other[0]}' says it on line {other[1]}"
     return Problem(path=path, line=one[1], code="FSM105", what=what, hint=hint)

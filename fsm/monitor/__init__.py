@@ -1,7 +1,8 @@
-"""Whether a trace is a behaviour of a machine: one belief an entity, moved by each observation.
+"""Check whether a trace is a behaviour of a machine: one belief per entity, moved by each observation.
 
-The monitor keeps, for every entity that is alive, what may be true of it (:mod:`fsm.machine.calls`); those at rest, back
-in the initial state or known by name only, are remembered apart.  So memory is bounded by the entities alive.
+The monitor keeps, for every entity that is alive, what may be true of it (:mod:`fsm.machine.calls`).  Entities at rest
+(back in the initial state, or known by name only) are kept separately and in bounded number.  So memory is bounded by
+the number of entities alive.
 """
 
 from __future__ import annotations
@@ -31,21 +32,30 @@ if TYPE_CHECKING:
     from fsm.monitor.automaton import BeliefAutomaton
 
 REMEMBERED: Final = 65_536
-"""Entities at rest that are remembered; older ones are as if never seen."""
+"""Entities at rest that are remembered; older ones are treated as never seen."""
 
 OPEN: Final = 1_024
-"""Violations of a trace without an end that wait for what follows them."""
+"""Violations in an endless trace that may wait for what follows them."""
 
 
 class Monitor:
     """Judges the observations of one machine's entities.
 
-    ``profile`` names a profile of the machine.  ``seen`` names the signals that the trace shows, ``None`` for all; others
-    may happen at any time.  With ``fresh`` every entity is in the initial state when first seen; without it a call in
-    progress at the beginning is known from its reply on.  ``outputs`` says that the trace shows only outputs, ``ids`` that
-    ids of entities never come back, ``own`` that it was written for this machine: an event that the machine does not have
-    leaves the verdict open.  With ``every`` all violations are kept, not only the first few of each cause.  ``violated``
-    is called with the entity and the line of each; ``folder`` has those of observations that are ``wanted``.
+    Args:
+        machine: the machine that the entities must follow.
+        file: the name of the trace, for the places of violations.
+        profile: the profile of the machine to judge by.
+        seen: the signals that the trace shows, ``None`` for all; other signals may happen at any time.
+        fresh: if true, every entity is in the initial state when first seen; if false, it may be in any state, with
+            calls in progress that are known only from their reply.
+        ids: if true, ids of entities are never reused.
+        outputs: if true, the trace shows only outputs.
+        own: if true, the trace was written for this machine, and an event that the machine does not have makes the
+            verdict unknown.
+        every: if true, all violations are kept, not only the first few of each cause.
+        wanted: ``wanted(observation)``: may the observation be reported as a violation or a tolerated deviation?
+
+    ``violated`` is called with the entity and the line of each violation; ``folder`` collects the violations.
 
     >>> from fsm.language.library import load
     >>> from fsm.trace import Observation
@@ -95,13 +105,13 @@ class Monitor:
         self.entities = self._beside = self.observations = 0
 
     def _belief(self, configurations: Configurations, *, rests: bool = False) -> Belief:
-        """The belief in *configurations* that have been so from the beginning."""
         return self._beliefs.belief(configurations, bits(configurations), rests=rests)
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
-        """Take one observation; gives the violations that it is, of each entity concerned.
+        """Take one observation and return the violations that it is, one for each entity concerned.
 
-        The n-th observation counts as line n.  :meth:`judgement` groups violations, and knows what followed each.
+        The n-th observation counts as line n.  :meth:`judgement` groups violations, and takes into account what
+        followed each.
 
         Raises ``ValueError`` for an event that the machine does not have.
         """
@@ -114,12 +124,12 @@ class Monitor:
         return (*(opened.closed(self._dynamics, None) for opened in new), *self._broken)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
+        """Take *observations* in order; ``lines[i]`` is the line number of the i-th, or its line and file."""
         self._give_back()
         self._feed(observations, lines)
 
     def met(self, seen: Observation, line: int | Line) -> Mapping[str, frozenset[tuple[int, int]]]:
-        """Take one observation; gives the cells that it certainly met, of each entity concerned, as row and state."""
+        """Take one observation; return the cells, as (row, state), that each entity concerned certainly exercised."""
         self._give_back()
         self.observations += 1
         with self._steps.told() as met:
@@ -127,7 +137,7 @@ class Monitor:
         return met
 
     def take(self, batch: Batch) -> bool:
-        """Take the columns of *batch*, but for what is of other kinds of entity; gives whether that is possible."""
+        """Take *batch* by its columns, skipping other kinds of entity; return whether that was possible."""
         if batch.columns is None or self._assumptions.number or (automaton := self._automaton()) is None:
             return False
         taken = automaton.feed(batch, batch.columns, lambda seen, at: self._feed([seen], [at]), unseen=self._unseen)
@@ -137,7 +147,7 @@ class Monitor:
         return True
 
     def _automaton(self) -> BeliefAutomaton | None:
-        """What runs columns through the beliefs; ``None`` where its libraries are not installed."""
+        """Return the automaton that runs columns through the beliefs; ``None`` if its libraries are not installed."""
         if self._compiled is None:
             try:
                 from fsm.monitor.automaton import BeliefAutomaton  # noqa: PLC0415  (needs the extra "fast")
@@ -161,14 +171,14 @@ class Monitor:
         return bool(seen.event) and self._dynamics.row(seen.event) < 0
 
     def _count(self) -> None:
-        """Add what compiled code has met."""
+        """Add the counts of compiled code."""
         if self._compiled is not None:
             observations, entities = self._compiled.counted()
             self.observations += observations
             self.entities += entities
 
     def _give_back(self) -> None:
-        """Have all entities here, and not in compiled code."""
+        """Return all entities from compiled code to the monitor."""
         if self._compiled is not None:
             self._compiled.give_back()
 
@@ -198,7 +208,7 @@ class Monitor:
             assumable = self._assumptions.number
 
     def states(self, entity: str) -> frozenset[str]:
-        """The states that *entity* may be in, by the outputs that have been seen."""
+        """Return the states in which *entity* may be, given the outputs seen so far."""
         self._give_back()
         return self._now(entity).states(self._dynamics.table)
 
@@ -206,7 +216,7 @@ class Monitor:
         return self._alive[entity].belief if entity in self._alive else self._resting.get(entity, self._unseen)
 
     def judgement(self, *, over: bool = True) -> findings.Judgement:
-        """The verdict on all that was fed so far; if it is *over*, the trace is taken to end here."""
+        """Return the verdict on everything fed so far; if *over*, the trace ends here."""
         folder = self.folder if over else self.folder.copy()
         for entity, opened in tuple(self._open.items()):
             if over:
@@ -260,7 +270,7 @@ class Monitor:
             self._unread = self._unread or f"line {place.number}: {what}"
         elif seen.entity:
             self._take(seen, place)
-            opened = self._open.get(seen.entity)  # where the state is wrong, its fields are those of another
+            opened = self._open.get(seen.entity)  # if the state is illegal, the fields belong to another state
             states = self._now(seen.entity).states(self._dynamics.table) if seen.fields and seen.shows else ()
             self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place, states)
         else:
@@ -274,7 +284,7 @@ class Monitor:
             self._unread = f"line {place.number}: {self.machine.name} has no {what} '{name}'{hint}"
 
     def _gap(self, entity: str) -> None:
-        """Nothing is known any more of *entity*, or of any entity, also of those not seen yet."""
+        """Forget the state of *entity*; without one, of all entities, including those not seen yet."""
         for each in (entity,) if entity else tuple(self._alive):
             self._close(each)
         if not entity:
@@ -290,7 +300,7 @@ class Monitor:
             self._keep(entity, Life(belief=self._everything))
 
     def _take_of_all(self, seen: Observation, place: Line) -> None:
-        """Take what was *seen* of all for those alive; it may have moved those at rest too, and those not seen yet."""
+        """Take what was *seen* of all entities: it moves those alive, and may have moved others."""
         if self._compiled is not None:
             self._compiled.happens(seen)
         for entity in tuple(self._alive):
@@ -307,9 +317,9 @@ class Monitor:
             self._forget()
 
     def shed(self) -> None:
-        """Forget what a trace without an end would let grow: what may follow the oldest violations, the oldest entities.
+        """Forget what an endless trace would let grow: the oldest entities, and what may follow the oldest violations.
 
-        Nothing becomes illegal by that: of an entity that is forgotten while it is alive, nothing is known any more.
+        This makes nothing illegal: the state of an entity that is forgotten while alive is unknown from then on.
         """
         self._give_back()
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
@@ -356,7 +366,7 @@ class Monitor:
             self._forget()
 
     def _certainly(self, names: tuple[str, ...], life: Life, seen: Observation, place: Line) -> None:
-        """What was *seen* is legal only by one of the deviations *names*, or by what is assumed."""
+        """Record that *seen* is legal only through one of the deviations *names*, or through an assumption."""
         if any(map(is_one, names)):
             self._assumptions.need([*self._assumptions.between(life.rested, life.assumed), *life.own])
             life.rested, life.own = life.assumed, ()
@@ -365,7 +375,7 @@ class Monitor:
         self.folder.tolerate(self.machine.name, deviations, seen, place)
 
     def _assume(self, life: Life, seen: Observation, place: Line) -> None:
-        """Let what may have happened to all entities before *seen* have happened to this one too."""
+        """Apply to this entity what may have happened to all entities before *seen*."""
         if seen.phase == "assumed":
             life.own = (findings.Assumed(observation=seen, file=place.file, line=place.number),)
         if life.assumed == self._assumptions.number:
@@ -377,7 +387,7 @@ class Monitor:
         life.assumed = self._assumptions.number
 
     def _keep(self, entity: str, life: Life) -> None:
-        """Remember *entity* with all that is known of it, and no more."""
+        """Store *entity* as alive or at rest; if at rest, keep only its belief."""
         if entity in self._open or not life.belief.rests:
             self._alive[entity] = life
             return
@@ -393,7 +403,7 @@ class Monitor:
         self._beliefs.forget([*alive, self._everything, self._unseen, *self._resting.values()])
 
     def _close(self, entity: str, following: Observation | None = None) -> None:
-        """Report the open violation of *entity*, now that it is known what followed."""
+        """Report the open violation of *entity*, if any; *following* is its next observation, or ``None``."""
         opened = self._open.pop(entity, None)
         if opened is not None:
             self.folder.fold(opened.closed(self._dynamics, following), told=True)

@@ -1,4 +1,4 @@
-"""Events that may have happened to all entities unobserved, and those without which the trace is not legal."""
+"""Events that may have happened unobserved to all entities, and those without which the trace would be illegal."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -11,59 +11,59 @@ from fsm.trace import Observation
 
 @dataclass(slots=True)
 class Assumptions:
-    """What is possible, in the order of the trace; entities take it into account when they are next observed."""
+    """The possible events, in the order of the trace; entities take them into account when they are next observed."""
 
     number: int = 0
-    """How many were possible so far; they are counted from 0."""
+    """The number of possible events so far; they are numbered from 0."""
     _possible: list[Assumed] = field(default_factory=list)
     _first: int = 0
     _latest: dict[str, tuple[int, Assumed]] = field(default_factory=dict)
     _needed: dict[tuple[object, ...], Assumed] = field(default_factory=dict)
 
     def take(self, possible: Assumed) -> None:
-        """One more was *possible*."""
+        """Add a *possible* event."""
         self._possible.append(possible)
         self._latest[possible.observation.event] = (self.number, possible)
         self.number += 1
 
     def between(self, first: int, end: int) -> Sequence[Assumed]:
-        """Those from number *first* on that are before the *end*, but for what was shed."""
+        """Return the possible events from number *first* up to but excluding *end*, except those that were shed."""
         return self._possible[max(0, first - self._first) : max(0, end - self._first)]
 
     def since(self, first: int) -> Collection[Observation]:
-        """The last event of each kind, of those from number *first* on."""
+        """Return the last event of each kind, from number *first* on."""
         shed = {event: each for event, (at, each) in self._latest.items() if first <= at < self._first}
         kept = {each.observation.event: each for each in self.between(first, self.number)}
         return [each.observation for each in (shed | kept).values()]
 
     def shed(self, most: int) -> None:
-        """Keep the last of each kind, and *most* in all."""
+        """Keep the last event of each kind, and the *most* latest events of all kinds."""
         if len(self._possible) > 2 * most:
             self._first += len(self._possible) - most
             del self._possible[:-most]
 
     def need(self, among: Sequence[Assumed]) -> None:
-        """One of those *among* these happened: one that is needed anyway, or the latest."""
+        """Record that one of *among* happened: one that is needed anyway, or else the latest."""
         known = {_which(each): each for each in among}
         if known and self._needed.keys().isdisjoint(known):
             self._needed.update([known.popitem()])
 
     def needed(self) -> tuple[Assumed, ...]:
-        """Those without which the trace is not legal, in the order in which that was found."""
+        """Return the events without which the trace is illegal, in the order in which they were found."""
         return tuple(self._needed.values())
 
 
 def _which(each: Assumed) -> tuple[object, ...]:
-    """What two observations have in common that are of the same assumption: its times, or else its line."""
+    """Return the identity of an assumption: its event, entity and times, or its line if it has no times."""
     seen = each.observation
     return (seen.event, seen.entity, seen.start, seen.end) if seen.start is not None else (each.file, each.line)
 
 
 def rests_on_one(configurations: Configurations) -> bool:
-    """Whether any of *configurations* is possible only by an assumption."""
+    """Check whether any of *configurations* rests on an assumption."""
     return any(is_one(name) for each in configurations for name in each.deviations)
 
 
 def is_one(deviation: str) -> bool:
-    """Whether *deviation*, on which a configuration rests, is an assumption."""
+    """Check whether *deviation*, on which a configuration rests, is an assumption."""
     return deviation.startswith(ASSUMED)

@@ -1,9 +1,10 @@
 """The beliefs of a monitor as states of an automaton, through which compiled code runs a column of observations.
 
-Beliefs and kinds of observation are numbered, and a table has where each kind leads from each belief.  It is filled as
-steps are met, as RE2 fills that of a regular expression: what it does not have the monitor takes, from its own belief of
-the entity, and the step is entered if it says nothing but where it leads.  The entities that compiled code knows are kept
-here; each is lent to the monitor for what the code does not take, and all are given back for what is of all of them.
+Beliefs and kinds of observation are numbered, and a table has the belief to which each kind leads from each belief.  It
+is filled as steps occur, as RE2 fills the table of a regular expression: the monitor takes each step that is missing
+from the table, starting from its own belief in the entity, and the step is entered if it does nothing except lead to
+another belief.  The entities known to compiled code are kept here.  An entity is lent to the monitor for an observation
+that compiled code cannot take; all entities are given back if an observation concerns all of them.
 """
 
 from collections import OrderedDict
@@ -47,22 +48,29 @@ from fsm.monitor.time_limits import Start
 from fsm.trace import LATEST, Batch, Columns, Key, Line, Observation, key
 
 CELLS: Final = 1 << 22
-"""Entries of a table beyond which it is begun anew."""
+"""Entries of a table beyond which a new table is started."""
 
 FIRST: Final = 1 << 12
-"""Entities for which there is room at first; each of 64 bytes."""
+"""Initial capacity for entities, of 64 bytes each."""
 
 _LENT: Final = -1
-"""In place of a belief: the monitor has the entity.  That of one at rest which it is to take is ``-2 - belief``."""
+"""In place of a belief: the monitor has the entity.  An entity at rest that is to be lent next has ``-2 - belief``."""
 
 
 class BeliefAutomaton:
     """Compiled judging for one monitor, whose entities *alive* and *resting* it takes over when it is fed.
 
-    Of a belief ``limit`` is the seconds after which something of it is left, if time runs.  Observations of other entities
-    than those ``of`` a machine are left out.  ``slow`` is whether a kind of observation is never for compiled code, ``leads``
-    whether it may lead entities somewhere, ``apart`` whether an entity is the monitor's for now.  What gives one of the *ids*
-    is for compiled code where it is certainly fresh.  Lines are those of the *file*.  At most *most* entities at rest are remembered.
+    Args:
+        of: the kind of entity; observations of other kinds are skipped.
+        file: the file that lines without a file belong to.
+        slow: ``slow(observation)``: must the monitor take observations of this kind?
+        leads: ``leads(key)``: may this kind of observation move an entity, or show its state?
+        limit: ``limit(belief)``: the seconds after which some state of the belief must be left; ``None`` if no time
+            runs.
+        ids: the ids given so far; compiled code takes an observation that gives an id only if the id is certainly
+            fresh.
+        apart: ``apart(entity)``: must the monitor keep this entity for now?
+        most: the number of entities at rest that are remembered.
     """
 
     def __init__(
@@ -108,9 +116,10 @@ class BeliefAutomaton:
         *,
         unseen: Belief,
     ) -> int:
-        """Take *batch*, what compiled code does not take by *slowly*; gives how much of it, since all entities may be given back.
+        """Take *batch*, passing to *slowly* what compiled code cannot take.
 
-        Where nothing was seen of an entity, the belief in it is *unseen*.
+        *unseen* is the belief in an entity that was not seen before.  Returns how many observations were consumed;
+        fewer than the batch if all entities were handed back to the monitor.
         """
         if not self.active and not self._take_over():
             self._waited += len(batch.lines)
@@ -152,14 +161,14 @@ class BeliefAutomaton:
         return at
 
     def _count(self) -> None:
-        """Let the steps know how often they were taken."""
+        """Add the counts of steps taken to the steps."""
         taken = self._table.taken
         for belief, kind in np.argwhere(taken):
             self._beliefs[belief].next[self._kinds[kind]].taken += int(taken[belief, kind])
         taken[:] = 0
 
     def counted(self) -> tuple[int, int]:
-        """Observations and entities that compiled code has met since this was last asked; the steps know of theirs."""
+        """Return the numbers of observations and entities met since the last call, and update the counts of steps."""
         self._count()
         counts = self._store.counts
         found = int(counts[OBSERVED]), int(counts[ENTITIES])
@@ -167,7 +176,7 @@ class BeliefAutomaton:
         return found
 
     def give_back(self) -> None:
-        """Make all entities the monitor's."""
+        """Return all entities to the monitor."""
         if not self.active:
             return
         self._count()
@@ -182,7 +191,7 @@ class BeliefAutomaton:
         self._waited = 0
 
     def _take_over(self) -> bool:
-        """Take the entities of the monitor, unless it had them for no longer than it takes to do so."""
+        """Take all entities from the monitor, unless it has had them for fewer observations than that would cost."""
         if self._waited < max(len(self._alive) + len(self._resting), self._patience):
             return False
         self._begin()
@@ -192,7 +201,10 @@ class BeliefAutomaton:
         return True
 
     def _fresh(self, columns: Columns, kinds: Codes) -> OrderedDict[str, int]:
-        """The rows that give ids that are certainly fresh, by these ids; the others that give some become rows of no kind."""
+        """Return the rows that give certainly fresh ids, by id.
+
+        Other rows that give ids are set to no kind in *kinds*, so that the monitor takes them.
+        """
         giving = np.array([*self._giving, False])
         rows = np.flatnonzero(giving[kinds]) if giving.any() else np.zeros(0, np.int64)
         text = columns.text.tobytes() if len(rows) else b""
@@ -204,12 +216,12 @@ class BeliefAutomaton:
         return found
 
     def _give(self, fresh: OrderedDict[str, int], end: int) -> None:
-        """Let those ids be given that are in rows before the *end*."""
+        """Register the *fresh* ids given in rows before *end*."""
         while fresh and next(iter(fresh.values())) < end:
             self._ids.give(fresh.popitem(last=False)[0])
 
     def _rows(self, columns: Columns, kinds: Codes) -> KindRows:
-        """*columns*, each row of one of the *kinds*, by the numbers that they have here."""
+        """Return *columns*, with *kinds* translated to the numbers that kinds have here."""
         if self._known is not columns.kinds:
             self._known, self._translated, self._giving = columns.kinds, [], []
         for kind in columns.kinds[len(self._translated) :]:
@@ -250,16 +262,16 @@ class BeliefAutomaton:
         return number
 
     def _learn(self, before: Belief, seen: Key) -> None:
-        """Enter where *seen* leads from *before*, if it says nothing else."""
+        """Enter the step of *seen* from *before*, if it only leads to another belief."""
         step, kind = before.next.get(seen), self._kind_numbers.get(seen)
         if step is None or kind is None or step.note or step.tolerated or step.explained:
             return
         if step.starts in {(), (0,)} or (not step.starts[1:] and self._limit(before) is None):
-            start, end = self._number(before), self._number(step.to)  # each may make the table larger
+            start, end = self._number(before), self._number(step.to)  # each call may enlarge the table
             self._table.to[start, kind] = end
 
     def _lend(self, entity: str) -> Belief | None:
-        """Make *entity* the monitor's; gives the belief in it, if there was one here."""
+        """Make *entity* the monitor's and return the belief in it; ``None`` if the entity is not known here."""
         slot = self._slot(entity) if entity else NONE
         if slot < 0 or self._slots[slot]["place"] == NEW:
             return None
@@ -276,7 +288,7 @@ class BeliefAutomaton:
         return belief
 
     def happens(self, seen: Observation) -> None:
-        """Let what is *seen* of all happen to those alive of which it is known where it leads; the others become the monitor's."""
+        """Apply what is *seen* of all entities to those alive whose step is known; lend the others to the monitor."""
         if not self.active:
             return
         kind, alive, slots = self._kind(key(seen)), self._living(), self._slots
@@ -293,7 +305,7 @@ class BeliefAutomaton:
         self._lent = {entity: life.belief for entity, life in self._alive.items()}
 
     def _lend_alive(self, slots: NDArray[np.int32]) -> None:
-        """Make those in *slots*, which are alive, the monitor's, in that order."""
+        """Lend the entities in *slots*, which are alive, to the monitor, in that order."""
         lives: dict[str, Life] = {}
         for slot in slots.tolist():
             entity = self._id(slot)
@@ -307,7 +319,7 @@ class BeliefAutomaton:
         self._alive.update(lives)
 
     def _living(self) -> NDArray[np.int32]:
-        """The slots of those that are alive, in the order in which their lives began."""
+        """Return the slots of the entities alive, in the order in which their lives began."""
         used = self._used()
         alive = used[self._slots["place"][used] == ALIVE]
         return np.asarray(alive[np.argsort(self._slots["born"][alive])], np.int32)
@@ -317,7 +329,7 @@ class BeliefAutomaton:
         return buckets[buckets > 0] - 1
 
     def _take_back(self, entity: str) -> None:
-        """Take *entity*, of which the monitor has found something out; or leave it to the monitor for now."""
+        """Take *entity* with what the monitor has found out about it, or mark it as kept by the monitor."""
         life, belief = self._alive.get(entity), self._resting.pop(entity, None)
         slot = self._slot(entity, enter=life is not None or belief is not None)
         if belief is not None:
@@ -344,7 +356,7 @@ class BeliefAutomaton:
         return NONE if seen is None else self._kind(key(seen))
 
     def _life(self, slot: int) -> Life:
-        # Of what was last seen, only its kind matters.
+        # Only the kind of the last observation matters.
         kinds = (int(self._slots[slot][each]) for each in ("last", "led"))
         last, led = (None if kind < 0 else Observation(**self._kinds[kind]._asdict()) for kind in kinds)
         since, belief = int(self._slots[slot]["since"]), self._belief(slot)
@@ -368,7 +380,7 @@ class BeliefAutomaton:
         return int(slot)
 
     def _more_room(self, text: int) -> None:
-        """Make room for one more entity, with an id of so many bytes of *text*."""
+        """Make room for one more entity, whose id has *text* bytes."""
         counts, before = self._store.counts, self._store
         counts[FULL] = 0
         size = len(self._slots)
@@ -390,7 +402,7 @@ class BeliefAutomaton:
 
 
 def _given(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
-    """*array* as compiled code takes all that it does not change, so that it is compiled once."""
+    """Return *array* contiguous and read-only, so that functions are compiled for one type of argument only."""
     given = np.ascontiguousarray(array, kind).view()
     given.flags.writeable = False
     return given

@@ -1,7 +1,7 @@
-"""Beliefs, each once, and where each observation leads from them.
+"""Interned beliefs, and the belief to which each observation leads.
 
-Most observations of a trace lead from beliefs that many entities had before:
-then judging one is a look-up.  What is not needed any more is forgotten.
+Most observations of a trace lead from beliefs that many entities have had before, so judging one is a look-up.  Beliefs
+that are no longer needed are forgotten.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from fsm.monitor.time_limits import Late, Start
 from fsm.trace import LATEST, Key, Line, Observation, nanoseconds
 
 INTERNED: Final = 200_000
-"""Configurations and steps, in all, that are remembered beyond those that are needed."""
+"""Total number of configurations and steps that are remembered beyond those needed."""
 
 FEW: Final = 64
-"""Configurations of a belief, beyond the states, from which each step is found, whatever was done for others."""
+"""A step is always computed if the belief has at most this many configurations plus the number of states."""
 
 TRIED: Final = 56_000
-"""Configurations of larger ones that steps may begin with in all, beyond :data:`EACH` for every step that is found."""
+"""Initial budget: configurations from which steps of larger beliefs may start in total."""
 
 EACH: Final = 25
-"""Configurations that every step adds to those."""
+"""Configurations that every step found adds to the budget."""
 
 CALLS: Final = 4
-"""Calls in progress of a configuration that take as long as another configuration."""
+"""Calls in progress that cost as much as one more configuration."""
 
 
 @dataclass(slots=True, eq=False)
 class Belief:
-    """Interned configurations, and where each observation leads from here.
+    """Interned configurations, and the step for each observation.
 
-    ``since`` is the set, as bits, of the states that the entity may have been in since it was created: the states in
-    which a call whose request was not recorded may have acted.  An entity *rests* of which nothing is known, or that is
-    in the initial state, or one that it does not leave, with no reply awaited.  It is
-    ``timed`` if it may be in a state that it leaves in time.
+    ``since`` has, as bits, the states in which the entity may have been since it was created: a call whose request was
+    not recorded may have acted in any of them.  The entity *rests* if nothing is known of it, or if it is in the
+    initial state, or in a state that it does not leave, with no reply awaited.  The belief is ``timed`` if the entity
+    may be in a state that must be left in time.
     """
 
     configurations: Configurations
@@ -57,18 +57,18 @@ class Belief:
         self.timed = any(each.due for each in self.configurations)
 
     def states(self, table: Table) -> frozenset[str]:
-        """The states that are possible, by the outputs that have been seen."""
+        """Return the possible states, given the outputs seen so far."""
         quiet = [each for each in self.configurations if not each.queue]
         return frozenset(table.states[each.state] for each in quiet or self.configurations)
 
 
 @dataclass(slots=True, eq=False)
 class BeliefStep:
-    """Where an observation leads, the cells that explain it, how often it was taken.
+    """The belief to which an observation leads, the cells that explain it, and the number of times it was taken.
 
-    A ``plain`` step has nothing to report and leaves the entity alive; one that ``leads`` is of what may move entities,
-    or shows where they are.  Of each of the ``tolerated`` groups of deviations one was certainly met.  ``starts`` has, for
-    each start of ``to``, its number in the belief before, or that it is now.
+    A step is ``plain`` if there is nothing to report and the entity stays alive.  It ``leads`` if its observation may
+    move entities, or shows their state.  Of each group in ``tolerated``, one deviation certainly occurred.  ``starts``
+    has, for each start of ``to``, its number in the previous belief, or :data:`NOW`.
     """
 
     to: Belief
@@ -83,9 +83,10 @@ class BeliefStep:
 
 
 class Beliefs:
-    """All beliefs that entities have, or may come to again; *initial* is that of one in the initial state.
+    """All beliefs that entities have or may return to.
 
-    An entity has so many *states*, and does not leave those that are *ended*.
+    *initial* are the configurations of an entity in the initial state, *ended* the states that are never left, and
+    *states* is the number of states.
     """
 
     def __init__(self, initial: Configurations, ended: frozenset[int], states: int) -> None:
@@ -99,7 +100,7 @@ class Beliefs:
         self._tried = -TRIED
 
     def belief(self, configurations: Configurations, since: int, *, rests: bool = False) -> Belief:
-        """The one belief in *configurations* that were so *since*; it *rests* also where that is not to be seen."""
+        """Return the interned belief for *configurations* and *since*; with *rests*, mark it as at rest."""
         known = self._known.get((configurations, since))
         if known is None:
             known = self._known[configurations, since] = Belief(configurations, since, self._rests(configurations))
@@ -108,23 +109,23 @@ class Beliefs:
         return known
 
     def remember(self, before: Belief, seen: Key, step: BeliefStep) -> None:
-        """*seen* leads from *before* by *step*."""
+        """Store *step* as the step of *seen* from *before*."""
         before.next[seen] = step
         self._size += 1
 
     def charge(self, before: Belief) -> None:
-        """Count the work of a step from *before*; raises :class:`TooManyError` where too much was done for others."""
+        """Charge a step from *before*; if *before* is large and the budget is spent, raise :class:`TooManyError`."""
         tried = sum(1 + len(each.pending) // CALLS for each in before.configurations)
         self._tried += (tried if tried > self._few else 0) - EACH
         if self._tried > 0 and tried > self._few:
             raise TooManyError
 
     def full(self) -> bool:
-        """Whether there is more than needs to be remembered."""
+        """Check whether more is stored than should be remembered."""
         return self._size > self._room
 
     def forget(self, held: Iterable[Belief]) -> None:
-        """Forget all but the beliefs *held*, and where any of them leads."""
+        """Forget all beliefs except *held*, and all steps."""
         self.count()
         for belief in self._known.values():
             belief.next.clear()
@@ -133,7 +134,7 @@ class Beliefs:
         self._room = self._size + INTERNED
 
     def count(self) -> None:
-        """Add what was met so far to ``covered``."""
+        """Add the cells of the steps taken so far to ``covered``."""
         for belief in self._known.values():
             for step in belief.next.values():
                 for cell in step.cells:
@@ -152,10 +153,10 @@ class Beliefs:
 
 
 def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
-    """The deviations that were certainly met, and what is possible then.
+    """Return the deviations that certainly occurred, and the configurations without them.
 
-    Each is a group of which one was met: a deviation on which everything
-    possible rests, or several where everything rests on one or another.
+    Each group of deviations contains one that occurred: a single deviation on which all configurations rest, or several
+    if every configuration rests on one or another.
     """
     everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in configurations))
     certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]
@@ -168,7 +169,7 @@ def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...]
 
 
 def _without(configurations: Configurations, names: frozenset[str]) -> Configurations:
-    """*configurations*, resting on none of the deviations *names* any more."""
+    """Return *configurations* without the deviations *names*."""
     if not names:
         return configurations
     return frozenset(
@@ -178,7 +179,7 @@ def _without(configurations: Configurations, names: frozenset[str]) -> Configura
 
 
 def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
-    """*configurations* with their starts renumbered from 0, and the old number of each start."""
+    """Return *configurations* with their starts renumbered from 0, and the old number of each start."""
     starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
     number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
     return frozenset(
@@ -188,7 +189,7 @@ def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int,
 
 
 def limit(belief: Belief, dynamics: Dynamics) -> int | None:
-    """The seconds after its first start by which something possible is to be left; ``None`` if there is no start."""
+    """Return the seconds from the first start by which a configuration must be left; ``None`` without a start."""
     ways = dynamics.table.ways
     found = (ways[each.due.way].within for each in belief.configurations if each.due and not each.due.start)
     return min(found, default=None)
@@ -196,10 +197,11 @@ def limit(belief: Belief, dynamics: Dynamics) -> int | None:
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """An entity that is alive: its belief, and what was last seen of it, requests aside: at all, and of where it is.
+    """An entity that is alive: its belief, its ``last`` observation, and the last that ``led`` it, without requests.
 
-    Of what may have happened to all entities, the belief takes the first ``assumed`` into
-    account; it may rest on those from number ``rested`` on, and on its ``own``.  ``starts`` are those of the belief.
+    Of the events that may have happened to all entities, the belief takes the first ``assumed`` into account.  It may
+    rest on those from number ``rested`` on, and on the entity's ``own``.  ``starts`` are those of the belief.  ``late``
+    are configurations that remain possible only if a time limit was broken.
     """
 
     belief: Belief
@@ -212,19 +214,19 @@ class Life:
     late: tuple[Late, ...] = ()
 
     def moves(self, step: BeliefStep, seen: Observation, line: int | Line) -> None:
-        """Take *step*, which explains what was *seen* on *line*."""
+        """Take *step*, which explains *seen* on *line*."""
         self.belief = step.to
         if step.starts or self.starts:
             now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
 
     def plain(self) -> bool:
-        """Whether its belief, last observations and one start say everything, so that compiled code can have it."""
+        """Check whether compiled code can represent this life: one start at most, nothing late, and nothing assumed."""
         known = all(0 <= (each.at or 0) <= LATEST for each in self.starts)
         return known and not (self.starts[1:] or self.late or self.own or self.assumed)
 
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
-        """The configurations whose time limits are kept when *seen* is seen; the others are ``late`` from now on."""
+        """Return the configurations whose time limits are kept when *seen* is seen, and add the others to ``late``."""
         now = nanoseconds(seen.at) if self.starts else None
         late = defaultdict[tuple[int, Start], set[Configuration]](set)
         for each in self.belief.configurations if now is not None else ():

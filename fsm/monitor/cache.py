@@ -1,7 +1,7 @@
-"""What all monitors of one machine share: how its beliefs move, and what was found out of that.
+"""Results shared by all monitors of one machine: how its beliefs move, and what was found out from that.
 
-Recordings judged by one machine lead to the same beliefs again and again.  Where an observation leads, and why it is a
-violation, depends on nothing else, so it is remembered, within bounds, for as long as the machine is in use.
+Recordings judged by one machine lead to the same beliefs again and again.  The effect of an observation, and the
+explanation of a violation, depend on nothing else, so they are cached, within bounds, while the machine is in use.
 """
 
 from collections import OrderedDict
@@ -19,23 +19,24 @@ from fsm.monitor.scene import Scene
 from fsm.trace import Key
 
 MACHINES: Final = 32
-"""Machines, each with what a trace shows of it, of which anything is remembered."""
+"""Machines, each with the signals that a trace shows, for which results are cached."""
 
 KEPT: Final = 100_000
-"""Configurations, in all, that are remembered of one of them, before and after each observation."""
+"""Total number of configurations cached for one machine, before and after each observation."""
 
 
 class Shared:
-    """*machine* under *profile*, how beliefs about it move where a trace shows what was *seen*, and what is known of that.
+    """The dynamics of *machine* under *profile* if a trace shows the signals *seen*, with cached results.
 
-    ``others`` are the tables of its other profiles.  ``beginning`` is what is possible of an entity in the initial state,
-    ``everything`` if nothing is known; ``pairs`` are those that can be exercised.  ``ended`` are the states that nothing leaves that is named on the wire, ``there``,
-    as bits, those that do not show what the initial state shows.
+    ``others`` are the tables of the other profiles.  ``beginning`` are the configurations of an entity in the initial
+    state, ``everything`` those of an unknown entity.  ``pairs`` are the reachable (row, state) pairs.  ``ended`` are
+    the states that no event named on the wire leaves.  ``there`` are, as bits, the states that show something else than
+    the initial state.
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
         require_machine(machine)
-        self.described = machine  # so that no other one gets its id
+        self.described = machine  # keeps the machine alive, so that its id is not reused
         self.machine = machine.under(profile)
         table = tabulate(self.machine)
         self.dynamics = dynamics(table, shown=seen, outputs=outputs, timed=True)
@@ -48,12 +49,12 @@ class Shared:
         self.there = sum(1 << at for at, shows in enumerate(table.shows) if shows != table.shows[table.initial])
         self._kept: dict[tuple[Configurations, Key, int], Remainder] = {}
         self._explained: dict[tuple[object, ...], Explained] = {}
-        # What is possible if nothing is known but that a call of the row is in progress.
+        # The configurations if only a call of the row is known to be in progress.
         self.asked = cache(lambda row: self.dynamics.asked(self.everything, row))
         self._size = 0
 
     def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
-        """What :meth:`Dynamics.observed` finds, remembered."""
+        """Return the result of :meth:`Dynamics.observed`, cached."""
         at = (before, seen, since)
         found = self._kept.get(at)
         if found is None:
@@ -63,7 +64,7 @@ class Shared:
         return found
 
     def explain(self, scene: Scene) -> Explained:
-        """What :func:`explain` finds of a *scene* of this machine, remembered."""
+        """Return the result of :func:`explain` for a *scene* of this machine, cached."""
         led = (scene.led.event, scene.led.shows, scene.led.met) if scene.led else None
         at = (scene.before, scene.since, scene.seen, led, scene.again)
         found = self._explained.get(at)
@@ -74,7 +75,7 @@ class Shared:
         return found
 
     def _make_room(self, *more: Configurations) -> None:
-        """Forget all that was found out so far, rather than remember too much."""
+        """Account for *more* configurations; clear the caches if they exceed the bound."""
         self._size += 1 + sum(map(len, more))
         if self._size > KEPT:
             self._kept.clear()
@@ -86,17 +87,17 @@ _SHARED: Final[OrderedDict[tuple[object, ...], Shared]] = OrderedDict()
 
 
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
-    """What the monitors of *machine* share, by its *profile* and by what a trace shows of it."""
-    at = (id(machine), profile, seen, outputs)  # to compare it with another machine takes longer than it saves
+    """Return what all monitors of *machine* under *profile* share if a trace shows the signals *seen*."""
+    at = (id(machine), profile, seen, outputs)  # by identity: comparing machines costs more than it saves
     found = _SHARED.pop(at, None) or Shared(machine, profile, seen, outputs=outputs)
-    _SHARED[at] = found  # behind all others: the first is the one that was not used for longest
+    _SHARED[at] = found  # moved to the end: the least recently used is first
     if len(_SHARED) > MACHINES:
         _SHARED.popitem(last=False)
     return found
 
 
 def _ended(table: Table, state: int) -> bool:
-    """Whether no call, and nothing else that is named on the wire, leaves *state*."""
+    """Check that no event named on the wire leaves *state*."""
     named = [row for row in table.rows if row.event.rpc]
     ways = [table.step(state, row.index) for row in named]
     return bool(named) and all(each is not None and all(way.to == state for way in each) for each in ways)

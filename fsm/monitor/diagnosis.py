@@ -1,4 +1,4 @@
-"""Why an observation is a violation: what was possible, what would have been legal, the edits that mend it.
+"""Explain a violation: the possible states, the legal alternatives, and the edits that would fix the trace.
 
 Called once for each distinct violation of a belief; the answers are data.
 """
@@ -21,9 +21,9 @@ from fsm.trace import Key, Line, Observation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """What is known of a violation apart from its entity and time.
+    """The diagnosis of a violation, without its entity and time.
 
-    ``after`` are the configurations that a legal trace one edit away leaves: from there the monitor goes on.
+    ``after`` are the configurations left by legal traces that are one edit away; the monitor continues from these.
     """
 
     cause: Cause
@@ -37,7 +37,7 @@ class Explained:
     limit: TimeLimit | None = None
 
     def violation(self, machine: Machine, observation: Observation, edits: Iterable[Edit], place: Line) -> Violation:
-        """The violation of *machine* that the *observation* at this *place* is, with *edits* in this order."""
+        """Return the *observation* at *place* as a violation of *machine*, with *edits* in this order."""
         return Violation(
             machine=machine.name,
             cause=self.cause,
@@ -60,7 +60,7 @@ _UNHEARD: Final = "UNHEARD_OF"
 
 
 def explain(scene: Scene) -> Explained:
-    """What is wrong with ``scene.seen`` after ``scene.before``.
+    """Explain why ``scene.seen`` is illegal after ``scene.before``.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -79,7 +79,7 @@ def explain(scene: Scene) -> Explained:
     whatever = _whatever(scene, fault)
     after = frozenset().union(*(left for _, left in edits))
     if fault.cause is Cause.STATE and fault.met:
-        after |= whatever  # the call may be mistaken in what it met, or we in what is possible
+        after |= whatever  # either the call reports a wrong state, or the belief is wrong
     after = after or whatever
     return Explained(
         cause=fault.cause,
@@ -94,9 +94,9 @@ def explain(scene: Scene) -> Explained:
 
 
 def _fault(scene: Scene) -> Fault:
-    """The part of the observation without which it is legal: what was shown, met or emitted; else the event itself.
+    """Return the part of the observation without which it is legal: what was shown, met or emitted; else the event.
 
-    Where the entity may be in the state that was met, it is what was replied there.
+    If the entity may be in the state that was met, the reply is at fault.
     """
     seen = scene.seen
     if seen.output:
@@ -123,9 +123,9 @@ def _fault(scene: Scene) -> Fault:
 
 
 def _states(scene: Scene, fault: Fault) -> tuple[int, ...]:
-    """The states in which it may have acted, or in which something else would have been seen.
+    """Return the states in which the call may have acted, or in which something else would have been seen.
 
-    Where another output than the one that was seen would have been next, the entity is elsewhere only by hidden events.
+    States with outputs still to come are left out if there are others: they are possible only through hidden events.
     """
     if fault.met:
         return tuple(sorted(showing(scene, scene.seen.met) or acted(scene)))
@@ -134,7 +134,10 @@ def _states(scene: Scene, fault: Fault) -> tuple[int, ...]:
 
 
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
-    """What is permitted in each of *states*; if what was shown or emitted fits no reply, the replies that are legal apart from it."""
+    """Return what is permitted in each of *states*.
+
+    If no reply fits what was shown or emitted, return the replies that are legal without it.
+    """
     seen, names = scene.seen, scene.dynamics.table.states
     found = [Permitted(state=names[state], what=_permitted(scene, fault, state)) for state in states]
     if fault.cause is Cause.REPLY and (seen.shows or seen.emits is not None) and not any(each.what for each in found):
@@ -149,7 +152,7 @@ def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
             found: Iterable[str] = [table.shows[state]] if fault.met else _sights(scene, state)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
-            # A plugin receives what has a name on the wire; of others it can tell nothing.
+            # A plugin receives only events with a name on the wire.
             rows = [row for row in rows if row.event.rpc] or rows
             found = [row.event.rpc or row.name for row in rows if table.step(state, row.index) != ()]
         case Cause.OUTPUT if scene.row < 0:
@@ -162,7 +165,7 @@ def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
 
 
 def _legal_replies(scene: Scene, state: int) -> list[str]:
-    """The replies that are legal if the call acted in *state*, but for indefinite ones; ``error`` stands for any."""
+    """Return the definite replies that are legal if the call acted in *state*; ``error`` stands for any error."""
     bit, row = 1 << state, scene.row
     before = scene.before
     if scene.seen.phase == "reply":
@@ -179,7 +182,7 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
 
 
 def _replies(scene: Scene) -> list[str]:
-    """Every reply to the call that some cell has, but for indefinite ones; ``error`` is any other error."""
+    """Return every definite reply to the call that some cell has, and ``error`` for any other error."""
     table = scene.dynamics.table
     rows = {scene.row, table.end.get(scene.row)}
     ways = [way for way in table.ways if table.origin[way.index][0] in rows]
@@ -188,7 +191,7 @@ def _replies(scene: Scene) -> list[str]:
 
 
 def _replying(scene: Scene, reply: str) -> Key:
-    """The observation with another *reply*; the state that the call met is kept if it was possible."""
+    """Return the observation with another *reply*; the state that the call met is kept if it was possible."""
     seen = scene.seen
     met = seen.met if seen.reply == "ok" or showing(scene, seen.met) else ""
     return seen._replace(reply=_UNHEARD if reply == "error" else reply, met=met)
@@ -199,7 +202,7 @@ def _may_reply(scene: Scene, way: Way) -> bool:
 
 
 def _sights(scene: Scene, state: int) -> Iterator[str]:
-    """What may be shown after the event, or just so, if the entity is in *state* before."""
+    """Return what may be shown after the event, or at any time without one, if the entity is in *state* before."""
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
         here = replace(scene, before=here).left(scene.seen._replace(shows="")) or here
@@ -212,8 +215,8 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
         case Cause.STATE:
             cells = _broken_by_sight(scene, fault, states)
         case Cause.OUTPUT if scene.row < 0:
-            # Whichever event it was, an output that no cell of the state has breaks
-            # the strongest of the cells that might have had it.
+            # The event is unknown.  An output that no cell of the state has breaks
+            # the strongest of the clauses whose event can emit it elsewhere.
             makers = [
                 row.index for row in table.rows if not row.ends and _leads(table, row.index, output=fault.illegal)
             ]
@@ -225,11 +228,17 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
 
 
 def _broken_by_sight(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
-    """The cells that say otherwise than what was shown or met: of what moves the entity there.
+    """Return the cells that contradict what was shown or met.
 
-    That is the call that was refused for it, or the event that it was shown after, if it moves entities; else the last
-    one before that does, unless the state was shown with it; else what may happen unseen to an entity that was last seen
-    so, and shows that elsewhere, or a call in progress; else whatever shows that.
+    These are the cells of the first of these that apply:
+
+    1. the call that was refused because of the state that it met;
+    2. the event after which the state was shown, if that event moves entities;
+    3. the last event that moved the entity, unless a state was shown with it;
+    4. the event after which the state was shown;
+    5. unseen events, preferably those that can lead to what was shown, in the states shown last if these are possible;
+    6. calls in progress;
+    7. any event that can lead to what was shown.
     """
     table = scene.dynamics.table
     if fault.met and scene.seen.reply not in {"", "ok"}:
@@ -259,7 +268,7 @@ def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
 
 
 def _leads(table: Table, row: int, *, shows: str = "", output: str = "") -> bool:
-    """Whether an event of *row* may emit *output*, or moves entities and may leave one that *shows* that."""
+    """Check whether an event of *row* may emit *output*, or moves entities and may leave one that *shows* this."""
     ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]
     if output:
         return any(output in way.emits for _, way in ways)
@@ -271,7 +280,7 @@ def _strength(clause: Clause) -> int:
 
 
 def implied(table: Table) -> Clause:
-    """What is broken when no cell can be named: what is seen follows from the machine at all."""
+    """Return the clause that is broken if no cell can be named: observations must follow from the machine."""
     machine = table.machine
     clauses = (cell.clause for event in machine.events.values() for cell in event.cells.values())
     weakest = min(clauses, key=_strength, default=None)
@@ -280,7 +289,7 @@ def implied(table: Table) -> Clause:
 
 
 def _edits(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
-    """Every single edit that makes the observation legal, smallest first, and what each leaves."""
+    """Return every single edit that makes the observation legal, smallest first, with the configurations it leaves."""
     found = [*_other_replies(scene, states), *_missing(scene)]
     extra = _without(scene, fault)
     if extra:
@@ -295,7 +304,7 @@ def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit
         return
     found = {reply: left for reply in _replies(scene) if (left := scene.left(_replying(scene, reply)))}
     ways = [way for state in states for way in finals(scene.dynamics.table, state, scene.row) or ()]
-    # Where any error is legal, those that the cells name say more than the others.
+    # If any error is legal, suggest only the errors that the cells name.
     named = dict.fromkeys(reply for way in ways for reply in way.reply) if "error" in found else found
     for reply in named:
         if reply in found and not fits(scene.seen.reply, (reply,)):
@@ -303,7 +312,7 @@ def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit
 
 
 def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
-    """Events of which one, put before the observation, makes it legal: by what is specified, not by silence."""
+    """Yield events that make the observation legal if one is inserted before it, according to specified cells only."""
     dynamics = replace(scene.dynamics, silence=False)
     for row in dynamics.table.rows:
         if row.ends or row.index in dynamics.unseen or row.index == scene.row:
@@ -316,12 +325,12 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
             each._replace(pending=tuple(call for call in each.pending if call.row != row.index)) for each in left
         )
         if closed := tried(partial(dynamics.closed, ended)):
-            signal = row.event.kind == "signal" and row.event.rpc  # as the plugin that received it knows it
+            signal = row.event.kind == "signal" and row.event.rpc  # the plugin's name for it
             yield Edit(repair=Repair.MISSING, instead=signal or row.event.name), closed
 
 
 def _without(scene: Scene, fault: Fault) -> Configurations:
-    """The configurations if the observation had not been made; what was shown is not taken for nothing."""
+    """Return the configurations without this observation; none if a shown state is at fault: sights are not dropped."""
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
     kept = set()
@@ -333,7 +342,7 @@ def _without(scene: Scene, fault: Fault) -> Configurations:
 
 
 def _whatever(scene: Scene, fault: Fault) -> Configurations:
-    """Every state that what was shown allows."""
+    """Return a configuration for every state that fits what was shown."""
     shows = fault.illegal if fault.cause is Cause.STATE else scene.seen.shows
     table = scene.dynamics.table
     states = [state for state in range(len(table.states)) if not shows or table.shows[state] == shows]
@@ -341,7 +350,7 @@ def _whatever(scene: Scene, fault: Fault) -> Configurations:
 
 
 def _resembling(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
-    """Declared deviations, of any profile, that allow what was seen."""
+    """Return the deviations, declared in other profiles, that allow what was seen."""
     table = scene.dynamics.table
     where = {scene.row: states} if scene.row >= 0 else {}
     if fault.cause is Cause.STATE:

@@ -1,4 +1,4 @@
-"""Whether the fields of a status are what the clauses of the state require that is shown with them."""
+"""Check the fields of a status against the clauses about the state that is shown with them."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from fsm.monitor.grouping import Folder
 from fsm.trace import Line, Observation, nanoseconds
 
 Kept: TypeAlias = dict[str, dict[str, FieldValue]]
-"""By clause, the fields that are to stay as they are."""
+"""By clause, the fields that must keep their values."""
 
 ENTITIES: Final = 65_536
 """Entities whose fields are remembered."""
@@ -26,11 +26,10 @@ def demanded(
     before: Kept | None = None,
     possible: Collection[str] = (),
 ) -> Iterator[tuple[Requirement, list[Demand]]]:
-    """Each clause that *machine* requires of every state that shows *shown*, with what it requires of the fields *seen*.
+    """Yield each clause that *machine* requires of every state showing *shown*, with its demands on the fields *seen*.
 
-    If it is known which states are *possible*, those are meant that are.
-
-    What is to stay was as *before* has it, by clause; what is to stay from now on is added.
+    If *possible* names any of these states, the others are ignored.  *before* has, by clause, the values that must not
+    change; values that must not change from now on are added to it.
 
     >>> from fsm.language.library import load
     >>> found = demanded(load("cri-container"), "CONTAINER_RUNNING", {"started": 0, "finished": 0})
@@ -59,10 +58,10 @@ def _time(value: FieldValue) -> int | None:
 
 
 class FieldClauses:
-    """Holds the statuses of one trace to the clauses on fields of *machine*, which is under a profile or none.
+    """Checks the statuses of one trace against the field clauses of *machine*, which may be under a profile.
 
-    What breaks one goes to *folder*: as known if one of its *profiles* is known for it.  ``tested`` counts how often each
-    clause was put to the test.
+    Violations go to *folder*, with the known deviations of *profiles* that explain them.  ``tested`` counts how often
+    each clause was tested.
     """
 
     def __init__(self, machine: Machine, profiles: Iterable[Profile], folder: Folder) -> None:
@@ -74,25 +73,25 @@ class FieldClauses:
         self._known = tuple(chain.from_iterable(each.exemptions for each in profiles))
 
     def keeps(self, entity: str) -> bool:
-        """Whether anything that was shown of *entity* is remembered."""
+        """Check whether any fields of *entity* are remembered."""
         return entity in self._kept
 
     def forget(self, entity: str = "") -> None:
-        """What was shown of *entity*, or of all of them, need not stay."""
+        """Forget the fields of *entity*, or of all entities: they may change now."""
         if entity:
             self._kept.pop(entity, None)
         else:
             self._kept.clear()
 
     def notice(self, seen: Observation) -> None:
-        """Forget what need not stay once an interruption, a creation, or a gap of all entities was *seen*."""
+        """Forget fields that may change after *seen*: an interruption, a creation, or a gap for all entities."""
         if seen.event in self.anew or (seen.phase == "gap" and not seen.entity):
             self.forget(seen.entity)
 
     def hold(self, seen: Observation, place: Line, possible: Collection[str] = ()) -> tuple[Violation, ...]:
-        """Judge the fields that were *seen*, if a state was shown with them; gives the violations.
+        """Check the fields that were *seen* and return the violations.
 
-        Unless nothing is known of that, the entity is in one of the *possible* states.
+        If *possible* is not empty, the entity is in one of these states.
         """
         if not seen.fields:
             return ()
@@ -130,6 +129,6 @@ class FieldClauses:
 
 
 def held_to(requirements: Iterable[Requirement], machine: Machine, folder: Folder) -> FieldClauses:
-    """Holds the statuses of *machine* to these *requirements*, and to none of its own."""
+    """Return a checker of the statuses of *machine* against *requirements* instead of the machine's own clauses."""
     requires = {each.clause.name: each for each in requirements}
     return FieldClauses(replace(machine, requires=requires, exemptions=()), (), folder)

@@ -1,7 +1,7 @@
-"""Ids that come back: a creation that succeeds under an id for which another one has succeeded, or that was named before.
+"""Reused ids: creations that succeed under an id that was given before, or named before the creation began.
 
-A machine begins again in its initial state, so that runs may create an entity of the same name anew.  In a recording of
-a runtime names are ids, which it never gives twice; the last :data:`REMEMBERED` are remembered.
+A machine may return to its initial state, so a run may create an entity of the same name again.  In a recording of a
+runtime, names are ids, and the runtime never gives the same id twice.  The last :data:`REMEMBERED` ids are remembered.
 """
 
 from collections import OrderedDict
@@ -15,11 +15,11 @@ from fsm.monitor.diagnosis import Explained
 from fsm.trace import Observation, nanoseconds
 
 REMEMBERED: Final = 65_536
-"""Ids of which it is remembered that they were given."""
+"""Number of ids that are remembered as given."""
 
 
 class FreshIds:
-    """The ids that creations have given, by the calls that lead out of the initial state; none without *dynamics*."""
+    """The ids given by creations, the calls that leave the initial state; without *dynamics*, none are tracked."""
 
     def __init__(self, dynamics: Dynamics | None) -> None:
         self._initial = dynamics.table.machine.initial if dynamics else ""
@@ -28,29 +28,29 @@ class FreshIds:
         self._given: OrderedDict[str, int | None] = OrderedDict()
 
     def gives(self, seen: Observation) -> bool:
-        """Whether *seen* gives an id."""
+        """Check whether *seen* gives an id."""
         return seen.event in self._clauses and seen.reply == "ok" and seen.phase != "request"
 
     def known(self, identity: str) -> bool:
-        """Whether *identity* was given."""
+        """Check whether *identity* was given."""
         return identity in self._given
 
     def give(self, identity: str) -> None:
-        """Remember that *identity*, which was not, is given."""
+        """Record that *identity*, which is new, is given."""
         self._named.pop(identity, None)
         _remember(self._given, identity, None)
 
     def named(self, seen: Observation) -> None:
-        """*seen* has an id that may not have been seen before, or is that of nothing that is known to exist.
+        """Record the id of *seen*, whose entity was not alive or at rest before.
 
-        It matters to calls with intervals only, and no recording that has ids and such calls has columns; so compiled code
-        does not tell of the ids that it meets.
+        This matters only to calls with intervals.  No recording with ids and such calls has columns, so compiled code
+        need not report the ids that it meets.
         """
         if self._clauses and seen.entity not in self._named:
             _remember(self._named, seen.entity, nanoseconds(seen.at))
 
     def given_again(self, seen: Observation, after: Configurations) -> Explained | None:
-        """Why *seen*, which leaves *after*, is legal but for its id; ``None`` if the id is fresh."""
+        """Return the violation if *seen*, which leaves *after*, is illegal only for its id; ``None`` if it is legal."""
         if not self.gives(seen):
             return None
         named = self._named.pop(seen.entity, None)
@@ -77,7 +77,7 @@ def _remember(ids: OrderedDict[str, int | None], identity: str, at: int | None) 
 
 
 def _creations(dynamics: Dynamics) -> dict[str, Clause]:
-    """The calls that succeed by leaving the initial state, as traces name them, with the clause by which each is refused."""
+    """Return the calls that succeed by leaving the initial state, by name, with the clause that refuses each."""
     machine = dynamics.table.machine
     found = {}
     for name, row in dynamics.names.items():

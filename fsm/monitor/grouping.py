@@ -1,4 +1,4 @@
-"""Violations with one cause, grouped: the first few whole, the others counted."""
+"""Violations grouped by cause: the first few are kept whole, the others counted."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ WHOLE: Final = 3
 """Violations of one cause that are kept whole."""
 
 CAUSES: Final = 1_000
-"""Causes that are kept separately; the others are counted by level."""
+"""Causes that are kept separately; violations of further causes are counted by level."""
 
 NAMED: Final = 1_000
 """Entities of one cause that are counted exactly."""
@@ -23,7 +23,7 @@ NAMED: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A violation that waits for the next observation of its entity, which may tell the edits apart."""
+    """A violation that waits for the next observation of its entity, which may decide between the edits."""
 
     observation: Observation
     place: Line
@@ -31,7 +31,7 @@ class Open:
     explained: Explained
 
     def closed(self, dynamics: Dynamics, following: Observation | None) -> Violation:
-        """The violation, its edits weighed by what followed."""
+        """Return the violation, with its edits ranked by whether they explain *following*."""
         edits = list(self.explained.edits)
         if following is not None:
             after = key(following)
@@ -46,7 +46,7 @@ class Open:
 
 @dataclass(slots=True)
 class _Group:
-    """The first violations of one cause, or of several, and how many there are of how many entities."""
+    """The first violations of one cause, or of several, with the number of violations and the entities."""
 
     whole: list[Violation] = field(default_factory=list)
     count: int = 0
@@ -57,9 +57,9 @@ class _Group:
 
 
 class Folder:
-    """Collects violations and tolerated deviations by cause; memory does not grow with their number, unless ``every`` is kept.
+    """Collects violations and tolerated deviations by cause; memory is bounded unless ``every`` is true.
 
-    Those of observations that are not ``wanted`` are left out.  ``found`` is called with each violation as soon as it is found.
+    Observations that are not ``wanted`` are left out.  ``found`` is called with each violation as soon as it is found.
     """
 
     def __init__(self, *, every: bool = False, wanted: Callable[[Observation], bool] = lambda _: True) -> None:
@@ -72,7 +72,7 @@ class Folder:
         self._each: dict[tuple[str, ...], list[Tolerated]] = {}
 
     def copy(self) -> "Folder":
-        """What was collected so far, to which more can be added apart."""
+        """Return a copy with its own groups."""
         other = Folder(every=self._every, wanted=self.wanted)
         other._causes = {cause: group.copy() for cause, group in self._causes.items()}
         other._others = {level: group.copy() for level, group in self._others.items()}
@@ -80,18 +80,18 @@ class Folder:
         return other
 
     def tell(self, violation: Callable[[], Violation]) -> None:
-        """Say that a *violation* was found, to whoever wants to know it at once."""
+        """Pass a *violation* to ``found``, if that is set."""
         if self.found is not None and self.wanted((told := violation()).observation):
             self.found(told)
 
     def fold(self, violation: Violation, *, told: bool = False) -> None:
-        """Take one more *violation*, of which it may have been *told* when it was found."""
+        """Add *violation*; unless it was already *told*, pass it to ``found``."""
         seen = violation.observation
         if not self.wanted(seen):
             return
         if not told:
             self.tell(lambda: violation)
-        # What a known deviation explains is one cause, whatever would have made it legal.
+        # Violations that one known deviation explains have one cause, whichever edit would make them legal.
         apart = tuple(each.name for each in violation.resembles) or violation.edits[:1]
         cause = (violation.cause, seen.event, violation.illegal, violation.clause, apart)
         if cause in self._causes or len(self._causes) < CAUSES:
@@ -105,7 +105,7 @@ class Folder:
             group.entities.add(seen.entity)
 
     def tolerate(self, machine: str, deviations: Sequence[Deviation], seen: Observation, place: Line) -> None:
-        """Take what was *seen*, which is legal only by one of the *deviations* that the profile of *machine* declares."""
+        """Add an observation that is legal only through one of *deviations*, declared by the profile of *machine*."""
         if not self.wanted(seen):
             return
         first, *others = deviations
@@ -119,7 +119,7 @@ class Folder:
             self._each.setdefault(names, []).append(met)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Every cause, in the order of first appearance."""
+        """Return every cause, in the order of first appearance."""
         groups = [(each, False) for each in self._causes.values()] + [(each, True) for each in self._others.values()]
         return tuple(
             Finding(first=tuple(each.whole), count=each.count, entities=len(each.entities), others=others)
@@ -127,5 +127,5 @@ class Folder:
         )
 
     def tolerated(self) -> tuple[Deviated, ...]:
-        """Every tolerated deviation, in the order of first appearance."""
+        """Return every tolerated deviation, in the order of first appearance."""
         return tuple(replace(each, whole=tuple(self._each.get(names, ()))) for names, each in self._tolerated.items())

@@ -1,4 +1,4 @@
-"""The compiled part of an :class:`~fsm.monitor.automaton.BeliefAutomaton`: its entities by id, and the loop over a column."""
+"""The compiled part of a :class:`~fsm.monitor.automaton.BeliefAutomaton`: its entities, and the loop over a column."""
 
 from typing import Final, NamedTuple, TypeAlias
 
@@ -8,27 +8,30 @@ from numpy.typing import NDArray
 from fsm.compiled import Bytes, Codes, Number, Numbers, alike, copied, hashed, lean, lean_inner
 
 NONE: Final = -1
-"""In place of a number: there is none."""
+"""In place of any number: there is none."""
 
 ALIVE: Final = -1
 NEW: Final = -2
-"""In place of where an entity stands among those at rest: it is alive, or nothing was seen of it yet."""
+"""In place of an entity's position among those at rest: it is alive, or has not been seen yet."""
 
 SKIPPED: Final = -1
 SLOWLY: Final = -2
-"""In place of the number of a kind: it concerns another machine, or is not for compiled code."""
+"""In place of the number of a kind: it concerns another machine, or the monitor must take it."""
 
 USED, FREE, HIGH, HEAD, TAIL, RESTING, BORN, ENTITIES, OBSERVED, FULL, TEXT = range(11)
-"""What the counts of a store have: bytes of ``ids`` in use; free slots below the highest that was used, and that one; where the
-queue begins and ends, and how many in it are at rest; lives that have begun, entities and observations; whether there was
-no room; bytes of ids that are needed."""
+"""Indices of the counts of a store.
+
+``USED`` bytes of ``ids`` are in use; ``FREE`` slots are free below ``HIGH``, the first slot never used.  The queue is
+from ``HEAD`` to ``TAIL``, with ``RESTING`` entities at rest.  ``BORN`` lives have begun; ``ENTITIES`` and ``OBSERVED``
+are the entities and observations met.  ``FULL`` is 1 if there was no room; ``TEXT`` bytes of ids are needed.
+"""
 
 
 class KindRows(NamedTuple):
-    """The columns of a batch, by the numbers that kinds have here, and the slot of each id once it is known.
+    """The columns of a batch with the numbers of kinds translated, and the slot of each id once it is known.
 
-    The last of the numbers is that of rows without a kind.
-    A row at which a time limit has ``began`` to run has the slot of its entity there, the others -1.
+    The last of ``numbers`` is for rows without a kind.  ``began`` has the slot of the entity in a row at which a time
+    limit began to run, and -1 in other rows.
     """
 
     kind: Codes
@@ -43,10 +46,11 @@ class KindRows(NamedTuple):
 
 
 class StepTable(NamedTuple):
-    """Where kinds lead from beliefs, or -1 where that is not known, and how often each step was taken.
+    """The belief to which each kind leads from each belief, -1 if unknown, and the number of times each step was taken.
 
-    ``rests`` are beliefs at rest, ``timed`` those in what may be left in time, and ``limits`` the nanoseconds after which the
-    first of it is, -1 if no time runs; ``asks`` are kinds that are requests, ``leads`` those that lead entities somewhere.
+    ``rests`` marks beliefs at rest, ``timed`` beliefs with a state that must be left in time.  ``limits`` has the
+    nanoseconds after which the first such state is overdue, -1 if no time runs.  ``asks`` marks kinds that are
+    requests, ``leads`` kinds that may move entities or show their state.
     """
 
     to: NDArray[np.int32]
@@ -59,7 +63,7 @@ class StepTable(NamedTuple):
 
 
 EntitySlots: TypeAlias = NDArray[np.void]
-"""What is known of each entity, an :data:`ENTITY` of each."""
+"""The record of each entity, of type :data:`ENTITY`."""
 
 ENTITY: Final = np.dtype(
     [
@@ -68,13 +72,17 @@ ENTITY: Final = np.dtype(
         ("hashed", np.uint64),
     ]
 )
-"""A line of a cache: the ``belief`` in an entity, or less than 0 if it is not for compiled code, and ``since`` when it is in what
-is left in time, or -1; kinds that were seen ``last`` and that ``led``; its ``place`` among those at rest; when its life was
-``born``, in which order; the id of the batch that is its ``owner``; where its id ``begins``, of which ``length``, and its hash."""
+"""The record of an entity, one line of a cache.
+
+``belief`` is the number of the belief, negative if compiled code may not use it; ``since`` is when its time limit
+began, or -1.  ``last`` and ``led`` are the kinds last seen and last seen to lead.  ``place`` is its position among
+those at rest. ``born`` orders the beginnings of lives.  ``owner`` is the number, counted over all batches, of the id
+that was last looked up.  ``begins`` and ``length`` locate the text of its id, ``hashed`` is the hash.
+"""
 
 
 class SlotStore(NamedTuple):
-    """A hash table of slots, each one more than it is; the text of ids; those at rest in order; free slots; counts."""
+    """A hash table of slots (plus 1; 0 is empty), the text of ids, the queue of those at rest, free slots, counts."""
 
     buckets: Codes
     ids: Bytes
@@ -84,7 +92,7 @@ class SlotStore(NamedTuple):
 
 
 def steps_for(beliefs: int, kinds: int) -> StepTable:
-    """Room for steps from so many beliefs, by so many kinds."""
+    """Return an empty table with room for *beliefs* and *kinds*."""
     return StepTable(
         np.full((beliefs, kinds), NONE, np.int32),
         np.zeros((beliefs, kinds), np.int64),
@@ -97,7 +105,7 @@ def steps_for(beliefs: int, kinds: int) -> StepTable:
 
 
 def widened(table: StepTable, beliefs: int, kinds: int) -> StepTable:
-    """*table* with room for more."""
+    """Return *table* with room for *beliefs* and *kinds*."""
     wider = steps_for(beliefs, kinds)
     old = table.to.shape
     wider.to[: old[0], : old[1]], wider.taken[: old[0], : old[1]] = table.to, table.taken
@@ -107,7 +115,7 @@ def widened(table: StepTable, beliefs: int, kinds: int) -> StepTable:
 
 
 def slots_for(size: int) -> EntitySlots:
-    """Room for so many entities, each in a line of the cache."""
+    """Return room for *size* entities, each aligned to a line of the cache."""
     line = ENTITY.itemsize
     room = np.zeros(line * (size + 1), np.uint8)
     start = -room.ctypes.data % line
@@ -115,7 +123,7 @@ def slots_for(size: int) -> EntitySlots:
 
 
 def store_for(size: int, text: int, most: int) -> SlotStore:
-    """The same, for so many bytes of ids, and at most *most* at rest."""
+    """Return an empty store for *size* entities, *text* bytes of ids, and at most *most* entities at rest."""
     return SlotStore(
         np.zeros(2 * size, np.int32),
         np.zeros(text, np.uint8),
@@ -127,7 +135,7 @@ def store_for(size: int, text: int, most: int) -> SlotStore:
 
 @lean_inner
 def found(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: EntitySlots, store: SlotStore) -> Number:
-    """The slot of an id, or -1."""
+    """Return the slot of an id, or -1."""
     last = np.uint64(store.buckets.shape[0] - 1)
     at = mixed & last
     while store.buckets[at]:
@@ -144,10 +152,10 @@ def found(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: Enti
 
 @lean_inner
 def entered(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: EntitySlots, store: SlotStore) -> Number:
-    """The slot of an id that has none yet, or -1 if there is no room."""
+    """Enter an id that has no slot yet; return its slot, or -1 if there is no room."""
     counts, size = store.counts, end - start
     slot = np.int64(store.free[counts[FREE] - 1]) if counts[FREE] else counts[HIGH]
-    fits = slot < slots.shape[0] and slots[slot]["length"] == size  # where the id of one that was removed is
+    fits = slot < slots.shape[0] and slots[slot]["length"] == size  # reuse the text of a removed id of the same length
     if slot == slots.shape[0] or (not fits and counts[USED] + size > store.ids.shape[0]):
         counts[FULL] = 1
         return NONE
@@ -173,13 +181,13 @@ def entered(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: En
 
 @lean_inner
 def removed(slot: Number, slots: EntitySlots, store: SlotStore) -> None:
-    """Nothing is known of the entity in *slot* any more."""
+    """Forget the entity in *slot*."""
     last = np.uint64(store.buckets.shape[0] - 1)
     hole = slots[slot]["hashed"] & last
     while store.buckets[hole] != slot + 1:
         hole = (hole + np.uint64(1)) & last
     at = hole
-    while True:  # what would not be found any more behind the hole fills it
+    while True:  # backward-shift deletion: fill the hole with the next entry whose probe passes it
         store.buckets[hole] = 0
         at = (at + np.uint64(1)) & last
         while store.buckets[at] and (at - (slots[store.buckets[at] - 1]["hashed"] & last)) & last < (at - hole) & last:
@@ -196,10 +204,10 @@ def removed(slot: Number, slots: EntitySlots, store: SlotStore) -> None:
 
 @lean_inner
 def rested(slot: Number, most: Number, slots: EntitySlots, store: SlotStore) -> None:
-    """The entity in *slot* comes to rest behind all others, of which *most* are remembered."""
+    """Append the entity in *slot* to those at rest; forget the oldest beyond *most*."""
     queue, counts = store.queue, store.counts
     size = queue.shape[0]
-    if counts[TAIL] - counts[HEAD] == size:  # leave out those that have left it
+    if counts[TAIL] - counts[HEAD] == size:  # compact: drop entities that have left the queue
         end = counts[HEAD]
         for at in range(counts[HEAD], counts[TAIL]):
             each = queue[at % size]
@@ -222,7 +230,7 @@ def rested(slot: Number, most: Number, slots: EntitySlots, store: SlotStore) -> 
 
 @lean
 def slot_of(text: Bytes, slots: EntitySlots, store: SlotStore, *, enter: bool) -> Number:
-    """The slot of the id that is *text*; if there is none one is *entered*, or it is -1."""
+    """Return the slot of the id *text*; if it has no slot, return -1, or with *enter* a new slot."""
     mixed = hashed(text, 0, text.shape[0])
     slot = found(text, 0, text.shape[0], mixed, slots, store)
     return entered(text, 0, text.shape[0], mixed, slots, store) if slot < 0 and enter else slot
@@ -230,19 +238,19 @@ def slot_of(text: Bytes, slots: EntitySlots, store: SlotStore, *, enter: bool) -
 
 @lean
 def rest(slot: Number, most: Number, slots: EntitySlots, store: SlotStore) -> None:
-    """:func:`rested`, to be called by others."""
+    """Call :func:`rested` from Python."""
     rested(slot, most, slots, store)
 
 
 @lean
 def remove(slot: Number, slots: EntitySlots, store: SlotStore) -> None:
-    """:func:`removed`, to be called by others."""
+    """Call :func:`removed` from Python."""
     removed(slot, slots, store)
 
 
 @lean
 def move(slots: EntitySlots, before: SlotStore, store: SlotStore) -> None:
-    """Enter all that has a slot in a *store* with more room, or without the ids that are not needed any more."""
+    """Enter all entities into *store*, which has more room, and drop the ids that are no longer used."""
     last = np.uint64(store.buckets.shape[0] - 1)
     used = 0
     for at in range(before.buckets.shape[0]):
@@ -265,7 +273,7 @@ def move(slots: EntitySlots, before: SlotStore, store: SlotStore) -> None:
 def looked_up(
     rows: KindRows, entity: Number, base: Number, unseen: Number, slots: EntitySlots, store: SlotStore
 ) -> Number:
-    """The slot of an *entity* of a batch; -1 if it is all entities, or there is no room."""
+    """Return the slot of *entity* of a batch, entering it if new; -1 if it means all entities or there is no room."""
     start, end = rows.starts[entity], rows.ends[entity]
     if start == end:
         return NONE
@@ -283,7 +291,7 @@ def looked_up(
 
 @lean_inner
 def born(slot: Number, slots: EntitySlots, counts: Numbers) -> None:
-    """Of the entity in *slot*, which was at rest or of which nothing was seen, something is seen."""
+    """Begin a life of the entity in *slot*, which was at rest or not seen yet."""
     if slots[slot]["place"] == NEW:
         counts[ENTITIES] += 1
     else:
@@ -297,7 +305,7 @@ def born(slot: Number, slots: EntitySlots, counts: Numbers) -> None:
 def in_time(
     rows: KindRows, row: Number, before: Number, to: Number, slot: Number, table: StepTable, slots: EntitySlots
 ) -> bool:
-    """Whether all that was possible *before*, of the entity in *slot*, still is at the time of a *row*, as far as is known here."""
+    """Check that no time limit of the entity in *slot* is known to have passed at the time of *row*."""
     if not (table.timed[before] or table.timed[to]):
         return True
     since, now = slots[slot]["since"], rows.at[row]
@@ -306,7 +314,7 @@ def in_time(
 
 @lean_inner
 def moved(slot: Number, to: Number, row: Number, rows: KindRows, table: StepTable, slots: EntitySlots) -> None:
-    """By a *row* the belief in the entity in *slot* is that with the number *to*."""
+    """Set the belief in the entity in *slot* to number *to*, and note when a time limit begins."""
     before, slots[slot]["belief"] = slots[slot]["belief"], to
     if table.limits[to] < 0:
         slots[slot]["since"] = NONE
@@ -325,10 +333,10 @@ def run(
     slots: EntitySlots,
     store: SlotStore,
 ) -> Number:
-    """Take the observations from the *first* on; gives which is the first that is not for compiled code, or for which there is no room.
+    """Take observations from number *first* on; return the number of the first that the monitor must take.
 
-    ``base`` is the number of ids in batches before this one, ``unseen`` the belief in an entity of which nothing was
-    seen.
+    The loop also stops if there is no room for an entity.  ``base`` is the number of ids in earlier batches, ``unseen``
+    the belief in an entity not seen yet.
     """
     counts = store.counts
     for row in range(first, rows.kind.shape[0]):
@@ -339,7 +347,7 @@ def run(
             return row
         entity = np.int64(rows.entity[row])
         slot = np.int64(rows.slots[entity])
-        if slot < 0 or slots[slot]["owner"] != base + entity:  # here, since a call is handed all arrays, one by one
+        if slot < 0 or slots[slot]["owner"] != base + entity:  # inline: a call would pass all arrays one by one
             slot = np.int64(looked_up(rows, entity, base, unseen, slots, store))
         before = slots[slot]["belief"] if slot >= 0 else NONE
         to = table.to[before, kind] if before >= 0 else NONE

@@ -1,4 +1,4 @@
-"""The context of a violation: the belief before it, and the observations that led there."""
+"""The context of a violation: the belief before it, and the observations that led to it."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,10 @@ from fsm.trace import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A belief, what was seen, and what last moved the entity before that or showed where it is.
+    """A belief, the observation ``seen``, and the last earlier observation that ``led`` the entity or showed its state.
 
-    ``since`` are the states, as bits, in which an unrecorded call may have acted; ``again`` says that the last that was
-    seen to end was of the same event.
+    ``since`` are the states, as bits, in which an unrecorded call may have acted.  ``again`` is true if the last event
+    seen to end was the same event.
     """
 
     dynamics: Dynamics
@@ -29,17 +29,20 @@ class Scene:
 
     @property
     def row(self) -> int:
-        """The row of the event that was seen; -1 for a sight or an output alone."""
+        """The row of the event; -1 if only a state or an output was seen."""
         return self.dynamics.row(self.seen.event)
 
     def left(self, seen: Key) -> Configurations:
-        """The configurations that remain if *seen* is observed instead."""
+        """Return the configurations that remain if *seen* is observed instead."""
         return tried(lambda: self.dynamics.observed(self.before, seen, self.since).configurations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """The illegal part of an observation: its respect, its words, and whether it is about the state that a call met."""
+    """The illegal part of an observation: its cause and its text.
+
+    ``met`` is true if it concerns the state in which a call acted.
+    """
 
     cause: Cause
     illegal: str
@@ -47,13 +50,13 @@ class Fault:
 
 
 def showing(scene: Scene, met: str) -> set[int]:
-    """The states in which the event may have acted that show *met*, if it says something of states."""
+    """Return the states in which the event may have acted and that show *met*; without *met*, all such states."""
     shows, met = scene.dynamics.table.shows, scene.dynamics.understood(met)
     return {state for state in acted(scene) if not met or shows[state] == met}
 
 
 def acted(scene: Scene) -> set[int]:
-    """The states in which the event that was seen may have acted."""
+    """Return the states in which the event may have acted."""
     now = {each.state for each in scene.before}
     match scene.seen.phase:
         case "answered":

@@ -1,4 +1,4 @@
-"""Where an observation leads from a belief, and what is found on the way."""
+"""The step from a belief by an observation, and what is found on the way."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,16 +15,17 @@ from fsm.monitor.time_limits import overdue
 from fsm.trace import Key, Line, Observation, key
 
 NOTHING: Final = "nothing observed"
-"""The note on an observation that says nothing."""
+"""Note on an observation without content."""
 
 UNRECORDED: Final = "reply not recorded"
-"""The note on a call that has ended with an unrecorded reply."""
+"""Note on a call that ended with an unrecorded reply."""
 
 
 class Stepping:
-    """The steps of one monitor; after events called *anew* an entity is another, or is known anew.
+    """The steps of one monitor.
 
-    ``everything`` is the belief of which nothing is known.  Missing replies are noted in ``own`` traces, not in logs.
+    ``everything`` is the belief in an unknown entity.  Events called *anew* create or interrupt an entity, so their
+    steps are never plain.  Missing replies are noted in traces written for this machine (*own*), not in logs.
     """
 
     def __init__(self, shared: Shared, beliefs: Beliefs, everything: Belief, anew: set[str], *, own: bool) -> None:
@@ -35,13 +36,13 @@ class Stepping:
 
     @contextmanager
     def told(self) -> Iterator[dict[str, frozenset[tuple[int, int]]]]:
-        """The cells that each entity meets meanwhile by the last step that is taken."""
+        """Collect, while the context is open, the cells that the last step of each entity certainly exercised."""
         self._told = {}
         yield self._told
         self._told = None
 
     def in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
-        """The step of *life* by what is *seen*; if that is explained only by what is late by then, a time limit is broken."""
+        """Return the step of *life* by *seen*; if only late configurations explain *seen*, it breaks a time limit."""
         if not life.starts and not life.late:
             return self.take(life.belief, seen, life)
         what, known = key(seen), len(life.late)
@@ -63,7 +64,7 @@ class Stepping:
         return self._broken(life.belief, what, overdue(self._dynamics.table, broken, place))
 
     def take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        """The step from *before*, and count it."""
+        """Return the step from *before*, and count it."""
         step = before.next.get(key(seen)) or self.step(before, seen, life)
         step.taken += 1
         if self._told is not None:
@@ -71,7 +72,7 @@ class Stepping:
         return step
 
     def step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        """The step from *before*; remembered there unless it is a violation."""
+        """Compute the step from *before*, and remember it there unless it is a violation."""
         what = key(seen)
         try:
             self._beliefs.charge(before)
@@ -93,13 +94,16 @@ class Stepping:
         return step
 
     def _begun(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
-        """What is possible when *seen* is seen: any state in which it can be replied if its request is missing, and a note."""
+        """Return the configurations when *seen* is seen, and a note.
+
+        If *seen* ends a call whose request is missing, the call may be in progress in any state.
+        """
         if not self._dynamics.unasked(before.configurations, seen):
             return before.configurations, ""
         return self._shared.asked(self._dynamics.row(seen.event)), "reply without request"
 
     def _found(self, before: Belief, seen: Key) -> BeliefStep | None:
-        """The step, or ``None`` if nothing explains what was seen."""
+        """Return the step, or ``None`` if nothing explains the observation."""
         start, note = self._begun(before, seen)
         kept = self._shared.observed(start, seen, before.since)
         if not kept.configurations:
@@ -131,12 +135,12 @@ class Stepping:
         return step
 
     def leads(self, seen: Key) -> bool:
-        """Whether *seen* may have moved an entity, or shows its state; a request does neither."""
+        """Check whether *seen* may have moved an entity or shows its state; a request does neither."""
         moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
         return seen.phase != "request" and bool(moves)
 
     def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
-        """Whether the entity has certainly just left the initial state."""
+        """Check whether the entity has certainly just left the initial state."""
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 

@@ -17,7 +17,7 @@ class Start(NamedTuple):
 
 
 class Late(NamedTuple):
-    """Configurations that remain possible only if the time limit of ``way``, which began at ``start``, was broken."""
+    """Configurations that are possible only if the time limit of ``way``, which began at ``start``, was broken."""
 
     way: int
     start: Start
@@ -25,7 +25,7 @@ class Late(NamedTuple):
 
 
 def overdue(table: Table, late: Late, place: Line) -> Explained:
-    """The broken time limit at this *place*, if only the configurations of *late* explain the observation."""
+    """Return the explanation of a broken time limit at *place*, if only *late* explains the observation."""
     way, start, left = late
     row, origin = table.origin[way]
     cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line

@@ -1,7 +1,7 @@
-"""Properties that a machine seems to have, read off its cells, in the words of the property language.
+"""Candidate properties of a machine, read off its cells and worded in the property language.
 
-A candidate is a guess at what its author could mean: whether it holds, and which mistakes break it, is for
-:mod:`~fsm.mutation.suggestions` to find out.  Those that say most come first.
+A candidate is a guess at what the machine's author may have meant; :mod:`~fsm.mutation.suggestions` finds out whether
+it holds, and which errors break it. The candidates that say most come first.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
 
 ClaimWords: TypeAlias = Mapping[str, str | list[str]]
-"""The claim of a property, and what goes with it, as a property file has it."""
+"""The claim of a property and its parameters, as in a property file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """What may hold of a machine; ``event`` is the one that it speaks of, empty if it speaks of several."""
+    """A property that a machine may have; ``event`` is the event that it is about, empty if it is about several."""
 
     name: str
     kind: str
@@ -34,7 +34,7 @@ class Candidate:
 
 
 def candidates(machine: Machine) -> Iterator[Candidate]:
-    """What may hold of *machine* and is broken by a mistake in it; several may have the same name.
+    """Yield properties that *machine* may have and that an error in it would break; names may repeat.
 
     >>> from fsm.language.library import load
     >>> [each.name for each in candidates(load("cri-pod"))][:2]
@@ -54,7 +54,7 @@ def candidates(machine: Machine) -> Iterator[Candidate]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """Reads the cells of *machine* at the states ``met``, and says conditions on them."""
+    """A reading of *machine*'s cells in the reachable states ``met``, which words conditions about them."""
 
     machine: Machine
     met: tuple[str, ...]
@@ -65,7 +65,7 @@ class _Reading:
 
     @cached_property
     def unclear(self) -> frozenset[str]:
-        """Names that mean a state and something else."""
+        """Names that are ambiguous in a condition: words of the language, and names of both an event and a state."""
         events = {name for event in self.machine.events.values() for name in (event.name, event.rpc)}
         return WORDS | (events & set(self.machine.states))
 
@@ -76,18 +76,18 @@ class _Reading:
         return f"{event} happens" if event in self.unclear else event
 
     def now(self, states: Collection[str]) -> str:
-        """That the state is one of *states*."""
+        """Word the condition that the state is one of *states*."""
         return _some(f"is {each}" if each in self.unclear else each for each in states)
 
     def before(self, states: Collection[str]) -> str:
-        """That the state was one of *states*; empty if it can have been nothing else."""
+        """Word the condition that the state was one of *states*; empty if it cannot have been another."""
         rest = [each for each in self.met if each not in states]
         if len(rest) == 1 and len(states) > 1:
             return f"not was {rest[0]}"
         return _some(f"was {each}" for each in states) if rest else ""
 
     def cited(self, clauses: Iterable[Clause]) -> tuple[Level, str]:
-        """The weakest level of *clauses*, and their source if they have one, else that of the machine."""
+        """Return the weakest level of *clauses* and, if they share one source, that, else the machine's."""
         found = list(clauses)
         level: Level = min((each.level for each in found), key=LEVELS.index, default="observed")
         sources = {each.source for each in found}
@@ -103,7 +103,7 @@ class _Reading:
         return [event.cells[state].clause for event in events for state in states]
 
     def never_again(self) -> Iterator[Candidate]:
-        """What cannot be reached from a state, once it was left behind."""
+        """Yield claims that some states are never reached again from a state."""
         after = {state: self._after(state) for state in self.met}
         groups: dict[tuple[str, ...], list[str]] = {}
         for state in self.met:
@@ -131,13 +131,13 @@ class _Reading:
         return frozenset(found)
 
     def ways(self, event: Event, state: str) -> Iterator[Outcome]:
-        """What *event*, or a call of it in progress, may do in *state*."""
+        """Yield the outcomes of *event* in *state*, and of the end of a call of it in progress there."""
         yield from outcomes(event.cells[state], state, event.kind) or ()
         if state in event.ends:
             yield from event.ends[state].outcomes
 
     def open_cells(self) -> Iterator[Candidate]:
-        """Events of which the machine says what they do in every state that can be met."""
+        """Yield the claim that the machine specifies certain events in every reachable state."""
         named = [event for event in self.machine.events.values() if self.sayable(event.name)]
         told = [
             each.name
@@ -153,7 +153,7 @@ class _Reading:
             yield self.candidate("stated", "nothing-is-left-open", says, claim, clauses)
 
     def entered(self) -> Iterator[Candidate]:
-        """By which events each state is entered."""
+        """Yield claims that only certain events lead to a state."""
         for state in self.met:
             by = {
                 event.name
@@ -169,13 +169,13 @@ class _Reading:
                 yield self.candidate("entered", f"{state}-is-entered", says, claim, clauses)
 
     def acts(self, event: Event) -> str:
-        """That *event* happens, or that a call of it ends."""
+        """Word the condition that *event* happens, or that a call of it ends."""
         if event.ends:
             return f"{self.happens(event.name)} or {event.name} replies ok or {event.name} replies {ANY_ERROR}"
         return self.happens(event.name)
 
     def outputs(self) -> Iterator[Candidate]:
-        """In which events each output comes out."""
+        """Yield claims that only certain events emit an output."""
         for output in self.outputs_known:
             events = [
                 event
@@ -190,12 +190,12 @@ class _Reading:
 
 
 _Effect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
-"""Where an outcome leads (``""``: nowhere else), what it replies, and what it emits."""
+"""The target of an outcome (empty if the state stays), its replies, and its outputs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _OfEvent:
-    """Reads the row of one *event*, and the row of its ends."""
+    """A reading of the row of one *event*, and of the row of its ends."""
 
     reading: _Reading
     event: Event
@@ -221,14 +221,14 @@ class _OfEvent:
         return {state: ways for state, ways in self._cells.items() if ways}
 
     def _made(self, name: str, says: str, claim: ClaimWords, states: Iterable[str] = ()) -> Candidate:
-        """A candidate that rests on the cells at *states*; the first word of its *name* is its kind."""
+        """Return a candidate that rests on the cells at *states*; the first word of *name* is its kind."""
         chosen = tuple(states) or self.reading.met
         clauses = [self.event.cells[state].clause for state in chosen]
         kind = name.partition("-")[0]
         return self.reading.candidate(kind, f"{self.event.name}-{name}", says, claim, clauses, self.event.name)
 
     def _of_call(self) -> Iterator[Candidate]:
-        """What its replies mean, and whether it may be repeated."""
+        """Yield claims about the meaning of a call's replies, and about repeating it."""
         name = self.event.name
         yield self._made(
             "idempotent", f"A call of {name} right after one that succeeded changes nothing.", {"idempotent": name}
@@ -268,7 +268,7 @@ class _OfEvent:
         return _all(self.reading.happens(self.event.name), self.reading.before(states))
 
     def _exactly(self, *, ends: bool) -> Iterator[Candidate]:
-        """What it does, of all states in which it does the same."""
+        """Yield claims about the exact effects of the event, one for all states in which they are the same."""
         groups: dict[frozenset[_Effect], list[str]] = {}
         for state, found in self._row(ends=ends).items():
             groups.setdefault(frozenset(_effect(way, state) for way in found), []).append(state)
@@ -329,7 +329,7 @@ def _effect(way: Outcome, state: str) -> _Effect:
 
 
 def _told(effect: _Effect) -> str:
-    """What has this *effect* does, as a sentence has it."""
+    """Describe an outcome with this *effect*, as a part of a sentence."""
     to, replies, emits = effect
     replied = (
         f"replies {_either([f'any {each}' if each == ANY_ERROR else each for each in replies])}" if replies else ""
@@ -339,13 +339,13 @@ def _told(effect: _Effect) -> str:
 
 
 def _some(conditions: Iterable[str]) -> str:
-    """That one of *conditions* holds, to be joined with others."""
+    """Word the condition that one of *conditions* holds; it can be joined with others."""
     found = list(conditions)
     return f"({' or '.join(found)})" if len(found) > 1 else "".join(found)
 
 
 def _all(*conditions: str) -> str:
-    """That all of *conditions* hold that say something."""
+    """Word the condition that all *conditions* hold; empty ones are left out."""
     return " and ".join(filter(None, conditions))
 
 

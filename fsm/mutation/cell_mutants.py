@@ -1,7 +1,7 @@
-"""Machines that differ from one in a single cell.
+"""Machines that differ from an original in a single cell.
 
-The change is a mistake that an author could make: another target, another
-kind of cell, a reply, an output, an alternative less.
+The change is an error that an author could make: another target, another kind of cell, another reply or output, or a
+missing alternative.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,10 @@ from fsm.language.build.events import endless, in_progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """*machine* with the cell of ``event``, or of its ``ends``, in ``state`` changed as the name says."""
+    """A machine with one changed cell, or end of a call.
+
+    The cell is that of ``event`` in ``state``, or of its end there if ``ends`` is true; ``name`` tells the change.
+    """
 
     name: str
     event: str
@@ -25,9 +28,9 @@ class Mutant:
 
 
 def mutants(machine: model.Machine) -> Iterator[Mutant]:
-    """Every mutant of *machine*, in the order of its events and states, each with a name of its own.
+    """Yield every mutant of *machine*, in the order of its events and states, each with a unique name.
 
-    Each is well formed, and its cell means something else than the machine's.  Two mutants may be equal.
+    Each is well formed, and its changed cell has a different meaning. Two mutants may be equal.
 
     >>> from fsm.language.library import load
     >>> [each.name for each in mutants(load("cri-pod")) if each.event == "stop" and each.state == "absent"][:3]
@@ -58,9 +61,9 @@ class _Making:
     outputs: tuple[str, ...]
 
     def mutant(self, name: str, cell: model.Cell) -> Mutant | None:
-        """The machine with *cell* in this place; ``None`` if a call would never end in it.
+        """Return the machine with *cell* in this place, or ``None`` if some call would then never end.
 
-        Ends that no call comes to any more go with the cell that led there.
+        Ends that no call can reach without the original cell are removed.
         """
         event = self.event
         if isinstance(cell, model.Moves) and self.ends:
@@ -73,7 +76,7 @@ class _Making:
         return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=cell.line, machine=machine)
 
     def changes(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
-        """Names and cells, the same cell perhaps under several names."""
+        """Yield changed cells with their names; the same cell may occur under several names."""
         yield from self._kinds(cell)
         match cell:
             case model.Moves(outcomes=ways):
@@ -99,7 +102,7 @@ class _Making:
                 assert_never(cell)
 
     def _kinds(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
-        """The cell as one of another kind; ends are moves and nothing else."""
+        """Yield the cell as one of another kind; an end can only be of the kind ``Moves``."""
         clause, line = cell.clause, cell.line
         kinds: dict[str, model.Cell] = {"ignored": model.Ignores(clause=clause, line=line)}
         if self.event.kind == "call":
@@ -116,7 +119,7 @@ class _Making:
         return model.Outcome(name="still", to=self.state, reply=reply)
 
     def _ways(self, way: model.Outcome) -> Iterator[tuple[str, model.Outcome]]:
-        """One outcome with one thing changed: where it leads, what it replies, what it emits."""
+        """Yield *way* with one change: to its target, its reply or its outputs."""
         verb = "begins" if way.begins else "to"
         for state in self.event.ends if way.begins else self.machine.states:
             if state != way.to:
@@ -142,13 +145,13 @@ class _Making:
 
 
 def _meaning(cell: model.Cell, state: str, kind: model.Kind) -> object:
-    """What *cell* does in *state*, apart from the names of its outcomes."""
+    """Return the effect of *cell* in *state* without the names of its outcomes."""
     ways = model.outcomes(cell, state, kind)
     return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins) for way in ways)
 
 
 def _met(machine: model.Machine) -> model.Machine:
-    """*machine* without the ends that no call can come to."""
+    """Return *machine* without the ends that no call can reach."""
     for event in machine.events.values():
         if event.ends:
             found = in_progress(machine, event)

@@ -1,8 +1,9 @@
-"""Which properties the mutants of a machine or of a system break, and which mutants are equivalent to it.
+"""Outcomes of the mutants of a machine or a system: the properties that each breaks, or that it is equivalent.
 
-A system of many copies has many states, and most mistakes are found with one copy of each part: so a mutant is checked
-there first.  One that breaks no property there is checked in the system itself, in the largest cone that the properties
-need: it may take the same steps in every state, or be bisimilar; if not, every property is checked.
+A system of many copies has many states, and most errors show with one copy of each part, so a mutant is checked there
+first. A mutant that breaks no property there is checked in the system itself, in the largest cone that the properties
+need. If it takes the same steps there in every state, or is bisimilar, it is equivalent; if not, every property is
+checked.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.system_mutants import JointMutant
 
 _CONES: Final = 4
-"""Cones of a system of which it is remembered what can be reached."""
+"""Number of cones of a system whose reachable states are cached."""
 
 M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutationOutcome(Generic[M_co]):
-    """The properties that a mutant breaks, of those ``asked``, or that it is equivalent to the original."""
+    """The ``killers`` of a mutant: the properties, of those ``asked``, that it breaks; or that it is ``equivalent``."""
 
     mutant: M_co
     killers: tuple[str, ...] = ()
@@ -46,7 +47,7 @@ class MutationOutcome(Generic[M_co]):
 
     @property
     def survives(self) -> bool:
-        """Whether it is not equivalent, and breaks no property."""
+        """True if it is not equivalent and breaks no property."""
         return not self.killers and not self.equivalent
 
 
@@ -59,11 +60,18 @@ def mutation_outcomes(
     advanced: Callable[[], None] = lambda: None,
     unsound: Callable[[tuple[str, ...]], None] = lambda _: None,
 ) -> Iterator[MutationOutcome[Mutant]]:
-    """The outcome of each mutant of *machine*, as *profile* has it; *advanced* is called after each.
+    """Yield the outcome of each mutant of *machine* under *profile*.
 
-    Without *whole* one killer is enough: others are not looked for.  Properties that compare the machine with another
-    take long, and are checked only for mutants that break none of the others.  Those that are not as stated of the
-    machine itself kill nothing; *unsound* is called with their names.
+    Properties that compare the machine with another take long; only mutants that break no other property are checked
+    against them. Properties that are not as stated of the machine itself kill nothing.
+
+    Args:
+        machine: The original.
+        properties: The properties that may kill.
+        profile: The profile of the machine, if any.
+        whole: If false, one killer is enough, and others are not looked for.
+        advanced: Called after each mutant.
+        unsound: Called with the names of the properties that are not as stated of the machine itself.
     """
     profiled = machine.under(profile)
     table = tabulate(profiled)
@@ -81,7 +89,7 @@ def mutation_outcomes(
         if not found and not equivalent:
             asked = sound
             found = killers(slow, steps, profile, whole=whole)
-        if found and not whole:  # the next one is much like it
+        if found and not whole:  # the next mutant is similar, so try its killer first
             quick.sort(key=lambda each: each.name != found[0])
         names = frozenset(each.name for each in asked)
         yield MutationOutcome(mutant=mutant, killers=found, asked=names, equivalent=equivalent)
@@ -89,10 +97,10 @@ def mutation_outcomes(
 
 
 def steps_of(mutant: Mutant, stepping: StepCache) -> StepCache:
-    """The steps of *mutant*; those that it shares with its machine are those of *stepping*."""
+    """Return the steps of *mutant*; steps that it shares with its machine are taken from *stepping*."""
     table = machine_table(stepping.table)
     changed = tabulate(mutant.machine, like=table)
-    # Where a call takes time in one of them only, so do its rows differ.
+    # The numbers of rows differ if a call takes time in only one of the two.
     alike = len(changed.rows) == len(table.rows)
     return StepCache(changed, like=stepping if alike else None, but=table.states.index(mutant.state))
 
@@ -100,13 +108,13 @@ def steps_of(mutant: Mutant, stepping: StepCache) -> StepCache:
 def killers(
     properties: Iterable[Property], steps: StepCache | Cones, profile: str | None, *, whole: bool = True
 ) -> tuple[str, ...]:
-    """The names of those of *properties* that are not as stated; unless *whole*, of the first of them."""
+    """Return the names of the *properties* that are not as stated, or only the first of them if *whole* is false."""
     broken = (each.name for each in properties if not as_stated(decide(each, steps, profile=profile)))
     return tuple(islice(broken, None if whole else 1))
 
 
 def as_stated(checked: Checked) -> bool:
-    """Whether the property is proved, or fails as is known."""
+    """Check whether the property is proved, is undecided, or fails as its file expects."""
     return not checked.unexpected if checked.expected else isinstance(checked.verdict, Proved | Undecided)
 
 
@@ -120,10 +128,18 @@ def joint_mutation_outcomes(
     advanced: Callable[[], None] = lambda: None,
     unsound: Callable[[tuple[str, ...]], None] = lambda _: None,
 ) -> Iterator[MutationOutcome[JointMutant]]:
-    """The outcome of each of the *mutants* of the system as *profile* has it; *advanced* is called after each.
+    """Yield the outcome of each of *mutants* of the system under *profile*.
 
-    *smaller* is the same system with fewer copies.  Without *whole* one killer is enough: others are not looked for.
-    Properties that are not as stated of the system itself kill nothing; *unsound* is called with their names.
+    Properties that are not as stated of the system itself kill nothing.
+
+    Args:
+        specification: The original system and its properties.
+        mutants: The mutants to check.
+        smaller: The same system with fewer copies.
+        profile: The profile of the system, if any.
+        whole: If false, one killer is enough, and others are not looked for.
+        advanced: Called after each mutant.
+        unsound: Called with the names of the properties that are not as stated of the system itself.
     """
     full = _Scope(specification, profile)
     small = _Scope(smaller, profile) if smaller else full
@@ -133,7 +149,7 @@ def joint_mutation_outcomes(
     for mutant in mutants:
         likely = sorted(asked, key=lambda name: mutant.event not in mentioned[name])
         outcome = _outcome(mutant, full, small, likely, whole=whole)
-        if outcome.killers:  # the next one is much like it
+        if outcome.killers:  # the next mutant is similar, so try its killer first
             asked.sort(key=lambda name: name != outcome.killers[0])
         yield outcome
         advanced()
@@ -153,10 +169,10 @@ def _outcome(
 
 
 class _Scope:
-    """The system with some number of copies, its properties, and the largest cone that they need.
+    """A system with some number of copies, its properties, and the largest cone that they need.
 
-    What does not change from mutant to mutant is made once: the tables of its parts, all that can be reached in a cone, and
-    the steps there.
+    Everything that all mutants share is computed once: the tables of the parts, the reachable states of a cone, and the
+    steps there.
     """
 
     def __init__(self, specification: Specification[System], profile: str | None) -> None:
@@ -170,25 +186,25 @@ class _Scope:
 
     @cached_property
     def broken(self) -> tuple[str, ...]:
-        """The properties that are not as stated of the system itself."""
+        """The properties that are not as stated of the original system."""
         return killers(self.stated.values(), self.cones(self.system), self.profile)
 
     @property
     def sound(self) -> list[str]:
-        """The properties that are as stated of the system itself."""
+        """The properties that are as stated of the original system."""
         return [name for name in self.stated if name not in self.broken]
 
     def cones(self, system: System) -> Cones:
-        """The cones of a *system* of the same parts."""
+        """Return the cones of *system*, which must have the same parts."""
         return Cones(system=system, tables=self.tables)
 
     def table(self, system: System, cone: frozenset[int]) -> SystemTable:
-        """The *cone* of a *system* of the same parts."""
+        """Return the table of *cone* of *system*, which must have the same parts."""
         return SystemTable(system, cone=cone, tables=self.tables)
 
 
 class _Changed:
-    """The *system* that a mutant is, in the cone that the properties need of it and of the original."""
+    """The *system* of a mutant, in the cone that the properties need of it and of the original."""
 
     def __init__(self, scope: _Scope, system: System) -> None:
         self.scope = scope
@@ -196,7 +212,7 @@ class _Changed:
         self.cone = Influence(system, scope.tables).cone(scope.largest)
 
     def killers(self, asked: Iterable[str], *, whole: bool) -> tuple[str, ...]:
-        """Those of the properties *asked* that it breaks, in the order of the file; unless *whole*, the first asked."""
+        """Return the broken properties among *asked*, in file order, or if *whole* is false the first asked of them."""
         stated = self.scope.stated
         found = killers(
             (stated[name] for name in asked), self.scope.cones(self.system), self.scope.profile, whole=whole
@@ -204,10 +220,13 @@ class _Changed:
         return tuple(name for name in stated if name in found)
 
     def same(self, *, named: bool) -> bool:
-        """Whether it takes the same steps in every state that the original can reach, with *named* in ways of the same names."""
+        """Check whether the mutant takes the same steps in every state that the original can reach.
+
+        If *named* is true, the ways must have the same names too.
+        """
         return self.scope.steps(self.cone).same(self.scope.table(self.system, self.cone), named=named)
 
     @cached_property
     def bisimilar(self) -> bool:
-        """Whether no observation distinguishes it from the system."""
+        """True if no observation distinguishes the mutant from the original."""
         return bisimilar_systems(self.scope.graph(self.cone), explore(self.scope.table(self.system, self.cone)))

@@ -1,9 +1,9 @@
-"""How many of the single edits that make a recording illegal its judge accuses, and how many false alarms it gives.
+"""The power of the judge: how many illegal single edits of a recording it notices, and how many false alarms it raises.
 
-An edit is *illegal without doubt* in four cases.  An entity that it touches contradicts
-its contract by the strict reading (:mod:`fsm.mutation.strict_reading`), and did not before.
-A container is started in a pod that was stopped.  A time or an exit code is shown that is not what another line shows.  Or a plugin, which was
-told of a call before its reply, is not any more.  ``docs/reference/power.md`` has what that rests on.
+An edit is *illegal without doubt* in four cases. An entity that it touches contradicts its contract in the strict
+reading (:mod:`fsm.mutation.strict_reading`), and did not before. A container is started in a pod that was stopped. A
+status shows a time or an exit code that differs from another line's. Or a plugin that was told of a call before its
+reply no longer is. ``docs/reference/power.md`` gives the reasons.
 """
 
 import random
@@ -30,21 +30,21 @@ from fsm.scratch import ScratchFolder
 
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
 ANSWERS: Final[tuple[EditAnswer, ...]] = ("caught", "surprise", "missed")
-"""A violation of a MUST more than before the edit; something weaker; nothing."""
+"""Another violation of a MUST than before the edit; only a weaker finding; no new finding."""
 
 CONTRACTS: Final = {
     RecordingKind.CALLS: {CONTAINER: "cri-container", POD: "cri-pod"},
     RecordingKind.LOG: {CONTAINER: "cri-container", POD: "cri-pod"},
     RecordingKind.EVENTS: {CONTAINER: "plugin-container", POD: "plugin-pod"},
 }
-"""By what each kind of recording is read strictly; a log is read as the calls in it."""
+"""The contracts for the strict reading of each kind of recording; a log is read as the calls in it."""
 
 _Alarms: TypeAlias = dict[EditAnswer, Counter[tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegality:
-    """Why an edited recording is illegal: the cell of ``machine`` that it contradicts, and the acts that leave no doubt."""
+    """The reason why an edited recording is illegal: the contradicted cell of ``machine``, and ``acts`` as proof."""
 
     machine: str
     cell: str
@@ -54,7 +54,7 @@ class Illegality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """An edit that is illegal without doubt, and what the judge made of it."""
+    """An edit that is illegal without doubt, and the judge's answer to it."""
 
     edit: RecordingEdit
     illegality: Illegality
@@ -63,9 +63,9 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """Of the ``edits`` of a recording ``tried`` were planted, and those of them that are illegal without doubt judged.
+    """The judge's answers to ``tried`` of the possible ``edits`` of a recording, if they are illegal without doubt.
 
-    ``alarms`` are the violations of a MUST in the recording as it is, ``surprises`` what is weaker.
+    ``alarms`` counts the violations of a MUST in the unedited recording, ``surprises`` the weaker findings.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Power:
     surprises: int
 
     def counts(self) -> dict[str, int]:
-        """Number of illegal edits with each answer."""
+        """Return the number of illegal edits with each answer."""
         return {answer: sum(each.answer == answer for each in self.planted) for answer in ANSWERS}
 
 
@@ -91,10 +91,10 @@ def power_over(
     limit: int = 0,
     advanced: Callable[[], None] = lambda: None,
 ) -> Power:
-    """What becomes of all edits of the recording in the file *name*, or of *limit* of them, chosen by *seed*.
+    """Judge every edit of the recording in the file *name*, or *limit* edits chosen by *seed*.
 
-    It is judged with the *calls* of the same run, under *profile*, and with restarts where they are to *assume*.
-    *advanced* is called after each edit.
+    It is judged under *profile*, together with *calls*, the calls of the same run. *assume* tells where the judge
+    assumes restarts. *advanced* is called after each edit.
     """
     reading = _StrictReading(name, calls, profile, assume)
     every = list(reading.edits())
@@ -107,7 +107,7 @@ def power_over(
             file.write_bytes(b"\n".join(edited) + b"\n")
             try:
                 return _alarms(judge(file, calls=calls, profile=profile, restarts=assume))
-            except InputError as error:  # of the recording: edits change no more than a line
+            except InputError as error:  # an error in the recording itself, so the message names its file
                 named = (replace(each, path=name) if each.path == str(file) else each for each in error.problems)
                 raise InputError(named) from error
 
@@ -142,7 +142,7 @@ def _alarms(judged: Judged) -> _Alarms:
 
 
 def _lines(name: str, *, json: bool = True) -> list[bytes]:
-    """The lines of the file *name*; those of *json* with blanks after colons and commas, as edits expect them."""
+    """Return the lines of the file *name*; if *json*, with the blanks after colons and commas that edits expect."""
     lines = (line for piece in LineReader(name=name, notes=Counter()) for line in piece.lines) if name else ()
     return [_spaced(line) if json else line for line in lines]
 
@@ -150,12 +150,12 @@ def _lines(name: str, *, json: bool = True) -> list[bytes]:
 def _spaced(line: bytes) -> bytes:
     try:
         return msgspec.json.format(line, indent=0)
-    except (msgspec.DecodeError, RecursionError):  # it is damaged
+    except (msgspec.DecodeError, RecursionError):  # the line is damaged
         return line
 
 
 class _StrictReading:
-    """What is beyond doubt of one recording, as it is and edited."""
+    """The strict reading of one recording, with and without an edit."""
 
     def __init__(self, name: str, calls: str, profile: str | None, assume: Assume) -> None:
         self.kind = open_recording(name).kind
@@ -185,7 +185,7 @@ class _StrictReading:
         return edits_of_log(self.lines)
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
-        """Why *edit*, which makes the recording *lines*, is illegal without doubt; ``None`` if there is doubt."""
+        """Return why *edit*, which results in *lines*, is illegal without doubt; ``None`` if there is doubt."""
         read, touched = self._read(lines), edit.touched(self.lines)
         for entity in sorted({*self.before.acts, *read.acts}):
             if entity[1] in touched or read.pods.get(entity[1]) in touched:
@@ -220,7 +220,10 @@ class _StrictReading:
         )
 
     def _contradiction(self, read: RecordedActs, entity: Entity) -> Contradiction | None:
-        """Of a log and of events only what is new counts: nothing is known of the rest, nor of what was in progress."""
+        """Return the contradiction in the acts on *entity*, if any.
+
+        In logs and events only fresh entities count: the state of others, and their calls in progress, are not known.
+        """
         of, identity = entity
         machine, fresh = self.machines[of], entity in read.fresh
         if self.kind is RecordingKind.LOG and of == CONTAINER:

@@ -1,7 +1,7 @@
-"""What was done to each entity of a recording, for :mod:`fsm.mutation.strict_reading`.
+"""The acts on each entity of a recording, for :mod:`fsm.mutation.strict_reading`.
 
-It is read anew from the lines, and not by way of observations.  What is not certain is left
-open: shortened ids, containers whose pod is not known, calls that were given up.
+They are read from the lines, independently of observations. Uncertain facts are left open: shortened ids, containers
+whose pod is not known, and calls that were given up.
 """
 
 import re
@@ -42,9 +42,9 @@ _TOLD: Final = {
 
 @dataclass(slots=True, kw_only=True)
 class RecordedActs:
-    """What was done to each entity, and where restarts may have been.
+    """The acts on each entity, and the ``rooms`` in which the runtime may have restarted.
 
-    ``fresh`` are those that did not exist before the recording; ``pods`` has the pod of each container.
+    ``fresh`` are the entities that did not exist before the recording; ``pods`` maps containers to their pods.
     """
 
     acts: dict[Entity, list[RecordedAct]] = field(default_factory=lambda: defaultdict(list))
@@ -53,7 +53,7 @@ class RecordedActs:
     pods: dict[str, str] = field(default_factory=dict)
 
     def made(self, act: RecordedAct, identity: str, pod: str = "") -> None:
-        """*act* made the entity *identity*, in *pod*."""
+        """Add *act*, which made the entity *identity* in *pod*."""
         of = CONTAINER if act.event == "CreateContainer" else POD
         self.acts[of, identity].append(replace(act, entity=identity, of=of))
         self.fresh.add((of, identity))
@@ -61,7 +61,10 @@ class RecordedActs:
             self.pods.setdefault(identity, pod)
 
     def started_once_stopped(self) -> Iterator[RecordedAct]:
-        """The starts that succeeded though the pod had been stopped before they, or others that overlap them, were made."""
+        """Yield successful starts of containers whose pod was already stopped.
+
+        All starts called before the stop had ended when such a start was called, so none of them can explain it.
+        """
         for (of, identity), acts in self.acts.items():
             pod = self.acts.get((POD, self.pods.get(identity, "")), [])
             stopped = [act.end for act in pod if act.event == "StopPodSandbox" and act.reply == "ok" and act.certain]
@@ -72,7 +75,7 @@ class RecordedActs:
                     yield start
 
     def during(self, entity: Entity) -> list[RecordedAct]:
-        """All that was done to *entity*, also by calls on its pod, or on any pod if that is not known."""
+        """Return all acts on *entity*, including calls on its pod, or on any pod if its own is not known."""
         kind, identity = entity
         own = self.acts.get(entity, [])
         if kind == POD:
@@ -94,7 +97,7 @@ class RecordedActs:
 
 
 class TimedCall(NamedTuple):
-    """A call of a client with its interval, and the number of its line."""
+    """A client's call with its interval and its line number."""
 
     line: int
     call: CriCallLine
@@ -103,7 +106,7 @@ class TimedCall(NamedTuple):
 
 
 def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
-    """The calls in *lines*, and what was shown."""
+    """Yield the calls in *lines* that have a time, and the statuses read by them."""
     for number, line in enumerate(lines, 1):
         call = decoded(line, DECODER)
         if call is not None and call.start is not None:
@@ -111,7 +114,10 @@ def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
 
 
 def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
-    """The calls of a client; a restart may have been where no answered call was in progress for long enough."""
+    """Return the acts in a client's calls.
+
+    A restart may have happened in any gap in which no answered call was in progress for long enough.
+    """
     found = RecordedActs()
     busy: list[tuple[int, int]] = []
     down: list[int] = []
@@ -141,9 +147,9 @@ def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
 
 
 def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str]]:
-    """What two statuses of a container show differently although it stays as it is, with no restart between them.
+    """Return the data of containers that two statuses show differently, without a restart in between.
 
-    The container, and what of it: when it was created, started or ended, or its exit code.
+    Each element is a container's id and the name of the datum: created, started, finished or exit-code.
     """
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], tuple[int, int | str]] = {}
@@ -160,7 +166,7 @@ def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str
 
 
 def _act(event: str, entity: str, start: int, end: int, code: str, line: int) -> RecordedAct:
-    """The call that ended with *code*; if it was given up, it may act at any later time."""
+    """Return the act of a call that ended with *code*; a call that was given up may act at any later time."""
     reply = "" if code in LOST else "ok" if code == "OK" else code
     of = POD if event in POD_CALLS else CONTAINER
     return RecordedAct(
@@ -169,7 +175,7 @@ def _act(event: str, entity: str, start: int, end: int, code: str, line: int) ->
 
 
 def _show(acts: list[RecordedAct], state: str) -> None:
-    """The last status call of *acts* that succeeded returned *state*."""
+    """Add *state* to the last successful status call in *acts*, which returned it."""
     reads = (index for index, act in enumerate(acts) if act.event == "ContainerStatus" and act.reply == "ok")
     last = max(reads, default=None)
     if last is not None and not acts[last].shows:
@@ -187,10 +193,10 @@ def _rooms(busy: Sequence[tuple[int, int]], down: Sequence[int], restarts: Resta
 
 
 def of_log(lines: Sequence[bytes]) -> RecordedActs:
-    """The calls in a log; the time is the number of the line.
+    """Return the acts of the calls in a log; the time is the line number.
 
-    Calls on one entity whose requests and replies overlap are not told apart: each may have
-    acted from the first request to the last reply.
+    Calls on one entity whose requests and replies overlap cannot be told apart: each may have acted at any time from
+    the first request to the last reply.
     """
     found = RecordedActs()
     asked: dict[tuple[str, str], list[RecordedAct]] = {}
@@ -225,7 +231,7 @@ def of_log(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def _over(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAct]], at: int) -> None:
-    """No more replies come to the calls *asked*; each may have acted from the first request until *at*."""
+    """Add the calls *asked*, which get no more replies: each may have acted from the first request until *at*."""
     for calls in asked.values():
         for act in calls:
             found.acts[act.of, act.entity].append(replace(act, start=calls[0].start, end=at))
@@ -233,9 +239,10 @@ def _over(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAct]], 
 
 
 def of_events(lines: Sequence[bytes]) -> RecordedActs:
-    """The events of a plugin; the time is the number of the line.
+    """Return the acts in a plugin's events; the time is the line number.
 
-    A pod, and what is in it, counts as long as the connection lasts on which its run was told.
+    Only the connection that first mentions an entity counts. A pod is fresh if the plugin was told of its run, and so
+    are the containers told of on the same connection.
     """
     found = RecordedActs()
     connection: dict[Entity, int] = {}
@@ -258,11 +265,11 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, str, int], bool]:
-    """Whether a plugin was told of each call before its reply; the keys are the name, the id and the start of a call.
+    """Map calls, by name, id and start, to whether a plugin was told of them before their reply.
 
-    Only of calls that succeeded between a synchronisation of the plugin and the last event before it connects again.  A
-    stop or a removal counts if the beginning of its entity was told in that time, and nobody gave up a call that may
-    have ended it without a word.
+    Only calls count that succeeded between a synchronisation of the plugin and its last event before it connects again.
+    A stop or a removal counts only if the plugin was told of the making of the entity in that time, and if no call was
+    given up that may have ended the entity silently.
     """
     spans: list[tuple[int, int]] = []
     times: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -286,7 +293,7 @@ def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, 
         begun = any(span[0] < at for name in ("CreateContainer", "RunPodSandbox") for at in times[name, call.id])
         if ends and (not begun or given_up & {call.id, pods.get(call.id, "")}):
             continue
-        since = 0 if ends else start  # again, these succeed without an event
+        since = 0 if ends else start  # a repeated stop or removal succeeds without an event
         found[call.op, call.id, start] = all(
             any(since <= ts <= end for ts in times[name, call.id]) for name in _TOLD[call.op]
         )

@@ -1,6 +1,6 @@
 """Single edits of a recording: a reply flipped, a state changed, lines dropped, doubled, moved, and so on.
 
-Whether the edited recording is legal is not decided here.
+Whether the edited recording is legal is decided elsewhere.
 """
 
 import re
@@ -16,7 +16,7 @@ from fsm.recordings.pod_calls import CONTAINER_CALLS, MAKES, POD_CALLS
 
 STATES: Final = (b"CONTAINER_CREATED", b"CONTAINER_RUNNING", b"CONTAINER_EXITED", b"CONTAINER_UNKNOWN")
 LATE: Final = 1_000_000
-"""Nanoseconds after the end of its call at which a plugin is told late."""
+"""Nanoseconds after the end of a call at which a plugin is told late of it."""
 
 _ID: Final = re.compile(rb"\b[0-9a-f]{64}\b")
 _CODES: Final = {"UNKNOWN": "Unknown", "NOT_FOUND": "NotFound"}
@@ -32,12 +32,12 @@ _TIME: Final = re.compile(rb'(?:time(?:=|":)"|"ts": )[^",}]*')
 
 _Lines: TypeAlias = tuple[bytes, ...]
 _Timed: TypeAlias = Callable[[_Lines, _Lines], _Lines]
-"""What gives the first lines the times of the second."""
+"""A function that returns its first lines with the times of its second ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingEdit:
-    """An edit of one line, or of the few that belong together: for the index of each line, what stands there instead."""
+    """An edit of one line, or of a few that belong together; ``changes`` maps line indices to replacements."""
 
     kind: str
     what: str
@@ -45,7 +45,7 @@ class RecordingEdit:
     changes: Mapping[int, _Lines]
 
     def applied(self, lines: Sequence[bytes]) -> list[bytes]:
-        """*lines*, edited.
+        """Return *lines*, edited.
 
         >>> RecordingEdit(kind="line dropped", what="b", line=2, changes={1: ()}).applied([b"a", b"b"])
         [b'a']
@@ -53,7 +53,7 @@ class RecordingEdit:
         return [new for index, line in enumerate(lines) for new in self.changes.get(index, (line,))]
 
     def touched(self, lines: Sequence[bytes]) -> frozenset[str]:
-        """The full ids in the lines before and after."""
+        """Return the full ids in the edited lines, before and after the edit."""
         before = tuple(lines[index] for index in self.changes)
         return frozenset(
             found.decode() for new in (before, *self.changes.values()) for line in new for found in _ID.findall(line)
@@ -61,7 +61,7 @@ class RecordingEdit:
 
 
 class _Unit(NamedTuple):
-    """Lines that are edited together: a call with what was shown, an event; ``identity`` is what it is about."""
+    """Lines that are edited together: an event, or a call with the status it read; ``identity`` is the entity's id."""
 
     event: str
     identity: bytes
@@ -70,7 +70,7 @@ class _Unit(NamedTuple):
 
 
 def edits_of_calls(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
-    """Edits of recorded CRI calls."""
+    """Yield edits of recorded CRI calls."""
     units: list[_Unit] = []
     reads: dict[str, int] = {}
     for number, call, _, _ in timed(lines):
@@ -109,7 +109,7 @@ def _of_data(index: int, line: bytes) -> Iterator[RecordingEdit]:
 
 
 def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
-    """Edits of the lines of a containerd log that are about calls."""
+    """Yield edits of the lines of a containerd log that are about calls."""
     units: list[_Unit] = []
     for index, line in enumerate(lines):
         found, ids = _LOGGED.search(line), _ID.findall(line)
@@ -133,7 +133,7 @@ def _failing(line: bytes, code: str) -> bytes:
 
 
 def edits_of_events(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> Iterator[RecordingEdit]:
-    """Edits of the events of a plugin; with the *calls* of the run, it is told late as well."""
+    """Yield edits of a plugin's events; with the *calls* of the run, also events that come late."""
     units: list[_Unit] = []
     made = [(call.id, start, end) for _, call, start, end in calls if call.code == "OK"]
     events = {index: event for index, line in enumerate(lines) if (event := decoded(line, DECODER))}
@@ -156,7 +156,7 @@ def edits_of_events(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> Itera
 
 
 def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) -> Iterator[RecordingEdit]:
-    """The edits that every form of recording allows."""
+    """Yield the edits that every kind of recording allows."""
     for number, unit in enumerate(units):
         own = tuple(lines[index] for index in unit.indices)
         yield _edit("line dropped", unit.event, dict.fromkeys(unit.indices, ()))
@@ -166,7 +166,7 @@ def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) 
             others = tuple(lines[index] for index in later.indices)
             moved = {unit.indices[0]: timed_as(others, own), later.indices[0]: timed_as(own, others)}
             changes = dict.fromkeys((*unit.indices, *later.indices), ()) | moved
-            # Two requests of the same call may be the same; and where one has no time, neither can be moved.
+            # Two requests of the same call may be identical, and if either has no time, neither can be moved.
             if moved[unit.indices[0]] != own and moved[later.indices[0]] != others:
                 yield _edit("lines moved", f"{unit.event} and {later.event}", changes)
         alike = (
@@ -179,7 +179,10 @@ def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) 
 
 
 def _at_the_time_of_call(lines: _Lines, of: _Lines) -> _Lines:
-    """What was shown was read when the call had ended; lines without such times stay where they are."""
+    """Return *lines* with the times of the call *of*; unchanged if that has no times.
+
+    Lines after the first are statuses, which were read when the call ended.
+    """
     starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
     if not starts or not ends:
         return of

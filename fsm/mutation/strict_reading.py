@@ -1,7 +1,8 @@
-"""Whether what one entity went through contradicts its machine, by a naive reading of the cells.
+"""Contradictions between one entity's acts and its machine, found by a naive reading of the cells.
 
-A second opinion on the judge: it takes a machine's dataclasses and nothing of the engines.  Each act happens at some
-instant of its interval, every order that the intervals allow is tried, and what may be is kept one by one.
+This is a second opinion on the judge: it uses a machine's dataclasses and nothing of the engines. Each act happens at
+some instant of its interval; every order that the intervals allow is tried, and the possible situations are kept one by
+one.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -11,24 +12,24 @@ from typing import Final, TypeAlias
 from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Refuses, Silent
 
 FOREVER: Final = 1 << 63
-"""The end of an act that may happen at any later time."""
+"""End of an act that may happen at any later time."""
 
 TOO_MANY: Final = 2_000
-"""Situations at which a reading gives up, and finds no contradiction."""
+"""Number of situations at which a reading gives up and finds no contradiction."""
 
 _Calls: TypeAlias = frozenset[tuple[int, bool]]
-"""The acts that have not happened yet: the number of each, and whether it has begun."""
+"""Acts that have not happened yet: the number of each, and whether it has begun."""
 
 _Situation: TypeAlias = tuple[str, _Calls]
 _Way: TypeAlias = tuple[str, tuple[str, ...], bool]
-"""A state that follows, the replies that fit, none for all of them, and whether the call has only begun."""
+"""A next state, the replies that fit (empty if all do), and whether the call has only begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAct:
-    """A call, or what a plugin received: it happens at one instant from ``start`` to ``end``.
+    """A call, or an event that a plugin received; it happens at one instant from ``start`` to ``end``.
 
-    An empty ``reply`` or ``shows`` is unknown.  One that is not ``certain`` may not have happened.
+    An empty ``reply`` or ``shows`` is unknown. An act that is not ``certain`` may not have happened.
     """
 
     entity: str
@@ -44,7 +45,7 @@ class RecordedAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """A stretch of time in which the runtime was restarted, or may have been unless that is ``certain``."""
+    """An interval in which the runtime restarted, or may have restarted if that is not ``certain``."""
 
     start: int
     end: int
@@ -53,7 +54,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """No order explains ``act``, since the entity can only be in one of ``states``; ``before`` are the acts until then."""
+    """An ``act`` that no order explains: the entity could only be in ``states``. ``before`` are the acts until then."""
 
     act: RecordedAct
     states: tuple[str, ...]
@@ -68,7 +69,7 @@ def contradiction(
     initial: Collection[str],
     unseen: Collection[str],
 ) -> Contradiction | None:
-    """The first of *acts* that no order explains, from one of the states *initial*.
+    """Return the first of *acts* that no order explains, starting from one of the states *initial*.
 
     The signals *unseen* may happen at any time, hidden events only in *rooms*.
 
@@ -125,7 +126,7 @@ class _Reading:
                 return [(each.to, each.reply, each.begins) for each in cell.outcomes]
 
     def _means_nothing(self, act: RecordedAct) -> bool:
-        """Whether *act* moves nothing, and may end so in every state."""
+        """Check whether *act* moves in no state, and may end as recorded in every state."""
         return all(
             any(self._fits(act, *way) for way in ways) and all(to == state and not begins for to, _, begins in ways)
             for state in self.machine.states
@@ -138,7 +139,10 @@ class _Reading:
         return begins or (shown and (not act.reply or not replies or act.reply in replies or error))
 
     def restarted(self, now: set[_Situation], left: list[Room], at: int) -> set[_Situation]:
-        """*now*, after the restarts before *at* that happened, or may have; those that are over are taken from *left*."""
+        """Return *now* after the restarts before *at* that happened or may have.
+
+        Restarts that are over are removed from *left*.
+        """
         maybe = False
         while left and left[0].start < at:
             maybe |= not left[0].certain
@@ -152,7 +156,7 @@ class _Reading:
         return now
 
     def _hidden(self, now: set[_Situation]) -> set[_Situation]:
-        """*now*, after one hidden event, which ends the calls that have begun."""
+        """Return *now* after one hidden event, which ends the calls that have begun."""
         return {
             (to, frozenset(each for each in calls if not each[1]))
             for state, calls in now
@@ -161,7 +165,7 @@ class _Reading:
         }
 
     def quietly(self, now: set[_Situation]) -> set[_Situation]:
-        """*now*, and all that unseen signals and acts make of it."""
+        """Return *now* with all situations that unseen signals and waiting acts lead to."""
         found, todo = set(now), list(now)
         while todo and len(found) <= TOO_MANY:
             fresh = set(self._next(*todo.pop())) - found
@@ -175,7 +179,7 @@ class _Reading:
                 yield to, calls
         for number, begun in calls:
             act, rest = self.acts[number], calls - {(number, begun)}
-            # A call that has begun and was displaced may end in any way.
+            # The state has changed under a call that had begun: it may end in any way.
             ways = self.then.get((act.event, state), [(state, (), False)]) if begun else self.first[act.event, state]
             for way in ways:
                 if self._fits(act, *way):

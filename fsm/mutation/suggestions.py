@@ -1,4 +1,4 @@
-"""Properties that a machine has and that mutants of it break: what its author may want to state."""
+"""Properties that a machine has and that its mutants break: suggestions for what its author may want to state."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from fsm.mutation.cell_mutants import mutants
 from fsm.mutation.outcomes import killers, steps_of
 
 CATCHES: Final = 2
-"""Mutants that a suggested property names."""
+"""The most mutants that a suggested property names."""
 
 DEVIATES: Final = "This profile differs from the model here."
-"""What is said of a suggested property that fails under a profile."""
+"""The remark on a suggested property that fails under a profile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
     """A property that is proved of the machine, and the mutants that break it.
 
-    ``fails`` is where it does not hold: profiles with the length of a shortest counterexample.
+    ``fails`` maps the profiles under which it does not hold to the lengths of shortest counterexamples.
     """
 
     candidate: Candidate
@@ -45,7 +45,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggested:
-    """Properties that kill the survivors of a machine, those that kill most first, and the survivors that are ``left``."""
+    """Properties that kill a machine's survivors, those that kill most first, and the survivors that are ``left``."""
 
     suggestions: tuple[Suggestion, ...]
     left: tuple[str, ...]
@@ -59,10 +59,10 @@ def suggested(
     taken: Iterable[str] = (),
     advanced: Callable[[], None] = lambda: None,
 ) -> Suggested:
-    """Properties of *machine*, as *profile* has it, that break the mutants of it that are called *survivors*.
+    """Return properties of *machine* under *profile* that break the mutants named in *survivors*.
 
-    They have other names than those *taken*.  Every one is proved, and each mutant that it is said to kill was checked by
-    it; together they are as few as taking the best one at a time finds.  *advanced* is called for each survivor.
+    No name of a property is in *taken*. Every property is proved, and was checked on each mutant that it is said to
+    kill. A greedy choice keeps their number low. *advanced* is called for each survivor.
 
     >>> from fsm.language.library import load
     >>> found = suggested(load("nri-pod"), ["stop-pod-sandbox in absent: to running"])
@@ -94,7 +94,10 @@ def suggested(
 
 
 def _fails(stated: Property, machine: Machine, but: str | None) -> dict[str, int] | None:
-    """Under which profiles of *machine* what is *stated* fails, and in how many steps; ``None`` if one leaves it open."""
+    """Return the profiles of *machine* under which the property fails, and the lengths of the counterexamples.
+
+    It is known to hold under the profile *but*. Returns ``None`` if it is undecided under some profile.
+    """
     found: dict[str, int] = {}
     for profile in (None, *machine.profiles):
         verdict = (
@@ -108,7 +111,7 @@ def _fails(stated: Property, machine: Machine, but: str | None) -> dict[str, int
 
 
 def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
-    """At most so many properties of *machine* that say most, of as many kinds as there are, each with mutants that break it."""
+    """Return up to *most* properties of *machine* that say most, of many kinds, each with mutants that break it."""
     found = holding(machine)
     stepping = StepCache(tabulate(machine))
     kinds: dict[str, list[str]] = {}
@@ -137,7 +140,7 @@ def _refuting(candidate: Candidate, stated: Property, machine: Machine, stepping
 
 
 def holding(machine: Machine, taken: Iterable[str] = ()) -> dict[str, tuple[Candidate, Property]]:
-    """The candidates that are proved of *machine*, by names that are none of those *taken*, as properties."""
+    """Return the candidates that are proved of *machine*, and their properties, by names that are not in *taken*."""
     named: dict[str, Candidate] = {}
     used = Counter(taken)
     for each in candidates(machine):
@@ -156,7 +159,7 @@ def holding(machine: Machine, taken: Iterable[str] = ()) -> dict[str, tuple[Cand
 
 
 def written(machine: str, found: Iterable[Candidate]) -> str:
-    """A property file of *machine* with what is *found*."""
+    """Return a property file of *machine* with the candidates *found*."""
     document = tomlkit.document()
     document["machine"] = machine
     document["property"] = {each.name: table_of(each) for each in found}
@@ -166,7 +169,7 @@ def written(machine: str, found: Iterable[Candidate]) -> str:
 def table_of(
     candidate: Candidate, catches: Sequence[str] = (), fails: Mapping[str, int] | None = None
 ) -> dict[str, object]:
-    """The words of *candidate* as a property that *catches* some mutants and *fails* under some profiles."""
+    """Return *candidate* as the table of a property that *catches* some mutants and *fails* under some profiles."""
     table: dict[str, object] = {"says": candidate.says, candidate.level: candidate.source}
     table |= {word: value if isinstance(value, str) else array_of(value) for word, value in candidate.claim.items()}
     if catches:
@@ -184,7 +187,7 @@ def table_of(
 
 
 def _fewest(kills: Mapping[str, frozenset[str]]) -> list[str]:
-    """Names that together kill all that any kills, the one that kills most of the rest at a time."""
+    """Return few names that together kill all that any name kills: a greedy choice without superfluous names."""
     left = frozenset().union(*kills.values())
     chosen: list[str] = []
     while left:

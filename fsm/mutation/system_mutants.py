@@ -1,8 +1,8 @@
-"""Systems that differ from one in a single thing that a joint event does.
+"""Systems that differ from an original in one detail of a joint event.
 
-A mutant is made of the system as it was written, so whatever is written once is changed for every copy: a step is
-dropped, taken twice, or before the one ahead of it; a condition is dropped or turned round; a way is dropped; what ends
-a joint event does not, or the other way round; a step may go in one way less, or one more.
+A mutant is made from the system as it was written, so a change applies to every copy. A step is dropped, repeated, or
+swapped with the one before it; a condition is dropped or negated; a way is dropped, or its reply changed; a step whose
+failure ends the joint event no longer ends it, or the reverse; a step loses or gains an outcome.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,9 +24,9 @@ _Steps = tuple[str | WrittenStep, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointMutant:
-    """A system with one thing changed in the joint event or part ``event``, and there in ``way``, as the name says.
+    """A system with one change in the joint event or part ``event``, and there in ``way``; ``name`` tells the change.
 
-    ``change`` does so to the system, or to that with other numbers of copies.
+    ``change`` applies it to the system, or to the same system with other numbers of copies.
     """
 
     name: str
@@ -37,10 +37,10 @@ class JointMutant:
 
 
 def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None = None) -> Iterator[JointMutant]:
-    """Every mutant of *system*, which *file* describes and which is as *profile* has it.
+    """Yield every mutant of *system*, which *file* describes and to which *profile* is applied.
 
-    In the order of the file, each with a name of its own, and each well
-    formed.  No two of one joint event have the same steps.
+    The mutants are in the order of the file, are well formed, and have unique names. No two mutants of one joint event
+    have the same steps.
     """
     for name, joint in joint_events(file, profile).items():
         making = _Making(system=system, file=file, profile=profile, name=name, written=joint)
@@ -54,7 +54,7 @@ def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None
 
 
 def _heard(system: System, file: File[WrittenSystem]) -> Iterator[JointMutant]:
-    """Parts that are heard always, or when they are not."""
+    """Yield mutants with a part's condition ``heard`` dropped or negated."""
     for name, part in system.parts.items():
         for change in ("dropped", "turned round") if part.heard is not None else ():
 
@@ -74,7 +74,7 @@ def _heard(system: System, file: File[WrittenSystem]) -> Iterator[JointMutant]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Making:
-    """Makes the mutants of the joint event *name*, as it is *written*."""
+    """Maker of the mutants of the joint event *name*, as it is *written*."""
 
     system: System
     file: File[WrittenSystem]
@@ -83,7 +83,7 @@ class _Making:
     written: WrittenJoint
 
     def joints(self, system: System) -> tuple[object, ...]:
-        """What the joint event is in *system*, for each copy."""
+        """Return the conditions, ways and steps of the joint event in *system*, for each copy."""
         return tuple(
             (each.when, tuple((way.name, way.when, way.steps, way.reply) for way in each.ways))
             for each in system.events.values()
@@ -91,7 +91,7 @@ class _Making:
         )
 
     def mutants(self) -> Iterator[JointMutant]:
-        """Of the joint event, then of each of its ways; some may be equal."""
+        """Yield the mutants of the joint event, then those of each of its ways; some may be equal."""
         yield from self._conditions(self.written.when, lambda when: self.written.model_copy(update={"when": when}))
         if self.written.steps:
             only = WrittenWay.model_validate({"steps": self.written.steps})
@@ -110,7 +110,7 @@ class _Making:
     def _conditions(
         self, when: str | None, made: Callable[[str | None], WrittenJoint], way: str = "", at: Keys = ()
     ) -> Iterator[JointMutant]:
-        """Without the condition under which it can happen, or go that way, and with its negation."""
+        """Yield mutants without the condition of the joint event or of its way, and with its negation."""
         if when is not None:
             line = (*at, "when")
             yield self._mutant(way, "when dropped", made(None), line)
@@ -119,7 +119,7 @@ class _Making:
     def _way(
         self, way: WrittenWay, among: Callable[[WrittenWay | None], WrittenJoint], name: str, at: Keys
     ) -> Iterator[JointMutant]:
-        """*way* changed; *among* puts what takes its place among the others."""
+        """Yield the mutants of *way*; *among* puts a replacement among the other ways."""
 
         def instead(**changes: object) -> WrittenJoint:
             return among(way.model_copy(update=changes))
@@ -146,7 +146,10 @@ class _Making:
         )
 
     def _changes(self, steps: _Steps, place: Keys, names: Mapping[Keys, str]) -> Iterator[tuple[str, _Steps, Keys]]:
-        """What is changed, the steps then, and which of those that stand at *place*, and have these *names*, it was."""
+        """Yield changes of *steps*: a description, the steps afterwards, and the place of the changed one.
+
+        *place* is the place of *steps* in the way, *names* has the name of each step by its place.
+        """
         for number, each in enumerate(steps):
             step, here = _read(each), (*place, number)
             called = names[here]
@@ -162,7 +165,7 @@ class _Making:
                 yield change, (*steps[:number], *block, *steps[number + 1 :]), there
 
     def _step(self, step: WrittenStep, called: str) -> Iterator[tuple[str, _Steps]]:
-        """What is changed in *step*, and what takes its place."""
+        """Yield changes of *step*: a description, and the steps that replace it."""
         do = str(step.do).strip()
         yield f"drops {called}", ()
         if not do.startswith(_RESET):
@@ -187,7 +190,7 @@ class _Making:
                 yield f"{called}: with {outcome}", (step.model_copy(update={"do": f"{head}/{more}"}),)
 
     def _outcomes(self, do: str) -> dict[str, bool]:
-        """The outcomes that the event of the step *do* may have, and whether each may be an error."""
+        """Return the outcomes that the event of the step *do* may have, and whether each may be an error."""
         name, event, *ends = do.partition("/")[0].split()[-1].split(".")
         part = self.system.parts[name]
         found: dict[str, bool] = {}
@@ -201,7 +204,7 @@ class _Making:
 
 
 def _called(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
-    """What each of *steps* is called: what it does, and which it is of those that do so."""
+    """Return names of *steps* by place: what the step does, with a number if an earlier step does the same."""
     found: dict[Keys, str] = {}
     for number, each in enumerate(steps):
         step = _read(each)

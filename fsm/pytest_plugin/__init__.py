@@ -1,8 +1,8 @@
-"""The pytest plugin: model and property files as tests, in a repository that asks for it.
+"""The pytest plugin: model and property files as tests, in repositories that opt in.
 
-Asking is a table ``[tool.fsm]`` in ``pyproject.toml``, or one of the options.  Then the files of ``models/*.toml`` and
-``properties/*.toml`` are collected where pytest looks: ``pytest models properties`` runs them.  Elsewhere nothing is
-collected, and nothing but this module is imported.
+A repository opts in with a table ``[tool.fsm]`` in ``pyproject.toml`` or one of the options. Then ``models/*.toml`` and
+``properties/*.toml`` are collected where pytest looks: ``pytest models properties`` runs them. In other repositories
+nothing is collected, and only this module is imported.
 """
 
 import tomllib
@@ -13,16 +13,16 @@ import pytest
 
 FOLDERS: Final = ("models", "properties")
 ALL: Final = "*"
-"""Stands for every model that is not named."""
+"""Key for every model that is not named."""
 
 AGAINST: Final = pytest.StashKey["dict[str, str] | None"]()
-"""The system under test of each model, by the name of the model or :data:`ALL`; ``None`` where nothing asks for fsm."""
+"""The system under test of each model, by model name or :data:`ALL`; ``None`` if the repository does not opt in."""
 
 UNREACHED: Final = "fsm coverage"
-"""The report section with the pairs that a passed test has not reached."""
+"""The report section with the pairs that a passed test did not reach."""
 
 BY_OPTION: Final = pytest.StashKey[set[str]]()
-"""The models of them that an option names."""
+"""The models in :data:`AGAINST` that were named by an option."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,10 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """The tests of a model or property file."""
+    """Return the collector for a model or property file."""
     if parent.config.stash[AGAINST] is None or file_path.suffix != ".toml" or file_path.parent.name not in FOLDERS:
         return None
-    from fsm.pytest_plugin import collection  # noqa: PLC0415  (only these repositories wait for the engines)
+    from fsm.pytest_plugin import collection  # noqa: PLC0415  (others need no engines)
 
     kind = collection.ModelFile if file_path.parent.name == "models" else collection.PropertyFile
     found: pytest.Collector = kind.from_parent(parent, path=file_path)
@@ -60,7 +60,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the pairs that passed tests have not reached, with the reasons."""
+    """Print the pairs that passed tests did not reach, with the reasons."""
     for report in terminalreporter.stats.get("passed", ()):
         for name, text in report.sections:
             if UNREACHED in name:
@@ -69,7 +69,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _against(config: pytest.Config) -> dict[str, str] | None:
-    """What the table ``[tool.fsm]`` and the options state; ``None`` without either."""
+    """Return the SUTs named by the table ``[tool.fsm]`` and the options; ``None`` if there is neither."""
     file = config.rootpath / "pyproject.toml"
     try:
         with file.open("rb") as opened:

@@ -1,4 +1,4 @@
-"""What pytest collects of model and property files."""
+"""The tests that pytest collects from model and property files."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 def _sut(config: pytest.Config, model: str) -> str:
-    """What is to be tested against *model*; empty if nothing is."""
+    """Return the SUT to test against *model*; empty if there is none."""
     named = config.stash[AGAINST] or {}
     return named.get(model, named.get(ALL, ""))
 
 
 def _command(config: pytest.Config, model: str, sut: str) -> str:
-    """The command that tests *sut* by the *model* of that path, for the folder in which pytest was called."""
+    """Return a command that tests *sut* against the model at this path, for the folder in which pytest was called."""
     given = Path(model)
     path = str(given.relative_to(config.rootpath)) if given.is_relative_to(config.rootpath) else model
     there = os.path.relpath(config.rootpath, config.invocation_params.dir)
@@ -50,14 +50,14 @@ def _command(config: pytest.Config, model: str, sut: str) -> str:
 
 
 class ItemAnswer(NamedTuple):
-    """Whether the item ``holds``, and a report: of the failure, or a remark on an item that holds."""
+    """Whether the item ``holds``, and a ``report``: the failure, or a remark on an item that holds."""
 
     report: str = ""
     holds: bool = True
 
 
 class SpecificationItem(pytest.Item):
-    """A test item that calls ``answer``; ``says`` is the claim that does not hold if it fails."""
+    """A test item that calls ``answer``; ``says`` is the claim that is wrong if it fails."""
 
     def __init__(self, *, answer: Callable[[], ItemAnswer], says: str = "", **others: Any) -> None:  # noqa: ANN401  (pytest's own)
         super().__init__(**others)
@@ -75,7 +75,7 @@ class SpecificationItem(pytest.Item):
             self.add_report_section("call", UNREACHED, report)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *others: Any) -> Any:  # noqa: ANN401  (pytest's own)
-        """The report; pytest's summary, which in CI repeats the whole of it, has a line."""
+        """Return the report; shorten pytest's summary, which in CI would repeat all of it, to one line."""
         shown: Any = super().repr_failure(excinfo, *others)
         if shown.reprcrash is not None:
             first, *_ = shown.reprcrash.message.splitlines()
@@ -87,13 +87,13 @@ class SpecificationItem(pytest.Item):
 
 
 def _read(reader: Callable[[str], object], path: Path) -> ItemAnswer:
-    """Nothing is wrong with the file at *path* if *reader* does not raise :class:`InputError`."""
+    """Read the file at *path*; it is well formed if *reader* does not raise :class:`InputError`."""
     reader(str(path))
     return ItemAnswer()
 
 
 class ModelFile(pytest.File):
-    """A model: that it is well formed, and that the SUT that is named for it conforms."""
+    """Tests of a model: it is well formed, and the SUT named for it conforms to it."""
 
     @cached_property
     def machine(self) -> Machine:
@@ -107,8 +107,8 @@ class ModelFile(pytest.File):
             yield SpecificationItem.from_parent(self, name=f"conforms[{sut}]", answer=partial(self._conforms, sut))
 
     def _conforms(self, sut: str) -> ItemAnswer:
-        """Report the violations by *sut*, and the pairs that its tests have not reached."""
-        with contextlib.chdir(self.config.rootpath):  # from which SUTs are named
+        """Test *sut*, and report its violations and the pairs that its tests did not reach."""
+        with contextlib.chdir(self.config.rootpath):  # names of SUTs are relative to it
             tested = conform(self.machine, find(sut, self.machine), name=sut)
         least = conformance_report.default_level(self.machine)
         again = _command(self.config, str(self.path), sut)
@@ -118,7 +118,7 @@ class ModelFile(pytest.File):
 
 
 class PropertyFile(pytest.File):
-    """The properties of a machine: that each is as stated, and that the machine has the size that is expected."""
+    """Tests of a machine's properties: each is as stated, and the machine has the expected size."""
 
     _last: tuple[str | None, StepCache] | None = None
 
@@ -127,7 +127,7 @@ class PropertyFile(pytest.File):
         return specification(str(self.path))
 
     def collect(self) -> Iterator[pytest.Item]:
-        """The questions about this file; one that fails where it is not well formed."""
+        """Yield the tests of this file, or one that fails if it is not well formed."""
         refuse_unknown(self)
         try:
             stated = self.specification
@@ -144,19 +144,19 @@ class PropertyFile(pytest.File):
                 yield SpecificationItem.from_parent(self, name=f"{each.name}{suffix}", answer=answer, says=each.says)
         sut = _sut(self.config, stated.machine.name)
         for each in stated.properties if sut else ():
-            # What the machine is known not to have is nothing to ask of others.
+            # Properties that the model itself violates are not required of implementations.
             if not untestable(each) and each.expected(None) is None:
                 answer = partial(self._tested, each, sut)
                 yield SpecificationItem.from_parent(self, name=f"{each.name}[{sut}]", answer=answer, says=each.says)
 
     def _stepping(self, profile: str | None) -> StepCache:
-        """The steps of the machine under *profile*; those of the last profile asked for are kept."""
+        """Return the steps of the machine under *profile*, which are cached for one profile."""
         if self._last is None or self._last[0] != profile:
             self._last = profile, StepCache(tabulate(self.specification.machine.under(profile)))
         return self._last[1]
 
     def _checked(self, profile: str | None, *properties: Property) -> ItemAnswer:
-        """How *properties* are not as stated under *profile*; without any, how the size of the machine is not."""
+        """Check *properties* under *profile*, or the size of the machine if there are none."""
         stepping, stated = self._stepping(profile), self.specification
         examined = Examined(
             machine=stated.machine,
@@ -169,7 +169,7 @@ class PropertyFile(pytest.File):
         return ItemAnswer("" if holds else check_report.text([examined]), holds=holds)
 
     def _tested(self, stated: Property, sut: str) -> ItemAnswer:
-        """Report the test in which *sut* breaks the property, or the reason why tests prove nothing."""
+        """Test whether *sut* has the property; report the failure, or the reason why tests prove nothing."""
         machine = self.specification.machine
         with contextlib.chdir(self.config.rootpath):
             result = run_property_test(machine, stated, find(sut, machine))

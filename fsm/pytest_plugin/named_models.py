@@ -1,4 +1,7 @@
-"""That the models for which a SUT is named are there: of one that is misspelt nothing would be tested, and all would pass."""
+"""A check that the models for which a SUT is named exist.
+
+Without it, a misspelled name would test nothing, and every test would pass.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from fsm.language.library import names
 from fsm.pytest_plugin import AGAINST, ALL, BY_OPTION
 
 _REFUSED = pytest.StashKey[bool]()
-"""Whether the names were looked at, which is done once."""
+"""True once the names were checked; they are checked only once."""
 
 
 def refuse_unknown(collected: pytest.File) -> None:
-    """Fail to collect this file if a SUT is named for a model that is nowhere.
+    """Fail to collect this file if a SUT is named for a model that does not exist.
 
-    A model is known if it is shipped, lies beside the file *collected*, or anywhere in the repository or in what pytest was
-    asked for, so that it does not matter how much of that is collected.
+    A model exists if it is shipped, or if it is beside the file *collected*, anywhere in the repository, or in the
+    paths given to pytest. So the result does not depend on how much of that is collected.
     """
     config = collected.config
     if config.stash.get(_REFUSED, False):
@@ -50,7 +53,7 @@ def _unknown(config: pytest.Config, name: str, known: list[str]) -> str:
 
 
 def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
-    """Model files, the nearest first; some may come twice."""
+    """Yield model files, the nearest first; some may occur twice."""
     yield from (collected.parent.parent / "models").glob("*.toml")
     pruned = config.getini("norecursedirs")
     asked = (config.invocation_params.dir / each.partition("::")[0] for each in config.args)
@@ -66,7 +69,7 @@ def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
 
 
 def _called(path: Path) -> set[str]:
-    """What the model in the file at *path* may be called: as the file and, if that can be read, as it says itself."""
+    """Return the names of the model in the file at *path*: the file's, and the one in it if it can be read."""
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8")).get("machine")
     except (OSError, ValueError):

@@ -1,9 +1,9 @@
-"""From files to traces: what kind of recording a file is, and its observations.
+"""Open files as recordings: find the kind of recording, and read its observations.
 
 Four kinds are recognised by the first line that fits one of them: a containerd log in any of its forms, CRI calls
-recorded at a client, NRI events recorded at a plugin, and the project's own trace format.  Lines that fit none are
-counted.  A fifth kind, a history of concurrent operations, is recognised by its first form and read as a whole; a
-sixth, the files that containerd keeps of containers, by their names.  Each but the fifth may also be a table of
+recorded at a client, NRI events recorded at a plugin, and the project's own trace format. Lines that fit none are
+counted. A history of concurrent operations is recognised by its first form and read as a whole; the files that
+containerd keeps of containers are recognised by their names. Each kind except histories may also be a table of
 observations (:mod:`fsm.recordings.tables`).
 """
 
@@ -30,7 +30,7 @@ from fsm.trace import Batch, Line, Observation, batch
 
 
 class RecordingKind(Enum):
-    """What a file is a recording of."""
+    """Kinds of recordings."""
 
     LOG = "containerd log"
     CALLS = "CRI calls"
@@ -44,13 +44,13 @@ class RecordingKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """An open file: its kind, the signals it shows, and its observations as they are read.
+    """An open recording: its kind, the signals that it shows, and its observations as they are read.
 
-    ``machines`` are the default ones to judge it by.  ``shown`` are the signals that it shows, ``None`` for all, and
-    ``hidden`` those that it does not.  ``version`` gives, once all is read, the version of containerd that wrote the
-    log.  ``history`` has the operations of a history, ``pods`` the pod of each container that a plugin's events name,
-    as far as they have been read, ``names`` what people call the entities of a log.  Numbers of a ``relative`` clock do not
-    count from the epoch.
+    ``machines`` are the default machines to judge it against. ``shown`` are the signals that it shows, ``None`` for
+    all; ``hidden`` are those that it does not show. ``version()`` returns the version of containerd that wrote the log,
+    once everything is read. ``history`` has the operations of a history, ``pods`` the pod of each container named in a
+    plugin's events so far, ``names`` the names that people use for the entities of a log. Times of a ``relative`` clock
+    do not count from the epoch.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Recording:
 
 
 class _Kind(NamedTuple):
-    """What recordings of a kind have in common, as :class:`Recording` has it."""
+    """Fields of :class:`Recording` that all recordings of a kind have in common."""
 
     machines: tuple[str, ...] = ()
     shown: frozenset[str] | None = None
@@ -85,11 +85,11 @@ KINDS: Final[Mapping[RecordingKind, _Kind]] = {
     RecordingKind.CHECKPOINTS: _Kind(machines=("container-status",), shown=frozenset()),
     RecordingKind.NOTHING: _LOG,
 }
-"""What is known of a recording by its kind."""
+"""Fields of a recording that follow from its kind."""
 
 
 def about(text: str, name: str) -> RecordingKind | TraceHeader:
-    """What a table of the recording *name* says of it in *text*, its kind or the header of a trace; without one it is a trace.
+    """Return the kind of recording or the trace header in *text* of the table *name*; an empty *text* means a trace.
 
     >>> about("CRI calls", "calls.parquet")
     <RecordingKind.CALLS: 'CRI calls'>
@@ -105,7 +105,7 @@ def about(text: str, name: str) -> RecordingKind | TraceHeader:
 
 
 def recorded(known: RecordingKind | TraceHeader, name: str, batches: Iterator[Batch], notes: Notes) -> Recording:
-    """The recording *name* of the *known* kind, or with that header."""
+    """Return the recording *name* of the *known* kind or with the *known* header."""
     if isinstance(known, TraceHeader):
         return Recording(
             name=name,
@@ -121,13 +121,13 @@ def recorded(known: RecordingKind | TraceHeader, name: str, batches: Iterator[Ba
 
 
 class Source(Protocol):
-    """Where lines come from that are not those of one whole file."""
+    """A source of lines other than one whole file."""
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Piece]: ...
 
 
 class _Reader(Protocol):
-    """What makes observations of lines that come one after another, each with the number of its line."""
+    """Turns consecutive lines into observations, some of which may be held back until a pause or a gap."""
 
     def paused(self, quiet: int) -> Iterable[tuple[int | Line, Observation]]: ...
 
@@ -135,7 +135,7 @@ class _Reader(Protocol):
 
 
 class _Sniffed(msgspec.Struct):
-    """The keys by which kinds of recordings are recognised."""
+    """Keys by which kinds of recordings are recognised."""
 
     trace: int | None = None
     op: str | None = None
@@ -147,21 +147,21 @@ class _Sniffed(msgspec.Struct):
 
 _DEFAULT: Final = Restarts()
 SUFFIXES: Final = (".parquet", ".arrow")
-"""How files that are tables are called."""
+"""File name suffixes of tables."""
 
 PARQUET: Final = b"PAR1"
 ARROW: Final = b"ARROW1"
-"""How such files begin."""
+"""First bytes of Parquet and Arrow files."""
 _SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
 
 
 def kind_of(line: bytes) -> RecordingKind:
-    """The kind of recording that *line* belongs to.
+    """Return the kind of recording that *line* belongs to.
 
     >>> kind_of(b'{"op": "StopContainer", "id": "c1", "code": "OK"}')
     <RecordingKind.CALLS: 'CRI calls'>
     """
-    if entry(line) is not None:  # first, since containerd's own fields may have any name, "event" and "op" too
+    if entry(line) is not None:  # first, because containerd's fields may have any name, even "event" and "op"
         return RecordingKind.LOG
     found = decoded(line, _SNIFFER)
     if found is None:
@@ -185,15 +185,23 @@ def open_recording(
     settle: int | None = None,
     lenient: bool = False,
 ) -> Recording:
-    """The recording in the file *name*, ``-`` for standard input; or the checkpoints in the directory *name*.
+    """Open the recording in the file *name*, or the checkpoints in the directory *name*.
 
-    ``restarts`` says where the runtime may have been restarted, ``as_called`` leaves out what calls mean for other
-    entities than those that they name, and gives both ends of a call their times.  With a ``source`` the
-    lines come from there.  What is in the order of time is given at the end, or with ``settle`` once that many
-    nanoseconds have passed in which an earlier line may come.
-    ``advanced`` is called with the number of bytes of each piece that is read.  Lines of a trace that cannot be read are
-    an error, raised once all are read; if the reader is ``lenient``, or lines are awaited, they are counted.
-    Raises :class:`InputError` if the file cannot be opened.
+    Lines of a trace that cannot be read are an error, raised once all lines are read.
+
+    Args:
+        name: ``-`` is standard input.
+        advanced: Called with the number of bytes of each piece that is read.
+        restarts: Where the runtime may have been restarted.
+        as_called: If true, leave out what calls imply for entities that they do not name, and give both ends of a call
+            their times.
+        source: If given, the lines come from there.
+        settle: Nanoseconds in which an earlier line may still come. Observations that have to be sorted by time are
+            returned once these have passed; without *settle*, at the end.
+        lenient: If true, or with *settle*, count the lines of a trace that cannot be read.
+
+    Raises:
+        InputError: If the file cannot be opened.
     """
     notes = Notes()
     if source is None and is_table(name):
@@ -256,7 +264,7 @@ def open_recording(
 
 
 def matching(name: str) -> list[str]:
-    """The files in a store that match the pattern *name*, in order; *name* itself where it is none.
+    """Return the files in a store that match the pattern *name*, in order; *name* itself if it is not a pattern.
 
     >>> matching("containerd.log"), matching("s3://logs/node-7.parquet")
     (['containerd.log'], ['s3://logs/node-7.parquet'])
@@ -290,7 +298,7 @@ def _history(name: str, data: Iterable[bytes], notes: Notes) -> Recording:
 
 
 def is_table(name: str) -> bool:
-    """Whether *name* is that of a table: in a store, a folder of tables, or a file that is called so or begins as one does."""
+    """Check whether *name* is a table: in a store, a folder of tables, or a file with a suffix or start of a table."""
     path = Path(name)
     try:
         if path.is_dir():
@@ -299,19 +307,19 @@ def is_table(name: str) -> bool:
             return "://" in name
         with path.open("rb") as file:
             return path.suffix in SUFFIXES or file.read(6).startswith((PARQUET, ARROW))
-    except OSError:  # which opening it will say
+    except OSError:  # opening it will report the error
         return False
 
 
 def _check_lines(name: str, start: bytes) -> None:
-    """Refuse the recording *name*, whose lines are asked for, if it begins as a table does."""
+    """Refuse the recording *name* if *start* is that of a table, which has no lines."""
     if start.startswith((PARQUET, ARROW)):
         hint = "give the file itself, not compressed, and without --rotated, --follow and --with"
         raise refused(name, "FSM201", "is a table, and has no lines", hint)
 
 
 def _check_known(name: str, kind: RecordingKind, head: Piece) -> None:
-    """Refuse the recording *name* of that *kind*, which begins with *head*, if it has a wrong header, or is no text."""
+    """Refuse the recording *name*, which begins with *head*, if its trace header is wrong or it is not text."""
     if kind in {RecordingKind.TRACE, RecordingKind.NOTHING} and (wrong := json_lines.mistake(b"".join(head.lines[:1]))):
         hint = f'it is {{"trace": 1, "machine": "NAME"}}, see {documented("reference/trace-format")}'
         raise refused(name, "FSM212", f"header of a trace: {wrong}", hint, line=head.first)
@@ -321,7 +329,7 @@ def _check_known(name: str, kind: RecordingKind, head: Piece) -> None:
 
 
 def _begun(pieces: Iterator[Piece]) -> list[Piece]:
-    """The first of *pieces*, until a line has been recognised or so many have not."""
+    """Return the first of *pieces*, until a line is recognised or more than :data:`PIECE` bytes are not."""
     begun, size = [], 0
     for piece in pieces:
         begun.append(piece)
@@ -332,7 +340,7 @@ def _begun(pieces: Iterator[Piece]) -> list[Piece]:
 
 
 def _at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
-    """*pieces*, cut before each line with the *mark* of a start: what follows may be of another version."""
+    """Cut *pieces* before each line with the *mark* of a start: the lines that follow may be of another version."""
     for piece in pieces:
         if isinstance(piece.lines, LineSequence) and mark not in piece.lines.data:
             yield piece
@@ -350,7 +358,7 @@ def _batches(
     rest: Callable[[], Iterable[tuple[int | Line, Observation]]] = tuple,
     whole: Callable[[Piece], Batch | None] = lambda _: None,
 ) -> Iterator[Batch]:
-    """What *read* finds in each line with its number, or is found in a *whole* piece, and the *rest* in the end."""
+    """Yield what *whole* finds in each piece, or else what *read* finds in each of its lines; then the *rest*."""
     file = ""
     for piece in pieces:
         if piece.gap:
@@ -360,7 +368,7 @@ def _batches(
             yield read_whole
             continue
         places = range(piece.first, piece.first + len(piece.lines))
-        # What is held back is of this file, and given when another is read.
+        # Observations that are held back belong to this file, even if they are returned while another is read.
         numbers: Iterable[int | Line] = (Line(file, number) for number in places) if file else places
         found = (each for number, line in zip(numbers, piece.lines, strict=False) for each in read(line, number))
         yield _of(file, batch(found))
@@ -369,7 +377,7 @@ def _batches(
 
 
 def _trace(trace: json_lines.Trace, pieces: Iterable[Piece]) -> Iterator[Batch]:
-    """The observations in *pieces*, which are of one file."""
+    """Yield the observations in *pieces*, which belong to one file."""
     for piece in pieces:
         if piece.gap:
             yield trace.gap()

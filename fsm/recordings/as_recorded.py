@@ -1,7 +1,7 @@
-"""A recording as it was recorded: who asked, what was replied, received and logged, and nothing that follows from it.
+"""A recording as it was recorded: requests, replies, and what was received and logged, without inferences.
 
-For judging, what a call on a pod means for its containers becomes observations of these, and so does what must have
-happened before a plugin was told something.  Here every observation is one of what stands in a file.
+For judging, the effects of calls on pods become observations of their containers, and so does what must have happened
+before a plugin received an event. Here every observation is one that a file has.
 """
 
 import heapq
@@ -19,7 +19,7 @@ from fsm.trace import Line, Observation
 
 
 class RecordedStep(NamedTuple):
-    """An observation and where it stands."""
+    """An observation and its line."""
 
     line: Line
     seen: Observation
@@ -40,9 +40,10 @@ class AsRecorded:
 
 
 def as_recorded(name: str, calls: str = "") -> AsRecorded:
-    """The recording in the file *name*; if it is of NRI events, with the *calls* of the same run.
+    """Open the recording in the file *name*; if it has NRI events, possibly with the *calls* of the same run.
 
-    Raises :class:`fsm.errors.InputError` if a file cannot be opened, or *calls* are given and the files are of other kinds.
+    Raises :class:`fsm.errors.InputError` if a file cannot be opened, or *calls* are given and the files are of other
+    kinds.
     """
     if calls:
         check_kinds(name, calls)
@@ -52,7 +53,7 @@ def as_recorded(name: str, calls: str = "") -> AsRecorded:
             RecordedStep(Line.of(line, recording.name), seen)
             for part in recording.batches
             for seen, line in zip(part.observations, part.lines, strict=True)
-            if seen.entity or not seen.output  # a relay that failed is of no entity
+            if seen.entity or not seen.output  # a relay that failed has no entity
         )
         return AsRecorded(files=(name,), kind=recording.kind, machines=recording.machines, steps=steps)
     events = NriEventReader()
@@ -81,7 +82,7 @@ def _points(points: Iterator[RecordedPoint], events: NriEventReader) -> Iterator
                 for seen in events.observed(event):
                     if seen.output:
                         yield RecordedStep(point.line, seen)
-                    elif seen.event:  # listed when the plugin was connected
+                    elif seen.event:  # listed by Synchronize when the plugin connected
                         yield RecordedStep(
                             point.line, structs.replace(seen, output=f"Synchronize: {seen.event.removeprefix('sync-')}")
                         )

@@ -1,4 +1,4 @@
-"""What is found in lines that are read in bulk: kinds of observations, each with an id and a line, as columns and on demand."""
+"""Findings in lines read in bulk: variants of observations with their ids and lines, as columns and on demand."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ from fsm.trace import NEVER, Batch, Columns, Key, Line, Made, Observation, key, 
 T = TypeVar("T")
 
 _MANY: Final = 1 << 16
-"""Kinds of observations after which they are numbered anew."""
+"""Number of kinds of observations beyond which they are renumbered."""
 
 
 class Variants:
-    """What is seen again and again: kinds of observations, as :class:`Columns` have them, and what each line adds to them."""
+    """Recurring observations: kinds, as :class:`Columns` has them, and variants, which add what each line fills in."""
 
     def __init__(self) -> None:
         self.kinds: list[Observation] = []
@@ -30,7 +30,7 @@ class Variants:
         self._variants: dict[tuple[str, Key, object, str], int] = {}
 
     def number(self, seen: Observation) -> int:
-        """The number of the variant that *seen* is, but for its entity."""
+        """Return the number of the variant of *seen*, whose entity is ignored."""
         what = (seen.of, key(seen), seen.at, seen.detail)
         found = self._variants.get(what)
         if found is None:
@@ -45,9 +45,10 @@ class Variants:
 
 @dataclass(slots=True)
 class Found:
-    """What was found in some lines: of each observation its variant, the number of its id, and its line.
+    """Observations found in some lines: for each its variant, the number of its id, and its row.
 
-    A variant of -1 is an observation as the log made it, which is in ``own``.  The id with the number 0 is empty.
+    The variant -1 marks an observation that the log made itself, which is in ``own``. The id with number 0 is empty.
+    The log already knows the replies among the first ``replied`` observations.
     """
 
     ids: list[str]
@@ -59,7 +60,7 @@ class Found:
     replied: int = 0
 
     def number(self, identity: str) -> int:
-        """The number of *identity*, a new one if it is not in these lines."""
+        """Return the number of *identity*, a new one if it is not in these lines."""
         if not self.numbers:
             self.numbers.update(zip(self.ids, range(len(self.ids)), strict=True))
         found = self.numbers.setdefault(identity, len(self.ids))
@@ -74,9 +75,9 @@ class Found:
 
 
 class ScannedLines(NamedTuple):
-    """Lines that were ``cut``: of each what it does, of which of the ``ids`` it says something, and its time.
+    """Lines that were ``cut``: for each its effect, the number of the entity in ``ids``, and its time.
 
-    Of the time there are the nanoseconds, and where it stands in ``text``.
+    ``moments`` has the nanoseconds of a time, and its start and end in ``text``.
     """
 
     cut: Scanned
@@ -88,7 +89,7 @@ class ScannedLines(NamedTuple):
 
 
 class _Kept(Made[T]):
-    """Items that are kept once all of them were asked for."""
+    """Items that are kept once all of them have been read."""
 
     __slots__ = ("_all",)
     _all: list[T]
@@ -100,7 +101,7 @@ class _Kept(Made[T]):
 
 
 def batch_of(said: Variants, scanned: ScannedLines, first: int, file: str, seen: Found) -> Batch:
-    """What was *seen* in the lines that were *scanned*, the first of which has the number *first*."""
+    """Return what was *seen* in the *scanned* lines as a batch; the first line has the number *first*."""
     variants, numbers = np.array(seen.variants, np.int64), np.array(seen.rows, np.int64) + first
     moments, all_said = scanned.moments[seen.rows], said.variants
 
@@ -130,14 +131,17 @@ def batch_of(said: Variants, scanned: ScannedLines, first: int, file: str, seen:
 
 
 class DecodedColumns:
-    """Makes columns of the observations of one trace, which were decoded."""
+    """Makes columns of the decoded observations of one trace."""
 
     def __init__(self) -> None:
         self._kinds: list[Observation] = []
         self._numbers: dict[tuple[object, ...], int] = {}
 
     def of(self, found: Sequence[Observation], *, plain: bool) -> Columns:
-        """The observations that were *found*, as columns; whether all are :func:`~fsm.recordings.trace_lines.is_plain`."""
+        """Return the observations *found* as columns.
+
+        If *plain* is true, all of them are :func:`~fsm.recordings.trace_lines.is_plain`.
+        """
         if len(self._kinds) > _MANY:
             self._kinds, self._numbers = [], {}
         numbers, ids = self._numbers, dict[str, int]()
@@ -160,7 +164,7 @@ class DecodedColumns:
 
 
 def _times(times: list[int | str | None], *, plain: bool) -> NDArray[np.int64]:
-    """Valid *times* in nanoseconds since the epoch; NumPy reads those that are *plain* texts of UTC, without their zone."""
+    """Convert valid *times* to nanoseconds since the epoch; if all are *plain* UTC texts, NumPy reads them."""
     texts = [each[:-1] for each in times if isinstance(each, str) and each[-1:] == "Z"] if plain else []
     if len(texts) == len(times):
         return np.array(texts, "datetime64[ns]").astype(np.int64)
@@ -168,7 +172,7 @@ def _times(times: list[int | str | None], *, plain: bool) -> NDArray[np.int64]:
 
 
 def _joined(ids: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """The text of *ids*, and where each begins and ends in it."""
+    """Return the text of all *ids*, and where each begins and ends in it."""
     texts = [each.encode("utf-8", errors="surrogatepass") for each in ids]
     ends = np.cumsum([len(each) for each in texts], dtype=np.int64)
     return np.frombuffer(b"".join(texts), np.uint8), np.concatenate([np.zeros(1, np.int64), ends[:-1]]), ends

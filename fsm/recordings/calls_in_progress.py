@@ -1,8 +1,8 @@
-"""The calls in progress while a plugin receives events, and the events that none of them can have caused.
+"""Calls in progress while a plugin receives events, and the events that no call can have caused.
 
-A call that its caller gave up may still relay each event once: a call on an entity what it relays of that entity, a
-creation whose id no caller was told what it relays of one entity.  Which creation made which entity is matched at the
-end, when it is known which ids callers were told.
+A call that its caller gave up may still relay each of its events once. A call on an entity relays events about that
+entity; a creation whose id was returned to no caller relays events about one unknown entity. Creations are matched with
+entities at the end, when it is known which ids were returned.
 """
 
 from collections import Counter, defaultdict
@@ -24,7 +24,7 @@ RELAYED: Final = {
     "StartContainer": ("StartContainer", "PostStartContainer"),
     "UpdateContainerResources": ("UpdateContainer", "PostUpdateContainer"),
 }
-"""What is relayed to the plugin between a call that succeeds and its reply."""
+"""Events that a successful call relays to the plugin before its reply."""
 
 _CAUSES: Final = {
     **{event: (call,) for call, events in RELAYED.items() for event in events},
@@ -40,11 +40,11 @@ _CAUSES: Final = {
     ),
     "RemoveContainer": ("CreateContainer", "StartContainer", "RemoveContainer", "RemovePodSandbox"),
 }
-"""By what is relayed, the calls that relay it; a creation and a start are undone by a stop and a removal."""
+"""Calls that relay each event; creations and starts are undone by a stop and a removal."""
 
 
 class Asked(NamedTuple):
-    """The request of a call: its time, the number of points before it, the connection of the plugin, 0 without one.
+    """The request of a call: its time, the number of points before it, and the plugin's connection, 0 without one.
 
     A call that has returned no id relays nothing after the time ``until``.
     """
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
 
 
 class Received(NamedTuple):
-    """An event that the plugin received, and the entities on which a call that causes it would be."""
+    """An event that the plugin received; a call that caused it names an entity ``among`` these."""
 
     at: int
     line: Line
@@ -67,16 +67,19 @@ class Received(NamedTuple):
 
 @dataclass(slots=True)
 class CallsInProgress:
-    """Calls by their names and entities, and those that their callers gave up; by output, the points where relays ``failed``."""
+    """Calls in progress by name and entity, and those that their callers gave up.
+
+    ``failed`` has the points at which relays failed, by output.
+    """
 
     failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     over: defaultdict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
-    """Calls that are over and may still relay one output, or any: the first point at which each began, and the output."""
+    """Calls that are over but may still relay an output (empty: any); each with the point at which it began."""
     _asked: dict[tuple[str, str], list[Asked]] = field(default_factory=dict)
     _spent: set[tuple[str, ...]] = field(default_factory=set)
     _vain: defaultdict[tuple[str, str], list[Asked]] = field(default_factory=lambda: defaultdict(list))
     _unreturned: dict[tuple[str, str], Received] = field(default_factory=dict)
-    """By call and id, the first event about each entity of which no caller was told that it was made."""
+    """First event about each entity whose id was returned to no caller, by the creating call and the id."""
     _alone: list[Received] = field(default_factory=list)
     _longest: Counter[str] = field(default_factory=Counter)
     _overlap: bool = False
@@ -89,7 +92,7 @@ class CallsInProgress:
             self._asked.setdefault((call, each), []).append(asked)
 
     def ended(self, seen: Observation, entity: str, *, at: int, line: Line) -> Asked | None:
-        """The call on *entity* that ends with *seen* on *line*; without a request there, the first of those in progress."""
+        """End a call on *entity* with *seen*; return the call requested on *line*, else the first one in progress."""
         which = (seen.event, entity)
         asked = self._asked.get(which)
         mine = next((each for each in asked or () if each.line == line), None)
@@ -102,7 +105,7 @@ class CallsInProgress:
         elif lost:
             self.over[which].append((first.order if first else 0, ""))
         if not asked or first is None:
-            # Its request was not recorded, so what was relayed before may be of this call.
+            # The request was not recorded, so this call may have caused events relayed before.
             self._alone = [
                 it for it in self._alone if not (entity in it.among and seen.event in _CAUSES[it.seen.output])
             ]
@@ -114,11 +117,11 @@ class CallsInProgress:
         return first
 
     def none(self, *entities: str) -> bool:
-        """Whether no call is in progress on any of *entities*."""
+        """Check whether no call is in progress on any of *entities*."""
         return not any(entity in entities for _, entity in self._asked)
 
     def interrupted(self, at: int, *, gap: bool) -> None:
-        """The runtime restarted, or lines are missing: no call is in progress, or it is not known which."""
+        """Forget the calls in progress: the runtime restarted or, if *gap* is true, lines are missing."""
         for which, creations in self._vain.items():
             self._vain[which] = [each._replace(until=min(each.until, at)) for each in creations]
         self._asked.clear()
@@ -126,15 +129,15 @@ class CallsInProgress:
         self._spent.clear()
         self.failed.clear()
         if not self._interrupted:
-            self._alone.clear()  # of calls that had begun before the first line, and did not end
+            self._alone.clear()  # calls that began before the first line and did not end may have caused these
         self._interrupted = True
         self._gap = self._gap or gap
 
     def excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
-        """Whether a failed or late relay excuses the *output* that a successful call lacks.
+        """Check whether a failed or late relay excuses the missing *output* of a successful call.
 
-        A failed relay is of one call that was in progress then.  What a call that was given up has stopped or removed
-        without a relay, no later call relays.
+        A failed relay belongs to one call that was in progress then. If a call that was given up has stopped or removed
+        something without relaying it, no later call relays it.
         """
         failed = next((each for each in self.failed[output] if asked.order < each), None)
         if failed is not None:
@@ -147,7 +150,7 @@ class CallsInProgress:
         return bool(late)
 
     def _late(self, calls: Collection[tuple[str, str]], entity: str, output: str) -> list[tuple[int, tuple[str, ...]]]:
-        """Those of *calls* that are over and may still relay *output*: when each began, and the key by which it is spent."""
+        """Return which of *calls* are over but may still relay *output*: when each began, and its key in ``_spent``."""
         late = [
             (began, (*which, str(number), what, entity, output))
             for which in calls
@@ -157,9 +160,9 @@ class CallsInProgress:
         return [each for each in late if each[1] not in self._spent]
 
     def relayed(self, event: Received, *, judged: bool, returned: bool) -> tuple[bool, int | None]:
-        """Whether a call in progress may have caused *event*, and the first point at which one began that may have.
+        """Return whether a call in progress may cause *event*, and the point at which the first possible cause began.
 
-        If it is *judged*, an event that no call has caused is remembered.  *returned*: was its id told to a caller?
+        If *judged* is true, an event that no call has caused is remembered. *returned*: was its id told to a caller?
         """
         seen = event.seen
         which = [(cause, each) for cause in _CAUSES.get(seen.output, ()) for each in event.among if each]
@@ -177,9 +180,10 @@ class CallsInProgress:
         return bool(asked), min(began, default=None)
 
     def alone(self, end: int, *, late: bool) -> Iterator[Received]:
-        """The events that no call has caused, also none that had not ended at the *end*, if calls are recorded *late*.
+        """Yield the events that no recorded call has caused.
 
-        Where calls overlap, one that is not recorded may have taken twice as long as the longest that is.
+        If calls are recorded *late* and overlap, skip events within twice the longest call's duration of *end*: their
+        call may not be recorded yet.
         """
         unended = late and self._overlap
         made, relayed = self._matched(), set[tuple[str, str]]()
@@ -192,7 +196,7 @@ class CallsInProgress:
                 yield event
 
     def _matched(self) -> dict[tuple[str, str], Asked]:
-        """The creation of each entity of which no caller was told, each another: the first to end of those in progress."""
+        """Match each entity whose id was returned to no caller with a creation in progress: the first to end."""
         left = {which: sorted(creations, key=lambda each: each.until) for which, creations in self._vain.items()}
         found: dict[tuple[str, str], Asked] = {}
         for (call, entity), event in sorted(self._unreturned.items(), key=lambda each: each[1].at):

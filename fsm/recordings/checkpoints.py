@@ -1,7 +1,7 @@
-"""Checkpoints: the file that containerd keeps of each container, as it stands at one time.
+"""Checkpoints: the status file that containerd keeps of each container, at one point in time.
 
-The reference has what containerd reads and writes (``fsm.runtimes.reference.container.checkpoint``); here it is what judging
-needs of that: the state, and the fields of a status.
+All that containerd reads and writes is in ``fsm.runtimes.reference.container.checkpoint``; this module reads only what
+judging needs: the state, and the fields of a status.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _PATTERNS: Final = (
     "containers/*/status",
     "io.containerd.grpc.v1.cri/containers/*/status",
 )
-"""Where checkpoints stand in a directory: that of one container, copies, and those of containerd's root."""
+"""Paths of checkpoints in a directory: that of one container, one with copies, or containerd's root."""
 
 _SUFFIX: Final = ".status.json"
 
@@ -32,7 +32,7 @@ class _Status(
     msgspec.Struct,
     rename={"created": "createdat", "started": "startedat", "finished": "finishedat", "exit_code": "exitcode"},
 ):
-    """What is read of a checkpoint, its keys without case."""
+    """The fields that are read from a checkpoint; the case of its keys is ignored."""
 
     version: str = ""
     created: int = 0
@@ -43,7 +43,7 @@ class _Status(
     message: str = ""
 
     def shows(self) -> str:
-        """The state that containerd derives from it."""
+        """Return the state that containerd derives from the fields."""
         if self.finished:
             return "CONTAINER_EXITED"
         if self.started:
@@ -52,21 +52,21 @@ class _Status(
 
 
 def files(name: str) -> list[Path]:
-    """The checkpoints that *name* stands for: those in the directory, or the one that it is; none if it is neither."""
+    """Return the checkpoints in the directory *name*, or the file *name* if it is a checkpoint; else an empty list."""
     path = Path(name)
     try:
         if path.is_file():
             return [path] if path.name == "status" or path.name.endswith(_SUFFIX) else []
         found = {each for pattern in _PATTERNS for each in path.glob(pattern) if each.is_file()}
-    except OSError:  # which opening it will say
+    except OSError:  # opening it will report the error
         return []
     return sorted(found) if name != "-" else []
 
 
 def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
-    """What each of the files *found* shows of its container, which is called as the file or its directory.
+    """Yield what each of the files *found* shows of its container, whose name is that of the file or its directory.
 
-    Raises :class:`InputError` for all that containerd could not read.
+    Raises :class:`InputError` with all files that containerd could not read.
     """
     problems = []
     for path in found:
@@ -92,7 +92,7 @@ def _read(path: Path) -> _Status:
     if not data.strip() or len(data) > LONGEST:
         raise ValueError(f"it has {len(data):,} bytes{'' if data.strip() else ', and no record in them'}")
     raw = decode(data, _ANYTHING)
-    # Go compares keys without case, and takes null for what is not there.
+    # Go ignores the case of keys, and treats null like a missing key.
     status = msgspec.convert({key.casefold(): value for key, value in raw.items() if value is not None}, _Status)
     if status.version != "v1":
         version = f"of version {status.version!r}" if status.version else "without a version"

@@ -1,18 +1,17 @@
-"""The events that a plugin received and the calls of the same run: one recording of two files.
+"""Events that a plugin received and the calls of the same run: one recording from two files.
 
-What a connected plugin has to receive of a call, it receives before the call has succeeded.  So a success is an
-observation of its own: one of the signals :data:`fsm.recordings.nri_events.SUCCEEDS`. It counts only if the plugin
-was connected during all of the call.  Disconnections are not recorded, and what a plugin receives may have been sent
-before.  So it was connected when a call succeeded if it receives on the same connection what a call has caused that
-began later, or any call, if none was given up lately; a success without such an event before the plugin connects again
-means nothing.  After its very last event it is assumed to stay connected, unless it missed something then.  The
-daemon's log has the relays that failed because a caller had given up its call: such a line excuses what one call that
-was in progress then has not relayed.
+A connected plugin receives everything that a call must relay before the call has succeeded. So a success is an
+observation of its own: one of the signals :data:`fsm.recordings.nri_events.SUCCEEDS`. It counts only if the plugin was
+connected during the whole call. Disconnections are not recorded, and an event may have been sent some time before it is
+received. So the plugin was connected when a call succeeded if it then receives, on the same connection, an event of a
+call that began later, or of any call in progress if none was given up lately. A success without such an event before
+the plugin connects again means nothing. After its very last event the plugin is assumed to stay connected, unless it
+missed something then. The daemon's log shows the relays that failed because a caller had given up its call: such a line
+excuses one missing relay of one call that was in progress then.
 
-Nor is anything relayed but from a call, except ends of containers.  What was received while no call was in progress
-that relays it is reported at the end (:data:`fsm.recordings.nri_events.UNASKED`), if a call of the recording names
-the entity or its pod, and no call that is missing before the first line or after the last one can have been the
-cause.
+Only calls relay events, except ends of containers. An event received while no call that relays it was in progress is
+reported at the end (:data:`fsm.recordings.nri_events.UNASKED`), if a call of the recording names the entity or its pod,
+and no unrecorded call before the first line or after the last one can have been the cause.
 
 Files that are not of one run are refused (:mod:`fsm.recordings.one_run`).
 """
@@ -47,7 +46,7 @@ _ENDS: Final = frozenset(call for _, call in SUCCEEDS)
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer", "removal-succeeds"})
 _MAY_END: Final = {POD: ("StopPodSandbox", "RemovePodSandbox"), CONTAINER: ("StopContainer", "RemoveContainer")}
 _QUIET: Final = 2_000_000_000
-"""Nanoseconds in which a call that was given up may still be in progress, and close a plugin."""
+"""Nanoseconds in which a call that was given up may still be in progress and close a plugin."""
 
 
 class RecordedPoint(NamedTuple):
@@ -59,13 +58,14 @@ class RecordedPoint(NamedTuple):
 
 
 _Waiting: TypeAlias = tuple[Line, Observation, int]
-"""An observation, and the number of the point at which the plugin has to have been connected; 0 without one."""
+"""A line, an observation, and the point at which the plugin must have been connected; 0 if it need not have been."""
 
 
 class _Known(NamedTuple):
-    """The last event about an entity that the plugin received, and its connection; no event if it was listed.
+    """The last event about an entity that the plugin received, and its connection; no event if the entity was listed.
 
-    A container may have ``started``, and certainly exists ``since`` so many points.
+    ``started`` is true if a container may have started; ``since`` is the point from which on the entity certainly
+    exists.
     """
 
     connection: int
@@ -75,7 +75,7 @@ class _Known(NamedTuple):
 
 
 def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
-    """The NRI events of a plugin in the file *name*, with the calls of the same run.
+    """Open the NRI events of a plugin in the file *name*, with the *calls* of the same run.
 
     Raises :class:`InputError` if a file cannot be opened, or is of another kind.
     """
@@ -97,7 +97,7 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
 
 
 def check_kinds(name: str, calls: str) -> None:
-    """Raises :class:`InputError` unless *name* is a file of NRI events, and *calls* one of calls."""
+    """Raise :class:`InputError` unless *name* is a file of NRI events, and *calls* of calls or a containerd log."""
     for file, kinds, what in (
         (name, {RecordingKind.EVENTS}, "NRI events, as a plugin received them"),
         (calls, {RecordingKind.CALLS, RecordingKind.LOG}, "the CRI calls, or the containerd log, of the same run"),
@@ -111,7 +111,7 @@ def check_kinds(name: str, calls: str) -> None:
 def received(
     name: str, events: NriEventReader, advanced: Callable[[int], None] = lambda _: None
 ) -> Iterator[RecordedPoint]:
-    """What the plugin received, each event with its time, never before that of the one before, and its line."""
+    """Yield the events that the plugin received, each with its line and a time that never decreases."""
     latest = 0
     for piece in LineReader(name=name, notes=events.notes, advanced=advanced):
         for number, line in enumerate(piece.lines, piece.first):
@@ -122,12 +122,12 @@ def received(
 
 
 def called(recording: Recording) -> Iterator[RecordedPoint]:
-    """The observations of calls in *recording*, each with its time and its line, and the end of them."""
+    """Yield the observations of calls in *recording* with their times and lines, then a point that marks their end."""
     latest, last = 0, Line(recording.name, 0)
     for part in recording.batches:
         for seen, line in zip(part.observations, part.lines, strict=True):
             if seen.phase == "assumed":
-                continue  # a restart that is assumed before the calls of its time
+                continue  # an assumed restart, which no line shows
             latest = max(latest, nanoseconds(seen.at) or 0)
             last = Line.of(line, recording.name)
             yield RecordedPoint(latest, last, seen)
@@ -152,9 +152,9 @@ def _batches(
 
 @dataclass(slots=True, kw_only=True)
 class CombinedReader:
-    """Turns points in the order of time into observations as the plugin has them.
+    """Turns points in the order of time into observations from the view of the plugin.
 
-    Calls may be recorded ``late``: when they end.
+    If ``late`` is true, calls are recorded when they end.
     """
 
     events: NriEventReader
@@ -164,9 +164,9 @@ class CombinedReader:
     _connection: int = 0
     _there: bool = False
     _connected: int = 0
-    """The number of a point at which the plugin was certainly connected."""
+    """Number of the latest point at which the plugin was certainly connected."""
     _given_up: int = -_QUIET
-    """The time at which a caller gave up a call: a plugin that it waited for may have been closed."""
+    """Time at which a caller last gave up a call: a plugin that the call waited for may have been closed."""
     _calls: bool = False
     _covered: bool = False
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -197,7 +197,7 @@ class CombinedReader:
             yield self._waiting.popleft()[:2]
 
     def _event(self, point: RecordedPoint, event: NriEvent) -> Iterator[_Waiting]:
-        """The observations of an *event* that the plugin received, which may prove that it was connected."""
+        """Yield the observations in an *event* of the plugin, which may prove that it was connected."""
         if event.event == "Synchronize" or not self._connection:
             self._connection = self._connection or 1
             self._there = True
@@ -211,7 +211,7 @@ class CombinedReader:
                 told = Received(point.at, point.line, seen, among)
                 asked, began = self._progress.relayed(told, judged=self._calls, returned=seen.entity in self._created)
             if seen.shows:
-                pass  # what was relayed before was nothing
+                pass  # absent: nothing about it was relayed before
             elif seen.output in _REMOVED:
                 self._known.pop(seen.entity, None)
                 if self._progress.none(seen.entity, pod, NO_ID):
@@ -219,7 +219,7 @@ class CombinedReader:
             else:
                 self._known[seen.entity] = self._knows(seen)
                 self._received[seen.entity].append((seen.output, self._order))
-            # The plugin received it at this time, so it is an event here and not an output.
+            # The plugin received the output at this time, so here it is an event.
             runs = seen.event == "listed" and seen.entity in self._running and self._calls
             what = "listed-running" if runs else seen.event
             yield point.line, structs.replace(seen, event=seen.output or what, output=""), 0
@@ -235,7 +235,7 @@ class CombinedReader:
         return _Known(self._connection, seen.output, started=started, since=min(known.since, self._order))
 
     def _call(self, point: RecordedPoint, seen: Observation) -> Iterator[_Waiting]:
-        """The observations that follow from one of a call, by the ids that were given."""
+        """Yield the observations that follow from *seen*, one end of a call."""
         self._calls |= seen.phase != "request"
         if (seen.event not in RELAYED and seen.event not in _ENDS) or not (
             seen.entity or seen.event == "RunPodSandbox"
@@ -263,7 +263,7 @@ class CombinedReader:
             if seen.event == "RunPodSandbox":
                 self._running.add(seen.entity)
         if seen.event == "RemovePodSandbox" and not self._progress.none(*meant):
-            return  # the other call may relay the removal when this one has found the pod gone
+            return  # the other call may relay the removal, and this one found the pod gone
         ended_on = structs.replace(seen, entity=meant[0]) if first else seen
         lacks = self._lacking(ended_on, first, point.at) if first and not lost else []
         if ok and first is not None:
@@ -272,7 +272,7 @@ class CombinedReader:
             yield from self._unclear(point.line, seen, meant)
 
     def _meant(self, identity: str) -> tuple[tuple[str, ...], bool]:
-        """The ids that *identity* may stand for, and whether it certainly stands for the only one."""
+        """Return the ids that *identity* may stand for, and whether it certainly stands for the only one."""
         if len(identity) >= FULL or identity in self._created or identity in self._known:
             return (identity,), True
         created = [each for each in self._created if each.startswith(identity)]
@@ -280,7 +280,7 @@ class CombinedReader:
         return (*created, *known), len(created) == 1 and not known
 
     def _succeeded(self, point: RecordedPoint, seen: Observation, asked: Asked, lacks: list[str]) -> Iterator[_Waiting]:
-        """That a call has succeeded, and what it has not relayed, if the plugin was connected during all of it."""
+        """Yield that a call succeeded, and what it did not relay, if the plugin was connected during the whole call."""
         there = asked.connection == self._connection > 0
         last, pod = RELAYED.get(seen.event, (seen.event,))[-1], self.events.pods.get(seen.entity, "")
         if not there or (lacks == [last] and self._progress.excused(last, seen.entity, pod, asked)):
@@ -302,7 +302,7 @@ class CombinedReader:
             self._created.discard(seen.entity)
 
     def _lacking(self, seen: Observation, asked: Asked, at: int) -> list[str]:
-        """The events that the plugin has not received of a call that has succeeded; of one that failed it is not known."""
+        """Return the events of a call that the plugin lacks; all that the call may still relay if it failed."""
         received = self._received.get(seen.entity, [])
         lacks = [*RELAYED.get(seen.event, (seen.event,))]
         if seen.event == "StopContainer" and _stopped(received, asked.order):
@@ -313,7 +313,8 @@ class CombinedReader:
         elif seen.reply == "ok":
             since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in lacks]
             if seen.event == "UpdateContainerResources":
-                self._received[seen.entity] = [each for each in received if each not in since]  # the next has its own
+                # The next update has events of its own.
+                self._received[seen.entity] = [each for each in received if each not in since]
             lacks = [each for each, it in zip(lacks, since, strict=True) if it is None]
         if at - self._given_up <= _QUIET:
             self._progress.over[seen.event, seen.entity] += [(asked.order, each) for each in lacks]
@@ -323,7 +324,7 @@ class CombinedReader:
         return [each for each in self._known if self.events.pods.get(each) == pod]
 
     def _unclear(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
-        """What has ended, or may have, by a call of which the plugin may not have had to receive anything."""
+        """Yield that entities may have ended by a call that perhaps did not have to relay anything to the plugin."""
         for each in meant:
             for container in self._within(each) if seen.of == POD else ():
                 yield from _unclear(line, container, CONTAINER, seen)
@@ -331,7 +332,7 @@ class CombinedReader:
                 yield from _unclear(line, each, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
-        """The remaining successes, if the plugin was connected until the end, and what no call has caused."""
+        """Yield the waiting successes, if the plugin was connected until the end, and the events without a call."""
         held = [seen for _, seen, order in self._waiting if order]
         if any(map(self._missed, held)):
             self.events.notes["calls after the last event of the plugin"] += len(held)
@@ -344,7 +345,7 @@ class CombinedReader:
                 yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=what)
 
     def _connects(self, point: RecordedPoint) -> Iterator[_Waiting]:
-        """A connection begins; the plugin may have been disconnected since the last event."""
+        """Begin a connection; the plugin may have been disconnected since the last event."""
         self._left()
         if self._connection:
             # Anything may have happened to any entity without being recorded.
@@ -354,7 +355,7 @@ class CombinedReader:
         self._there = False
 
     def _left(self) -> None:
-        """Drop the successes that wait: it is unknown whether the plugin was connected."""
+        """Drop the waiting successes, because it is unknown whether the plugin was connected."""
         waiting = tuple(self._waiting)
         self._waiting.clear()
         for line, seen, order in waiting:
@@ -364,7 +365,7 @@ class CombinedReader:
                 self._waiting += _unclear(line, seen.entity, seen.of, seen)
 
     def _missed(self, seen: Observation) -> bool:
-        """Whether the plugin did not receive on this connection what *seen* is about, so it may have left."""
+        """Check whether the plugin lacks what *seen* is about on this connection, so that it may have left."""
         known = self._known.get(seen.entity)
         if seen.event == UNRELAYED or known is None or known.connection != self._connection:
             return seen.event == UNRELAYED
@@ -374,13 +375,13 @@ class CombinedReader:
 
 
 def _stopped(received: list[tuple[str, int]], asked: int) -> bool:
-    """Whether its stop was the last that was *received* of a container before it was *asked* for, or was since."""
+    """Check whether a stop was the last event *received* before a call was *asked* for, or came since."""
     moved = [(name, order) for name, order in received if "Update" not in name]
     before = [name for name, order in moved if order < asked]
     return before[-1:] == ["StopContainer"] or ("StopContainer" in (name for name, order in moved if order > asked))
 
 
 def _unclear(line: Line, entity: str, of: str, seen: Observation) -> Iterator[_Waiting]:
-    """Observations that an entity may have stopped, and may have been removed."""
+    """Yield that *entity* may have stopped and, if *seen* is a removal, may have been removed."""
     for event in _MAY_END[of][: 1 + (seen.event in _REMOVED)]:
         yield line, Observation(entity=entity, of=of, event=event, phase="maybe", at=seen.at), 0

@@ -1,15 +1,15 @@
-"""The events of containers and pods that GetContainerEvents told, held to the calls of the same recording.
+"""Check the events of containers and pods from GetContainerEvents against the calls of the same recording.
 
-An event is taken to have happened when the runtime has dated it, which is within the call that sends it.  So while no
-such call is in progress none comes, one comes of each call that succeeds, none of one that fails, and what was sent
-before a call began comes before what that call sends.  An end of a container has no call: it may come at any time once
-it was started, and comes some time before the container has been removed.
+An event counts as happening at the runtime's timestamp, which is within the call that sends it. So no event comes while
+no call that sends it is in progress; each call that succeeds sends one, a call that fails sends none; and events sent
+before a call began come before those that the call sends. The end of a container has no call: it may come at any time
+once the container was started, and comes some time before the container has been removed.
 
-What may be otherwise is not claimed: of pods and containers whose creation is not recorded, or on which a call was
-given up; where an id may be that of several; of what is missing if more than one stream is open, or was just before,
-since in containerd 1.7 each event goes to one of them, and to one that has hung up, too; and of the end of a stream,
-after whose last event nothing is missing.  An event without a call is none if the recording breaks off before a call
-may have ended that sends it.
+Nothing is claimed about pods and containers whose creation is not recorded, or on which a call was given up; about an
+id that may stand for several; about missing events while more than one stream is open or was just before, because
+containerd 1.7 sends each event to only one stream, even to one that has hung up; and about the end of a stream, after
+whose last event nothing counts as missing. An event without a call is not reported if the recording breaks off before a
+call that sends it may have ended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Line, Observation
 
 EVENT: Final = "event"
-"""The operation of a line that has an event; one without an id is the end of its stream."""
+"""Operation of a line that has an event; without an id it marks the end of its stream."""
 
 CREATED: Final = "CONTAINER_CREATED_EVENT"
 STARTED: Final = "CONTAINER_STARTED_EVENT"
@@ -36,33 +36,33 @@ MISSING: Final = "event-is-missing"
 DISORDERED: Final = "event-out-of-order"
 
 KINDS: Final = {f"event of a {each}": each for each in (CONTAINER, POD)}
-"""Kinds of what is found here, which no machine has, and the kind of entity that each is about."""
+"""Kinds of the findings of this module, which no machine has, and the kind of entity that each concerns."""
 
 _SENDS: Final = {"StartContainer": STARTED, "RemoveContainer": DELETED, "RemovePodSandbox": DELETED}
 SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})
-"""The calls that send events."""
+"""Calls that send events."""
 
 _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
-"""What is sent by the call that makes an entity."""
+"""Events sent by the call that makes an entity."""
 
 _SURE: Final = 2
-"""Events on a stream after which no other one takes any: each that was there before has had its turn."""
+"""Number of events on one stream that prove that no other stream takes any: each earlier stream has had its turn."""
 
 _EARLY: Final = 16
-"""Events that are kept of an entity until the call has ended that makes it."""
+"""Maximum number of events to keep for an entity until the call that makes it has ended."""
 
 _EXIT: Final = 10 * 1_000_000_000
-"""Nanoseconds in which an exit is handled that was waited for."""
+"""Nanoseconds within which an exit that a call waited for is handled."""
 
 _MOST: Final = 8_192
-"""Pods and containers that are remembered, the oldest forgotten first; and of those that were removed an eighth."""
+"""Maximum number of pods and containers to remember, oldest forgotten first; an eighth of it for removed ones."""
 
 _LEAST: Final = 1_000_000_000
-"""Nanoseconds that a call which is not recorded may take in any case."""
+"""Nanoseconds that an unrecorded call may take even if all recorded calls are shorter."""
 
 
 class ToldEvent(NamedTuple):
-    """An event: when the runtime has dated it, on which stream it came as which of all, and on which line it stands."""
+    """An event: the runtime's timestamp, its stream, its position among all events, and its line."""
 
     at: int
     entity: str
@@ -74,7 +74,7 @@ class ToldEvent(NamedTuple):
 
 
 class EventCall(NamedTuple):
-    """One end of a call; the ``answer`` is True for a success, None if it is not known, as while it is in progress."""
+    """One end of a call; ``answer`` is true for a success, false for a failure, ``None`` if it is unknown."""
 
     op: str
     id: str
@@ -87,7 +87,7 @@ class EventCall(NamedTuple):
 
 @dataclass(slots=True)
 class _Calls:
-    """The calls that send one type of event of one entity: of those since none was in progress, what came of them."""
+    """Calls that send one type of event about an entity, after a time without any: their results and their events."""
 
     open: int = 0
     ok: int = 0
@@ -112,7 +112,7 @@ class _Entity:
 
 @dataclass(slots=True, kw_only=True)
 class EventJudge:
-    """Takes events, and both ends of calls, in the order of time, from the first event on."""
+    """Judges events against calls; takes events and both ends of calls by time, from the first event on."""
 
     _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)
     _within: dict[str, list[str]] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class EventJudge:
         self._judge(entity, event)
 
     def _heard(self, event: ToldEvent) -> Iterator[tuple[int | Line, Observation]]:
-        """What is missing if *event* came, and whether anything will be known to be from now on."""
+        """Yield the events that are missing now that *event* came; track whether missing events can be recognised."""
         if not event.entity:
             self._open.pop(event.stream, None)
             self._settled.pop(event.stream, None)
@@ -166,7 +166,7 @@ class EventJudge:
             self._open[each] = 0
 
     def _judge(self, entity: _Entity, event: ToldEvent) -> None:
-        """Hold *event* of an *entity* whose creation is recorded to the calls on it."""
+        """Check *event* of an *entity* whose creation is recorded against the calls on it."""
         key = (event.stream, event.type, event.at)
         if key in entity.told:
             self._doubt(event, f"{event.type} came twice")
@@ -177,7 +177,7 @@ class EventJudge:
             entity.started = event.at
         if event.type == STOPPED:
             entity.stopped = True
-            # It is sent once the container has stopped, which is when a removal that waits for that goes on.
+            # It is sent once the container has stopped, when a removal that waits for that continues: it may be late.
             come = (event.entity, STOPPED)
             self._lacking = [each for each in self._lacking if (each[1].entity, each[1].output) != come]
             began = entity.started is not None or entity.calls[STARTED].open or entity.calls[STARTED].lost
@@ -193,7 +193,7 @@ class EventJudge:
             self._doubt(event, f"{event.type} came while no call was in progress that sends it")
 
     def _unknown(self, event: ToldEvent) -> None:
-        """Keep *event* until its entity is known; in a pod that is known a container must be, or be being created."""
+        """Keep *event* until its entity is known; in a known pod a container must be known or being created."""
         entity = self._at(event.entity, POD if event.entity == event.pod else CONTAINER)
         entity.early.append(event)
         del entity.early[:-_EARLY]
@@ -288,7 +288,7 @@ class EventJudge:
 
     def _created(self, call: EventCall) -> None:
         for pod in self._meant(call.pod):
-            self._creating[pod] = max(0, self._creating[pod] - 1)  # it may have begun before the first event
+            self._creating[pod] = max(0, self._creating[pod] - 1)  # the call may have begun before the first event
             if not self._creating[pod]:
                 del self._creating[pod]
             if call.answer is None:
@@ -303,7 +303,7 @@ class EventJudge:
                         self._stranger(event)
 
     def _makes(self, call: EventCall, of: str) -> None:
-        """*call* has made an entity: what came of it so far was sent by the call, or later."""
+        """Record the entity that *call* has made, and judge the events about it that came so far."""
         entity = self._at(call.id, of)
         entity.of, entity.known, entity.restarts = of, True, self._ends
         if of == POD:
@@ -323,7 +323,7 @@ class EventJudge:
                 self._judge(entity, event)
 
     def _sent(self, entity: _Entity, call: EventCall) -> None:
-        """Hold what came of *entity* while *call* has made it to what the call sends, in this order."""
+        """Check the events that came while *call* made *entity*: one of each type per stream, in the order sent."""
         first: dict[int, int] = {}
         for each in _MADE[entity.of]:
             told = [event for event in entity.early if event.type == each and call.start <= event.at <= call.end]
@@ -354,7 +354,7 @@ class EventJudge:
         return Observation(entity=event.entity, of=_kind(of), event=signal, output=event.type, at=event.at, detail=what)
 
     def _passed(self, now: int) -> Iterator[tuple[int | Line, Observation]]:
-        """The events without a cause of which no call can be recorded any more that has sent them."""
+        """Yield the events without a cause that no call recorded from *now* on can have sent."""
         if self._doubted and self._doubted[0][0] + 2 * self._longest < now:
             since = now - 2 * self._longest
             due = [each for each in self._doubted if each[0] < since]
@@ -362,7 +362,7 @@ class EventJudge:
             yield from ((line, seen) for _, seen, line in due)
 
     def rest(self) -> Iterator[tuple[int | Line, Observation]]:
-        """What is found at the end; a recording in which a stream goes on breaks off there."""
+        """Yield the remaining events without a cause, unless a stream is open: then the recording breaks off here."""
         if not self._open:
             yield from ((line, seen) for _, seen, line in self._doubted)
         self._doubted.clear()
@@ -375,7 +375,7 @@ class EventJudge:
         return found
 
     def _meant(self, name: str) -> list[str]:
-        """Whom *name* stands for; if it may be several, calls on it say nothing of any of them."""
+        """Return the ids that *name* stands for; if there are several, calls on them no longer prove anything."""
         if name in self._entities or len(name) in {0, FULL}:
             return [name] if name else []
         found = [each for each, entity in self._entities.items() if entity.known and each.startswith(name)]

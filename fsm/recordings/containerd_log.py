@@ -1,8 +1,8 @@
-"""containerd's own log as a trace: requests, replies, exits, restarts.
+"""Read containerd's own log as a trace: requests, replies, exits, restarts.
 
-A request and its outcome are two lines.  Both are written while the call is in progress, so the order of lines bounds
-the order in which calls acted.  The requests of some calls are logged at debug level only; their failures are in
-phase *answered*, without a request.  Exits are logged when they are noticed, before the record changes.
+A request and its outcome are two lines. Both are written while the call is in progress, so the order of lines bounds
+the order in which calls acted. The requests of some calls are logged at debug level only; their failures are
+observations in phase *answered*, without a request. Exits are logged when they are noticed, before the record changes.
 """
 
 import re
@@ -25,7 +25,7 @@ RELEVANT: Final = re.compile(
     rb"Start recovering state|Container to stop|Suppressed \d+ messages|-- (?:Re)?[Bb]oot|"
     rb"panic: |fatal error: |\"MESSAGE\" ?: ?\["
 )
-"""What every relevant line contains; most lines do not."""
+"""Pattern in every relevant line; most lines are not relevant."""
 
 _CALL: Final = re.compile(r'^(\w+) for "([^"]*)"(.*)', re.DOTALL)
 _REMOVED_POD: Final = re.compile(r'^RemovePodSandbox "([^"]*)" returns successfully')
@@ -44,7 +44,7 @@ _SEEN: Final = re.compile(
 )
 _FAILED_RELAY: Final = re.compile(rb"NRI (?:failed to|[a-z -]+ notification failed)|closing plugin ")
 _GIVEN_UP: Final = re.compile(r"\bcontext (?:canceled|deadline exceeded)")
-"""The errors of a relay that failed because the caller gave up its call."""
+"""Errors of a relay that failed because the caller gave up its call."""
 
 _UNRELAYED: Final = {
     "NRI post-create notification failed": "PostCreateContainer",
@@ -55,7 +55,7 @@ _UNRELAYED: Final = {
     "NRI sandbox stop notification failed": "StopPodSandbox",
     "NRI pod removal notification failed": "RemovePodSandbox",
 }
-"""The relay whose failure a message reports, although its call succeeds."""
+"""The relay whose failure each message reports, although its call succeeds."""
 
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
 CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
@@ -71,7 +71,7 @@ _LOGGED: Final = frozenset(
         "UpdateContainerResources",
     }
 )
-"""Calls on an id whose requests are logged at the same level as their success."""
+"""Calls on an id whose requests are logged at the same level as their successes."""
 
 _UNLOGGED: Final = (POD_CALLS | CONTAINER_CALLS) - _LOGGED - MAKES
 _NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
@@ -79,28 +79,29 @@ _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |wi
 _FAILED: Final = re.compile(r"^ failed\b")
 
 DOUBTFUL: Final = 64
-"""Replies before a crash that may be false: a handler that panics still logs that it returns successfully."""
+"""Number of replies before a crash that may be false: a handler that panics still logs that it returns successfully."""
 
 _CALLED: Final = re.compile(r"Metadata\{Name:([^,}]+)(?:,Uid:[^,}]*,Namespace:([^,}]+))?")
 _NAMED: Final = 65_536
-"""Containers and pods whose names are remembered."""
+"""Maximum number of containers and pods whose names are remembered."""
 
 NO_EVENT: Final = "lines without a lifecycle event"
 
 UNKNOWN_EXITS: Final = "exits of unknown containers or pods"
 
 SHOWN: Final = frozenset({"restart"})
-"""The signals that are always logged; exits may be missing (1.6 logs none)."""
+"""Signals that are always logged; exits may be missing (1.6 logs none)."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """Turns the lines of one log into observations, ``as_called`` without what calls mean for other entities.
+    """Turns the lines of one log into observations.
 
-    Then the relays to plugins that failed are lost outputs of no entity.
+    If ``as_called`` is true, what calls imply for entities that they do not name is left out, and relays to plugins
+    that failed are lost outputs of no entity.
 
-    ``names`` has what the last containers and pods that were made are called: ``NAME``, and ``NAMESPACE/NAME`` of pods,
-    ``POD/NAME`` of containers.
+    ``names`` has the names of the last containers and pods that were made: ``NAME``, also ``NAMESPACE/NAME`` for pods
+    and ``POD/NAME`` for containers.
     """
 
     notes: Counter[str] = field(default_factory=Counter)
@@ -119,12 +120,12 @@ class Log:
         return seen
 
     def paused(self, quiet: int) -> Sequence[tuple[int, Observation]]:
-        """Nothing is held back: the order of lines bounds that in which calls acted."""
+        """Return nothing: none is held back, because the order of lines bounds that in which calls acted."""
         del quiet
         return ()
 
     def gap(self) -> Sequence[tuple[int, Observation]]:
-        """Lines are missing here."""
+        """Forget calls in progress, because lines are missing, and return a gap."""
         self.asked.clear()
         self.joiner = Joiner(beginning=Beginning())
         return [(0, Observation(phase="gap"))]
@@ -148,7 +149,7 @@ class Log:
         return found if self.as_called else [each for seen in found for each in self.joiner.joined(seen)]
 
     def _framed(self, line: bytes) -> Sequence[Observation]:
-        """Observations in a line that is not containerd's: journald reports lost lines and boots."""
+        """Return the observations in a line without a containerd message: a crash, a boot, or lines journald lost."""
         if _SUPPRESSED.search(line):
             return [seen for _, seen in self.gap()]
         if _BOOT.match(line):
@@ -241,7 +242,7 @@ class Log:
         return self._called("CreateContainer", pod, "", found)
 
     def called_so(self, identity: str, message: str, pods: Sequence[str] = ()) -> None:
-        """The name of what was made, with that of its namespace or those of its pod before it."""
+        """Remember the name of what was made, also with the namespace or the names of the pod in front of it."""
         if found := _CALLED.search(message):
             before = (found[2],) if found[2] else pods
             self.names[identity] = (found[1], *(f"{each}/{found[1]}" for each in before))
@@ -251,7 +252,7 @@ class Log:
     def _exited(self, exit_event: re.Match[str], found: Entry) -> Sequence[Observation]:
         entity, process = exit_event["entity"], exit_event["process"]
         if process and process != entity:
-            return ()  # a process that was run in the container, not its own
+            return ()  # an additional process in the container, not its main one
         what = (exit_event["what"] or "").strip()
         pod = what.startswith("sandbox") or exit_event["pod"] is not None
         of = POD if pod else CONTAINER if what == "container" or self.as_called else self.joiner.kind(entity)

@@ -1,16 +1,17 @@
 """CRI calls recorded at the client: one JSON line for each call, with its interval and its gRPC code.
 
-The keys are ``op`` (the RPC), ``id`` (of the container or pod; for Create and Run the new one), ``pod``, ``start``
-and ``end`` in nanoseconds since the epoch, ``code`` and ``detail``. A line with ``op`` ``status`` has the state that
-the ContainerStatus call before it returned, and ``created_at``, ``started_at``, ``finished_at``, ``exit_code``,
-``reason`` and ``message``. One with ``op`` ``event`` is a message of GetContainerEvents: ``type``, the ``created_at`` of the
-runtime, ``start`` when it came, and ``stream``, which the messages of one call have in common; without ``id`` it is the end.
+The keys are ``op`` (the RPC), ``id`` (of the container or pod; for Create and Run the new one), ``pod``, ``start`` and
+``end`` in nanoseconds since the epoch, ``code`` and ``detail``. A line with ``op`` ``status`` has the state that the
+ContainerStatus call before it returned, and ``created_at``, ``started_at``, ``finished_at``, ``exit_code``, ``reason``
+and ``message``. A line with ``op`` ``event`` is a message of GetContainerEvents: ``type``, the runtime's timestamp
+``created_at``, the time ``start`` at which it came, and ``stream``, which all messages of one call share; without
+``id`` it is the end of the stream.
 
-Lines are in the order in which calls ended; here each call becomes two
-observations, request and reply, in the order of time.
+Lines are in the order in which calls ended; here each call becomes two observations, request and reply, in the order of
+time.
 
-A client does not see whether the runtime was restarted.  Where the calls that were answered leave room for a restart,
-the observations say that there may have been one (:mod:`fsm.recordings.restarts`).
+A client does not see whether the runtime was restarted. If the calls that were answered leave room for a restart, the
+observations say that there may have been one (:mod:`fsm.recordings.restarts`).
 """
 
 from collections import deque
@@ -31,17 +32,17 @@ from fsm.recordings.time_order import Ordering
 from fsm.trace import Line, Nanoseconds, Observation
 
 SHOWN: Final = frozenset({"restart"})
-"""The events other than calls that happen nowhere but where the observations have them."""
+"""Events other than calls that happen only where an observation reports them."""
 
 LOST: Final = frozenset({"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
 """Codes after which the call may still be in progress: the client gave up, or lost the connection."""
 
 _READS: Final = 1_024
-"""Number of status calls whose interval is kept for the line with their result."""
+"""Number of status calls whose intervals are kept for the lines with their results."""
 
 
 _STATUS: Final = ("created", "started", "finished", "exit_code", "reason", "message")
-"""What a status has beside the state."""
+"""Fields of a status besides the state."""
 
 
 class CriCallLine(
@@ -77,7 +78,7 @@ class CriCallLine(
 
 
 class _Point(msgspec.Struct, gc=False):
-    """One end of a call: its request or its reply; a call without an operation concerns no container and no pod."""
+    """One end of a call, its request or its reply; a call with an empty ``op`` concerns no container and no pod."""
 
     at: int
     call: CriCallLine
@@ -92,9 +93,9 @@ DECODER: Final = msgspec.json.Decoder(CriCallLine)
 class CriCallReader:
     """Turns the lines of one recording into observations, in the order of time.
 
-    They are ``as_called`` without what calls mean for other entities than those that they name.  If lines are awaited,
-    no line is expected ``settle`` nanoseconds after its call began; of what one that comes later is about, nothing that
-    was judged without it is known any more.
+    If ``as_called`` is true, what calls imply for entities that they do not name is left out. If lines are awaited,
+    each is expected within ``settle`` nanoseconds after its call began. If it comes later, nothing is known any longer
+    of the entities that it concerns, because they were judged without it.
     """
 
     notes: Notes = field(default_factory=Notes)
@@ -114,7 +115,7 @@ class CriCallReader:
         self._stretches = Stretches(restarts=self.restarts)
 
     def observations(self, line: bytes, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
-        """The observations that are in order once *line* is read, each with the number of its line."""
+        """Yield the observations that are in order once *line* is read, each with its line number."""
         if not line.strip():
             return
         call = decoded(line, DECODER)
@@ -146,7 +147,7 @@ class CriCallReader:
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
         if self.settle is not None and start < self._points.final:
-            self.notes["calls told too late"] += 1  # it overlaps calls that have been judged without it
+            self.notes["calls told too late"] += 1  # calls that it overlaps were judged without it
             for each, kind in self._joiner.concerned(*_on(call)) if call.op else ():
                 yield number, Observation(entity=each, of=kind, phase="gap")
         self._points.add(start, _Point(start, call, number, asks=True))
@@ -155,7 +156,7 @@ class CriCallReader:
             yield from self._settled(self._points.settled())
 
     def _event(self, call: CriCallLine, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
-        """An event has its place where the runtime has dated it; ``end`` is which of all that came it was."""
+        """Put an event at the runtime's timestamp; ``end`` becomes its position among all events."""
         self._told += 1
         self.notes["container events"] += bool(call.id)
         came = call.start if call.start is not None else self._latest
@@ -169,12 +170,12 @@ class CriCallReader:
             yield from self._settled(self._points.settled())
 
     def paused(self, quiet: int) -> Iterator[tuple[int | Line, Observation]]:
-        """What is in order after no line has come for *quiet* nanoseconds, if lines are awaited."""
+        """Yield the observations in order after no line came for *quiet* nanoseconds, if lines are awaited."""
         if self.settle is not None:
             yield from self._settled(self._points.due(self.settle, quiet))
 
     def gap(self) -> Iterator[tuple[int | Line, Observation]]:
-        """What is left before lines are missing, and that they are."""
+        """Yield the remaining observations, then a gap, because lines are missing."""
         yield from self.rest()
         self._joiner, self._stretches = Joiner(), Stretches(restarts=self.restarts)
         self._events = EventJudge()
@@ -182,7 +183,7 @@ class CriCallReader:
         yield 0, Observation(phase="gap")
 
     def _read(self, shown: CriCallLine) -> CriCallLine | None:
-        """The status call that *shown* has the result of; the call may have used a shortened id."""
+        """Return the status call whose result *shown* has; the call may have used a shortened id."""
         for read in reversed(self._reads):
             if read.id and shown.id.startswith(read.id):
                 self._reads.remove(read)
@@ -198,7 +199,7 @@ class CriCallReader:
         for point in points:
             call = point.call
             if call.op == EVENT:
-                # Calls may be held back until it is known whether a restart came before them; what is told of is in order.
+                # Calls are held back until a restart before them is decided; recorded events stay in order with them.
                 yield from self._seen(self._stretches.take(point.at, point)) if self.as_called else self._told_of(point)
                 continue
             code = meant(call.code, call.detail)
@@ -260,7 +261,7 @@ def _reply(call: CriCallLine) -> Observation:
 
 
 def _on(call: CriCallLine) -> tuple[str, str]:
-    """The id that *call* is on, as it was given, and its kind; none for the run of a pod, which has no id yet."""
+    """Return the id that *call* named and its kind; no id for RunPodSandbox, whose pod has none yet."""
     if call.op in MAKES:
         return call.pod if call.op == "CreateContainer" else "", POD
     return call.id, POD if call.op in POD_CALLS else CONTAINER

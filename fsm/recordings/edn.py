@@ -1,8 +1,8 @@
-"""EDN, the data notation of Clojure, read as the data that JSON has.
+"""Read EDN, the data notation of Clojure, as JSON-like data.
 
-Keywords and symbols become their names, lists and sets become lists, and tags are dropped: nothing that stands in a
-file is executed or looked up.  How deep it may nest is bounded.  The notation is described at
-https://github.com/edn-format/edn; what the data means is for others to say.
+Keywords and symbols become their names, lists and sets become lists, and tags are dropped: nothing in a file is
+executed or looked up. The nesting depth is limited. The notation is described at https://github.com/edn-format/edn;
+callers interpret the data.
 """
 
 import json
@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 DEEPEST: Final = 32
-"""Levels of nesting that are read."""
+"""Maximum depth of nesting."""
 
 Data: TypeAlias = "dict[str, Data] | list[Data] | str | int | float | bool | None"
 
@@ -77,10 +77,10 @@ class _Token(NamedTuple):
 
 
 def forms(text: str) -> Iterator[EdnForm]:
-    r"""Each form at the top of *text*, or in the one vector or list that the whole text is.
+    r"""Yield each form at the top of *text*, or in the vector or list if *text* is one.
 
-    Raises :class:`NotationError` where the text is not EDN, a map has a key twice, or forms nest deeper than
-    :data:`DEEPEST`; what comes before that place is given first.
+    Raises :class:`NotationError` if the text is not EDN, a map has a key twice, or forms nest deeper than
+    :data:`DEEPEST`; the forms before that place are yielded first.
 
     >>> list(forms('{:f :start, :value [1 nil]}\n#inst "2026"'))
     [EdnForm(line=1, value={'f': 'start', 'value': [1, None]}), EdnForm(line=2, value='2026')]
@@ -100,7 +100,7 @@ def forms(text: str) -> Iterator[EdnForm]:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """The kind, the text and the line of each token but blanks."""
+    """Yield every token except blanks."""
     line, counted = 1, 0
     for found in _TOKEN.finditer(text):
         line += text.count("\n", counted, found.start())
@@ -112,9 +112,9 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
-    """The forms up to the end of what *opening* begins: a bracket, or a tag or ``#_`` that stands before one form.
+    """Yield the forms up to the end of *opening*: a bracket, or a tag or ``#_``, which precedes one form.
 
-    Those at the top of the text have none.
+    Forms at the top of the text have no *opening*.
     """
     for token in tokens:
         kind, word, line = token
@@ -168,7 +168,7 @@ def _atom(kind: str, word: str, line: int) -> Data:
                 return word.removeprefix(":")
     except json.JSONDecodeError as error:
         word = word[error.pos : error.pos + 2]
-    except ValueError as error:  # of more digits than Python converts
+    except ValueError as error:  # more digits than Python converts
         raise NotationError(line, f"a number of {len(word):,} digits") from error
     raise _unknown(word, line)
 

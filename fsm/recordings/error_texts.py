@@ -24,7 +24,7 @@ _ENDED: Final = re.compile(r"\bcontext (canceled|deadline exceeded)\b")
 
 
 def split(error: str) -> tuple[str, str]:
-    """The code and the text of *error*, as a client would get them.
+    """Split *error* into the code and the text that a client would get.
 
     >>> split("rpc error: code = NotFound desc = an error occurred when try to find container")
     ('NOT_FOUND', 'an error occurred when try to find container')
@@ -37,7 +37,7 @@ def split(error: str) -> tuple[str, str]:
 
 
 def capitals(code: str) -> str:
-    """The gRPC *code* as the protocol spells it, if Go, or another language, has spelled it.
+    """Spell the gRPC *code* as the protocol does, from the spelling of Go or another language.
 
     >>> capitals("DeadlineExceeded"), capitals("CANCELLED"), capitals("OK")
     ('DEADLINE_EXCEEDED', 'CANCELED', 'OK')
@@ -46,7 +46,7 @@ def capitals(code: str) -> str:
 
 
 def meant(code: str, text: str) -> str:
-    """*code*, or the original one of a context error, of which wrapping keeps the text only.
+    """Return *code*, or the original code of a context error, because wrapping keeps only its text.
 
     >>> meant("UNKNOWN", "failed to kill container: context canceled: unknown")
     'CANCELED'
@@ -58,7 +58,7 @@ def meant(code: str, text: str) -> str:
 
 
 def met(text: str, *, pod: bool) -> str:
-    """The state that the call met, if *text* names it; otherwise empty.
+    """Return the state that the call met if *text* names it, else an empty string.
 
     >>> met("failed to exec in container: container is in CONTAINER_EXITED state", pod=False)
     'CONTAINER_EXITED'
@@ -70,9 +70,10 @@ def met(text: str, *, pod: bool) -> str:
 
 
 def unresolved(text: str) -> bool:
-    """Whether by *text* the call reached no container and no pod: its id is ambiguous or empty, it came too early, or was not sent.
+    """Check whether *text* means that the call reached no container or pod.
 
-    Clients of gRPC in C++ and in Go begin their texts so if they could not connect.
+    Its id was ambiguous or empty, or it came too early, or it was not sent: texts of gRPC clients in C++ and in Go
+    begin like this if they could not connect.
 
     >>> unresolved("an error occurred when try to find container: Prefix can't be empty")
     True
@@ -83,7 +84,7 @@ def unresolved(text: str) -> bool:
 
 
 def unanswered(code: str, text: str) -> bool:
-    """Whether a call that ended with *code* and *text* found no runtime that could answer it.
+    """Check whether a call that ended with *code* and *text* found no runtime that could answer it.
 
     >>> unanswered("UNKNOWN", "server is not initialized yet")
     True

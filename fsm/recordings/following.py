@@ -1,11 +1,10 @@
-"""The lines of a file that grows, as they are written: through rotation, truncation and absence; or of a pipe.
+"""Lines of a growing file as they are written, through rotation, truncation and absence; or of a pipe.
 
-The file is looked at again and again.  Rejected: to be notified of its changes (inotify), which does not work on every
-file system, needs a library, and leaves the same questions at rotation; a look five times a second costs nothing.
+The file is polled. Rejected: to be notified of its changes (inotify), which does not work on every file system, needs a
+library, and leaves the same questions at rotation; a look five times a second costs nothing.
 
-A file that was renamed is read to its end before the new one is, as long as the old one is written to.  If it was
-copied and truncated, the rest is read from the copy.  If there is none that fits, lines are missing, and the next piece
-says so.
+A file that was renamed is read to its end before the new one is, as long as the old one is written to. If it was copied
+and truncated, the rest is read from the copy. If no copy fits, lines are missing, and the next piece says so.
 """
 
 import os
@@ -25,14 +24,14 @@ LOOK: Final = 0.2
 """Seconds between two looks at a file to which nothing was added."""
 
 _TAIL: Final = 256
-"""Bytes before the place that was reached, by which a file is recognised."""
+"""Number of bytes before the current place, by which a file is recognised."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Followed:
-    """The file *name*, ``-`` for standard input, followed until it is ``over``, or the pipe ends.
+    """The file *name*, ``-`` for standard input, followed until ``over()`` is true or the pipe ends.
 
-    ``missing`` is called at each look at which there is no such file.  The numbers of lines begin again with each file.
+    ``missing`` is called at each look that finds no such file. Line numbers begin again with each file.
     """
 
     name: str
@@ -44,7 +43,7 @@ class Followed:
     _since: float = field(default_factory=time.monotonic)
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """Whole lines as they come; without lines, when none came for a while."""
+        """Yield whole lines as they come, and pieces without lines when none came for a while."""
         reader = LineReader(name=self.name, notes=notes, advanced=advanced)
         try:
             yield from self._awaited()
@@ -58,7 +57,7 @@ class Followed:
             self._close()
 
     def _data(self, notes: Counter[str]) -> Iterator[bytes]:
-        """The bytes of one file to its end: until there is another one, or it was truncated."""
+        """Yield the bytes of one file until it is replaced or was truncated."""
         regular = self.name != STDIN and stat.S_ISREG(os.fstat(self._file).st_mode)
         begun = False
         for data in self._grown(notes) if regular else self._piped():
@@ -82,7 +81,7 @@ class Followed:
     def _grown(self, notes: Counter[str]) -> Iterator[bytes]:
         at, tail, replaced = 0, b"", False
         while not self.over():
-            if os.pread(self._file, len(tail), at - len(tail)) != tail:  # what was read of it is no longer there
+            if os.pread(self._file, len(tail), at - len(tail)) != tail:  # the bytes that were read are no longer there
                 notes["truncations"] += 1
                 yield from self._copied(at, tail)
                 return
@@ -103,7 +102,7 @@ class Followed:
             time.sleep(self.look)
 
     def _copied(self, at: int, tail: bytes) -> Iterator[bytes]:
-        """What a copy of the file has that had not been read when the file was truncated."""
+        """Yield the bytes that had not been read when the file was truncated, from a copy of the file."""
         path = Path(self.name)
         beside = (each for each in path.parent.glob(f"{path.name}[.-]*") if each.is_file())
         for copy in sorted(beside, key=lambda each: -each.stat().st_mtime_ns):
@@ -118,14 +117,14 @@ class Followed:
     def _is_replaced(self) -> bool:
         mine = os.fstat(self._file)
         try:
-            now = os.stat(self.name)  # noqa: PTH116  (as for the one that is open)
+            now = os.stat(self.name)  # noqa: PTH116  (like os.fstat for the open file)
         except OSError:
             self.missing()
             return False
         return (now.st_ino, now.st_dev) != (mine.st_ino, mine.st_dev)
 
     def _awaited(self) -> Iterator[Piece]:
-        """Nothing until there is a file of the name, which is opened."""
+        """Wait for a file of the name and open it; yield an empty piece at each look that finds none."""
         if self.name == STDIN:
             try:
                 self._file = stdin().fileno()

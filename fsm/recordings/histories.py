@@ -1,9 +1,8 @@
-"""Histories of concurrent operations: a file to operations, each from its call to its return.
+"""Histories of concurrent operations: reads operations from a file, each from its call to its return.
 
-The notations are JSON and EDN, a form a line or all forms in one list; what a form says is
-:mod:`fsm.recordings.operations`'s affair.  Whether what happened is legal, :mod:`fsm.linearizability` says.  Unlike
-other recordings a history is read whole and must be whole: an operation that is passed over makes others look
-illegal.
+A history is JSON or EDN, with one form per line or all forms in one list; :mod:`fsm.recordings.operations` interprets
+the forms. :mod:`fsm.linearizability` decides whether the history is legal. Unlike other recordings a history is read as
+a whole and must be complete: a missing operation makes others look illegal.
 """
 
 import json
@@ -22,10 +21,10 @@ from fsm.recordings.operations import MeaningError, UnderstoodForm, reader
 from fsm.trace import Observation
 
 LARGEST: Final = 1 << 26
-"""Bytes of a history that are read: half a million operations."""
+"""Maximum size of a history in bytes: half a million operations."""
 
 REPORTED: Final = 20
-"""Problems of one history that are reported; one mistake early on may cause thousands."""
+"""Maximum number of problems reported for one history; one early error may cause thousands."""
 
 _FORMS: Final = documented("how-to/linearizability")
 _ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -34,10 +33,10 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
 class Title(msgspec.Struct, frozen=True, kw_only=True):
-    """The first form of a history of ours, where there is one.
+    """The header of a history, its first form, which may be missing.
 
-    Without ``fresh`` the history begins in mid-life; ``unseen`` names signals that happen without standing in it;
-    with ``outputs`` it has all outputs of every entity.
+    If ``fresh`` is false, entities may begin in any state. ``unseen`` names signals that happen without being recorded.
+    If ``outputs`` is true, the history has all outputs of every entity.
     """
 
     history: Literal[1]
@@ -48,9 +47,9 @@ class Title(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorded(NamedTuple):
-    """An operation: from instant ``start`` to ``end`` if it returned, called and returned on these lines.
+    """An operation, with the lines of its call and return; it has no ``end`` instant if it never returned.
 
-    What stands ``aside`` is of no client, and no operation unless the machine has its event.
+    If ``aside`` is true, it belongs to no client, and is an operation only if the machine has its event.
     """
 
     seen: Observation
@@ -61,7 +60,7 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedHistory:
-    """The operations of a file, in the order of their calls, with the outputs of each entity in order.
+    """The operations of a file in the order of their calls, with the outputs of each entity in order.
 
     ``left_out`` counts operations that certainly did nothing.
     """
@@ -72,7 +71,7 @@ class RecordedHistory:
     left_out: int
 
     def observations(self) -> Iterator[tuple[int, Observation]]:
-        """Each end of each operation, in the order of time, with its line; returns come after calls of the instant."""
+        """Yield both ends of each operation with their lines, by time; calls come before returns at the same time."""
         replace = msgspec.structs.replace
         ends: list[tuple[int, int, int, Observation]] = []
         for each in self.operations:
@@ -86,7 +85,7 @@ class RecordedHistory:
 
 
 def recognised(head: bytes) -> bool:
-    """Whether *head* is how a history begins.
+    """Check whether *head* is the beginning of a history.
 
     >>> recognised(b'{:type :invoke, :f :start, :process 0}'), recognised(b'{"op": "StopContainer"}')
     (True, False)
@@ -110,7 +109,7 @@ def recognised(head: bytes) -> bool:
 
 
 def read(name: str, data: bytes) -> RecordedHistory:
-    """The history that the file *name* holds, which is *data*.
+    """Return the history in *data*, the content of the file *name*.
 
     Raises :class:`InputError` with every problem, up to :data:`REPORTED` of them.
     """
@@ -141,7 +140,7 @@ def _problem(name: str, line: int, code: str, what: str, hint: str) -> Problem:
 
 
 def _read(text: str) -> Iterator[EdnForm]:
-    """The forms of *text*: as JSON, if its first one is JSON, else as EDN."""
+    """Yield the forms of *text*: as JSON if the first one is JSON, else as EDN."""
     try:
         next(_json(text), None)
     except NotationError:
@@ -157,7 +156,7 @@ def _without_halves(found: Iterator[EdnForm]) -> Iterator[EdnForm]:
 
 
 def _json(text: str) -> Iterator[EdnForm]:
-    """Each value at the top of *text*, or in the one list that it is."""
+    """Yield each value at the top of *text*, or in the list if *text* is one list."""
     decoder = json.JSONDecoder()
     ends = [found.start() for found in re.finditer("\n", text)]
 
@@ -194,7 +193,7 @@ def _skip(text: str, position: int) -> int:
 
 @dataclass(slots=True)
 class _Begun:
-    """An operation that was called, in the form of this number."""
+    """An operation that was called by the form with this number."""
 
     number: int
     line: int
@@ -244,7 +243,7 @@ class _Pairing:
             self._call(number, line, part)
         else:
             self._return(number, line, part)
-        if mixed:  # instants are times or places in the file, not both
+        if mixed:  # instants are either times or places in the file
             what = f"{'has' if timed else 'has not'} a start, unlike what comes before"
             raise MeaningError(what, "give every operation of a history its start and end, or none")
 
@@ -305,7 +304,7 @@ class _Pairing:
         self._found.append(Recorded(seen, begun.line, begun.line, begun.part.aside))
 
     def history(self) -> RecordedHistory:
-        """All that was taken; raises :class:`InputError` if some of it was wrong."""
+        """Return everything taken; raise :class:`InputError` if some of it was wrong."""
         if self.problems:
             raise InputError(self.problems[:REPORTED])
         for begun in self._begun.values():

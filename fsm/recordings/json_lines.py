@@ -1,7 +1,7 @@
 """The project's own trace format: JSON lines, one observation each.
 
-``docs/reference/trace-format.md`` describes the fields.  A first line with the key
-``trace`` is a header: the machine, and the signals that the trace does not show.
+``docs/reference/trace-format.md`` describes the fields. A first line with the key ``trace`` is a header: the machine,
+and the signals that the trace does not show.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The header of a trace.
 
-    ``unseen`` lists signals that happen without an observation; ``fresh`` is
-    whether every entity starts in the initial state.  The numbers of a ``relative`` clock do not count from the epoch.
+    ``unseen`` lists signals that happen without an observation. If ``fresh`` is true, every entity starts in the
+    initial state. Times of a ``relative`` clock do not count from the epoch.
     """
 
     trace: Literal[1]
@@ -46,11 +46,11 @@ _DECODER: Final = msgspec.json.Decoder(Observation)
 _WORDS: Final = TraceHeader.__struct_fields__
 
 MANY: Final = 1_000
-"""Mistakes after which a trace is not read any further."""
+"""Number of errors after which a trace is not read any further."""
 
 
 def header(line: bytes) -> TraceHeader | None:
-    """The header in *line*, if it is one."""
+    """Return the header in *line*; ``None`` if it is not a header."""
     try:
         return msgspec.convert(own(line), TraceHeader)
     except msgspec.ValidationError:
@@ -58,7 +58,7 @@ def header(line: bytes) -> TraceHeader | None:
 
 
 def mistake(line: bytes) -> str:
-    """What is wrong with the header in *line*; empty if it is right, or no header.
+    """Return what is wrong with the header in *line*; an empty string if it is right, or not a header.
 
     >>> mistake(b'{"trace": 1, "machine": 7}')
     'Expected `str`, got `int` - at `$.machine`'
@@ -72,20 +72,21 @@ def mistake(line: bytes) -> str:
         unknown = next((key for key in found if key not in _WORDS), "")
         if unknown and isinstance(found["trace"], int):
             return f"unknown key '{unknown}', {nearest(unknown, _WORDS, of='keys')}"
-        return "" if unknown else str(error)  # with other keys it is a line of something else
+        return "" if unknown else str(error)  # with other keys it is not a header but some other line
     return ""
 
 
 LARGE: Final = 80 << 20
-"""Bytes of a trace that compiled code judges, which has to be loaded: that pays from 50 MiB on where time limits run, else from 190."""
+"""Bytes from which compiled code judges a trace: loading it pays from 50 MiB on if time limits run, else from 190."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Trace:
-    """Turns the lines of the trace ``name`` into observations; where it is ``clocked``, the ends of a call have their times.
+    """Turns the lines of the trace ``name`` into observations.
 
-    It is of ``size`` bytes, if that is known before.  Lines that cannot be read are an error, raised at the end with all of
-    them; if the reader is ``lenient``, and where the last line breaks off, they are counted.
+    If ``clocked`` is true, both ends of a call have their times. ``size`` is its number of bytes, 0 if unknown. Lines
+    that cannot be read are an error, raised at the end for all of them; with ``lenient``, and if the last line breaks
+    off, they are counted.
     """
 
     name: str = ""
@@ -103,16 +104,16 @@ class Trace:
     _problems: list[Problem] = field(default_factory=list)
 
     def observations(self, lines: Sequence[bytes], first: int, *, partial: bool = False) -> Batch:
-        """The observations in *lines*, the first of which has the number *first*, and the line of each.
+        """Return the observations in *lines*, the first of which has the number *first*, and the line of each.
 
-        The last line is *partial* if it has no line end.
+        If *partial* is true, the last line has no line end.
         """
         if first == 1 and lines and header(lines[0]) is not None:
             lines, first = lines[1:], 2
         data = lines.data if isinstance(lines, LineSequence) else b"\n".join(lines)
         found: Sequence[Observation] = ()
         numbers: Sequence[int | Line] = range(first, first + len(lines))
-        if data.count(b"}\n{") == len(lines) - 1:  # else a line may have two objects, and another none
+        if data.count(b"}\n{") == len(lines) - 1:  # else one line may have two objects, and another none
             with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
                 found = _DECODER.decode_lines(data)
         relative = self.title.relative
@@ -128,7 +129,7 @@ class Trace:
         return Batch(found, numbers, self._as_columns(found, plain=plain))
 
     def _as_columns(self, found: Sequence[Observation], *, plain: bool) -> Columns | None:
-        """What was *found* as columns; ``None`` where the compiled code that judges them does not pay, or is not installed."""
+        """Return *found* as columns; ``None`` if compiled code to judge them does not pay or is not installed."""
         if max(self._read, self.size) < LARGE or not found:
             return None
         if self._columns is None:
@@ -152,7 +153,7 @@ class Trace:
         return found, numbers
 
     def _seen(self, line: bytes) -> Observation | None:
-        """The observation in *line*; ``None`` if it is a header, or cannot be read."""
+        """Return the observation in *line*; ``None`` if it is a header, or cannot be read."""
         return reading(line, relative=self.title.relative)[0]
 
     def _drop(self, line: bytes, number: int, *, partial: bool = False) -> None:
@@ -170,7 +171,7 @@ class Trace:
                 raise InputError(self._problems)
 
     def _in_order(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
-        """The observations in the order of time, a call with an interval as two."""
+        """Add the observations to those sorted by time, a call with an interval as two; return those that are final."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:
@@ -189,7 +190,7 @@ class Trace:
         return batch(self._late.settled() if self.settle is None else ())
 
     def ordered(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """*batches*, which were lines once, in the order of time as soon as one has a call with an interval."""
+        """Yield *batches*, which were lines once, in the order of time from the first call with an interval on."""
         for each in batches:
             rare = each.columns is None or (each.columns.kind < 0).any()
             if self._timed or (rare and any(seen.end is not None for seen in each.observations)):
@@ -199,15 +200,15 @@ class Trace:
         yield self.rest()
 
     def paused(self, quiet: int) -> Batch:
-        """What is in order after no line has come for *quiet* nanoseconds, if lines are awaited."""
+        """Return the observations in order after no line came for *quiet* nanoseconds, if lines are awaited."""
         return batch(self._late.due(self.settle, quiet) if self.settle is not None else ())
 
     def gap(self) -> Batch:
-        """What is left before lines are missing, and that they are."""
+        """Return the remaining observations, then a gap, because lines are missing."""
         return batch([*self._late.rest(), (0, Observation(phase="gap"))])
 
     def rest(self) -> Batch:
-        """What is left at the end; raises :class:`InputError` if there are lines that cannot be read."""
+        """Return the remaining observations; raise :class:`InputError` if there are lines that cannot be read."""
         if self._problems:
             raise InputError(self._problems)
         return batch(self._late.rest())

@@ -1,7 +1,7 @@
-"""What lines of one template say, as :class:`fsm.recordings.containerd_log.Log` reads one of them.
+"""Meaning of the lines of one template, as :class:`fsm.recordings.containerd_log.Log` reads one of them.
 
-A template stands for all its lines only if they say the same with other ids, times, numbers and names in them.  That is
-tried, and a template that is sensitive to what was cut out of it is left to the log, line by line.
+A template represents all its lines only if they mean the same with other ids, times, numbers and names. This is tried
+out; a template whose meaning depends on what was cut out is left to the log, line by line.
 """
 
 from collections import Counter
@@ -19,11 +19,15 @@ from fsm.recordings.pod_calls import Joiner
 from fsm.trace import Observation
 
 NOTHING, BESIDE, QUIET, SAYS, SLOW = range(5)
-"""What a line does: it has no lifecycle event; it has none, and a time; it has a time; it says something; the log reads it."""
+"""Effects of a line.
+
+``NOTHING``: no lifecycle event. ``BESIDE``: no lifecycle event, but a time. ``QUIET``: only its time matters. ``SAYS``:
+an observation. ``SLOW``: the log has to read it.
+"""
 
 AT: Final = "time of the line"
 ERROR: Final = "error of the line"
-"""In observations that stand for those of many lines, what each line has of its own."""
+"""Placeholders in observations that represent many lines, for what each line has of its own."""
 
 EITHER: Final = "pod or container"
 
@@ -37,11 +41,11 @@ class Span(NamedTuple):
 
 
 class LineForm(NamedTuple):
-    """What the lines of a template do, and say: something ``seen`` of one of their ids.
+    """Effect of the lines of a template; if they say something about one of their ids, the observation ``seen``.
 
-    Its time is that with the number ``moment`` of a line.  ``pod`` is the number of the id of the pod in which the entity
-    was made, -1 if none was; ``named`` is whether the line has a name of the entity.  A reply that is not ``always``
-    said so is another one if its call was asked for.
+    ``moment``, ``entity`` and ``pod`` are indices of the times and ids in a line: of its time, of the entity, and of
+    the pod in which the entity was made (-1: none). ``named`` is true if the line has a name of the entity. If
+    ``always`` is false, the observation differs when the request of its call was logged.
     """
 
     does: int
@@ -54,7 +58,7 @@ class LineForm(NamedTuple):
 
 
 class _Either(Joiner):
-    """Knows not what is a container and what a pod."""
+    """Cannot tell containers from pods."""
 
     def kind(self, identity: str) -> str:
         del identity
@@ -62,7 +66,7 @@ class _Either(Joiner):
 
 
 class _Asked(Counter[tuple[str, str]]):
-    """Every call was asked for."""
+    """Contains one request of every call."""
 
     def __missing__(self, key: tuple[str, str]) -> int:
         del key
@@ -70,21 +74,21 @@ class _Asked(Counter[tuple[str, str]]):
 
 
 def spans(line: bytes) -> list[Span]:
-    """What is cut out of *line*; nothing if it is unfit."""
+    """Return the spans cut out of *line*; none if the line is unfit."""
     scanned = Templates(1).scan(line, 1)
     cut = scanned.spans[: int(np.count_nonzero(scanned.spans[:, 0])) if scanned.templates[0] >= 0 else 0]
     return [Span(*row[:3]) for row in cut.tolist()]
 
 
 def form(line: bytes) -> LineForm:
-    """What lines of the template of *line* do."""
+    """Return the form of the lines with the template of *line*."""
     cut = spans(line)
     tried = [_read(changed, found) for changed, found in _variants(line, cut)]
     return tried[0] if all(each == tried[0] for each in tried) else LineForm(SLOW)
 
 
 def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Span]]]:
-    """*line*, and what it is with other ids, times, numbers and names; each with what was cut out of it."""
+    """Yield *line*, then versions of it with other ids, times, numbers and names, each with its spans."""
     yield line, list(cut)
     for turn in (1, 2):
         changed, found, at, ids = b"", [], 0, dict[bytes, bytes]()
@@ -119,7 +123,7 @@ def _other(kind: int, turn: int, number: int) -> bytes:
 
 
 def _read(line: bytes, cut: Sequence[Span]) -> LineForm:
-    """What *line* does, with what is its own left out."""
+    """Return the form of *line*, with placeholders for the values that are its own."""
     if RELEVANT.search(line) is None:
         return LineForm(NOTHING)
     found = entry(line)

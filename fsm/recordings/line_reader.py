@@ -1,6 +1,6 @@
 """Lines of a file, a compressed file or standard input.
 
-Bytes are read in large pieces and given as whole lines with their numbers. Damage is counted and never fatal: a
+Bytes are read in large pieces and returned as whole lines with their numbers. Damage is counted and never fatal: a
 truncated compressed file ends where it breaks off (:data:`BROKEN_OFF`), and a line longer than :data:`LONGEST` is cut.
 """
 
@@ -21,28 +21,28 @@ from fsm.errors import InputError, Problem, of_extra, reason, stdin
 T = TypeVar("T")
 
 PIECE: Final = 1 << 20
-"""Number of bytes read at once."""
+"""Number of bytes read at a time."""
 
 LONGEST: Final = 1 << 20
-"""Number of bytes of a line that are kept."""
+"""Maximum number of bytes of a line that are kept."""
 
 BROKEN_OFF: Final = "breaks in the compressed data: the rest is missing"
-"""The note on an input of which a part cannot be read: what it would have shown is unknown."""
+"""Note on an input that cannot be read to its end: what the rest would have shown is unknown."""
 
 STDIN: Final = "-"
 
 COMPRESSED: Final = 8
-"""How many times as large a compressed recording is, or more."""
+"""Minimum factor by which a recording is assumed to be larger than its compressed file."""
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-"""How data that zstd has compressed begin."""
+"""First bytes of data compressed by zstd."""
 
 _GZIP: Final = 31
-"""The window bits of zlib for the header of gzip and the largest window."""
+"""Window bits with which zlib reads a gzip header and uses the largest window."""
 
 
 class LineSequence(Sequence[bytes]):
-    """The lines of *data*, which are apart once one is asked for.
+    """The lines of *data*, which is split only when one is asked for.
 
     >>> len(LineSequence(b"one\\ntwo")), LineSequence(b"one\\ntwo")[1]
     (2, b'two')
@@ -76,10 +76,11 @@ class LineSequence(Sequence[bytes]):
 
 @dataclass(slots=True, kw_only=True)
 class Piece:
-    """Whole lines without their line ends; the first has the number ``first``.  What is nothing but blank lines is left out.
+    """Whole lines without their line ends; pieces of only blank lines are left out.
 
-    A ``partial`` one is the last line, without a line end.  ``file`` is the one of several that they are of.  After a ``gap`` lines are missing before them.  Where lines are
-    awaited there may be none, and for ``quiet`` nanoseconds there was none.
+    ``first`` is the number of the first line. If ``partial`` is true, it is the last line, without a line end. ``file``
+    is the file of the lines if there are several. If ``gap`` is true, lines are missing before the piece. If lines are
+    awaited, ``lines`` may be empty; then none came for ``quiet`` nanoseconds.
     """
 
     first: int
@@ -92,7 +93,7 @@ class Piece:
 
 @dataclass(slots=True, kw_only=True)
 class LineReader:
-    """The lines of one input.
+    """Reads the lines of one input.
 
     ``advanced`` is called with the number of bytes of each piece, for progress; ``notes`` counts damage.
     """
@@ -105,7 +106,7 @@ class LineReader:
         return self.pieces(self.data())
 
     def data(self) -> Iterator[bytes]:
-        """The bytes of the input, decompressed, a piece at a time."""
+        """Yield the bytes of the input, decompressed, piece by piece."""
         with self._opened() as file:
             data = self._read(file)
             if data.startswith(b"\x1f\x8b"):
@@ -119,14 +120,14 @@ class LineReader:
                 data = self._read(file)
 
     def pieces(self, data: Iterable[bytes]) -> Iterator[Piece]:
-        """The lines of *data*, the bytes of the input; a piece without lines for each that is empty."""
+        """Yield the lines of *data*, the bytes of the input; an empty item yields a piece without lines."""
         first, rest, cut = 1, b"", False
         for each in data:
             if not each:
                 yield Piece(first=first, lines=[])
                 continue
             taken = rest + each
-            if taken.isspace() and b"\n" in taken:  # counted, and not given one by one: there may be a billion
+            if taken.isspace() and b"\n" in taken:  # only counted: there may be a billion
                 blank = taken.count(b"\n")
                 self.notes["lines"] += blank
                 first, rest, cut = first + blank, taken[taken.rfind(b"\n") + 1 :], False
@@ -162,7 +163,7 @@ class LineReader:
             raise InputError([self._problem(error, "opened")]) from error
 
     def _inflated(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
-        """The decompressed bytes of *data* and the rest of *file*, never more than a piece at a time."""
+        """Yield the decompressed bytes of *data* and the rest of *file*, at most :data:`PIECE` at a time."""
         inflate = zlib.decompressobj(wbits=_GZIP)
         while data:
             try:
@@ -173,7 +174,7 @@ class LineReader:
                 yield piece
             data = inflate.unconsumed_tail
             if inflate.eof:
-                # One file may hold several compressed parts, as "cat a.gz b.gz" makes.
+                # One file may hold several compressed parts, like the output of "cat a.gz b.gz".
                 data = inflate.unused_data or self._read(file)
                 if not data:
                     return
@@ -183,7 +184,7 @@ class LineReader:
         self.notes[BROKEN_OFF] += 1
 
     def _unpacked(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
-        """The same of data that zstd has compressed; of a part that breaks off, the last few lines are not told."""
+        """Decompress with zstd like :meth:`_inflated`; if the data breaks off, its last few lines are lost."""
         arrow = of_extra("pyarrow", f"{self.name}: compressed with zstd", extra="fast")
         unpacked = arrow.CompressedInputStream(arrow.PythonFile(_Resumed(data, partial(self._read, file)), "r"), "zstd")
         try:
@@ -207,7 +208,7 @@ class LineReader:
 
 
 class _Resumed(io.RawIOBase):
-    """A stream of which *data* was read already; *more* reads what follows."""
+    """A stream whose first bytes, *data*, were read already; *more* reads the rest."""
 
     def __init__(self, data: bytes, more: Callable[[], bytes]) -> None:
         self._data, self._more = data, more
@@ -223,7 +224,7 @@ class _Resumed(io.RawIOBase):
 
 
 def decode(data: bytes | str, decoder: msgspec.json.Decoder[T]) -> T:
-    """Return *data*, which anyone may have written, decoded; raises ``ValueError`` with a reason if *decoder* cannot.
+    """Decode *data*, which anyone may have written; raise ``ValueError`` with a reason if *decoder* cannot.
 
     >>> decode(b"[" * 10_000, msgspec.json.Decoder(object))
     Traceback (most recent call last):
@@ -240,7 +241,7 @@ def decode(data: bytes | str, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
-    """What *decoder* makes of *line*; ``None`` if it is foreign or damaged.
+    """Return *line* decoded by *decoder*; ``None`` if it is foreign or damaged.
 
     >>> decoded(b"[1, 2", msgspec.json.Decoder(list[int])) is None
     True
@@ -252,7 +253,7 @@ def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
 
 
 def size_of(name: str) -> int:
-    """About how many bytes of lines are in the file *name*, as far as that is known."""
+    """Estimate the bytes of lines in the file *name*; 0 if unknown."""
     try:
         status = Path(name).stat()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The templates of lines, numbered as they are met, and what varies in each line."""
+"""Templates of lines, numbered in the order in which they are met, and what varies in each line."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,11 @@ from fsm.recordings.log_scanner import IDS, LONGEST, MOMENTS, SPANS, scan
 
 
 class Scanned(NamedTuple):
-    """What is in some lines: of each its template, its ids by their numbers, 0 for none, and its times.
+    """Result of scanning lines: the template of each, the numbers of its ids, 0 for none, and its times.
 
-    Of a time there are its nanoseconds, where it begins and ends.  Each line begins where ``begins`` says, and behind the
-    last one there would be another; ``places`` are where the ids from 1 on begin, and ``spans`` what was cut out of the last
-    line: kinds, where they begin and end.  There are ``known`` templates, which were numbered ``anew`` so many times.
+    A time is its nanoseconds, its start and its end. ``begins`` has the start of each line, and where another line
+    would start. ``places`` are the starts of the ids from number 1 on. ``spans`` are the pieces cut out of the last
+    line: kind, start, end. ``known`` is the number of templates, ``anew`` how often they were renumbered.
     """
 
     data: bytes
@@ -31,7 +31,7 @@ class Scanned(NamedTuple):
 
 
 class Templates:
-    """The templates of all lines so far; before there may be more than so many, a power of two, they are numbered anew."""
+    """Templates of all lines so far; they are renumbered before there may be more than *most*, a power of two."""
 
     def __init__(self, most: int) -> None:
         self.most, self._words = most, 64 * most
@@ -42,7 +42,7 @@ class Templates:
         self._table = np.zeros(4 * self.most, np.uint64)
         self._pool = np.zeros(self._words + LONGEST, np.uint64)
         self._line = np.zeros(LONGEST // 8 + 8, np.uint64)
-        self._pool[0] = 2  # words that are used, then templates, then each of them
+        self._pool[0] = 2  # the pool begins with the number of words in use and of templates
         self._anew += 1
 
     @property
@@ -51,11 +51,11 @@ class Templates:
 
     @property
     def full(self) -> bool:
-        """Whether there may soon be no room for more."""
+        """Whether there may soon be no room for more templates."""
         return 2 * self.count > self.most or 2 * int(self._pool[0]) > self._words
 
     def scan(self, data: bytes, count: int) -> Scanned:
-        """What is in *data*, which is so many lines."""
+        """Scan *data*, which consists of *count* lines."""
         if self.full:
             self._begin()
         found = np.zeros((count, 1 + IDS), np.int32)

@@ -1,7 +1,7 @@
 """Messages of containerd in lines of a node's log, in any of its forms.
 
-containerd writes logfmt or JSON; journald, syslog and log collectors wrap it in formats of their own.  Here they are
-unwrapped to the message with its time and its error.
+containerd writes logfmt or JSON; journald, syslog and log collectors wrap it in their own formats. This module unwraps
+the message with its time and its error.
 """
 
 import re
@@ -17,11 +17,11 @@ _FIELD: Final = re.compile(r'(?:^|\s)(?:\x1b\[\d+m)?(error|version|id)(?:\x1b\[0
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _FRAMES: Final = 4
-"""Levels of wrapping that are removed: a collector's around journald's around containerd's."""
+"""Maximum levels of wrapping that are removed, such as a collector's around journald's around containerd's."""
 
 
 class Entry(NamedTuple):
-    """A message of containerd, its time as written, and the fields that matter here."""
+    """A message of containerd, its time as written, and the fields that fsm uses."""
 
     message: str
     at: str
@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 
 
 class _Json(msgspec.Struct, gc=False):
-    """The keys that containerd, journald and collectors use."""
+    """Keys that containerd, journald and collectors use."""
 
     msg: str | None = None
     time: str | None = None
@@ -45,7 +45,7 @@ _DECODER: Final = msgspec.json.Decoder(_Json)
 
 
 def entry(line: bytes) -> Entry | None:
-    r"""The message of containerd in *line*; ``None`` if it has none.
+    r"""Return the message of containerd in *line*; ``None`` if there is none.
 
     >>> entry(b'Nov 20 11:03:20 n1 containerd[7]: time="T" level=info msg="StopContainer for \\"c1\\"" error=late').message
     'StopContainer for "c1"'
@@ -87,7 +87,7 @@ def _with_fields(message: str, at: str, fields: str) -> Entry:
 
 
 def unescaped(text: str) -> str:
-    r"""*text* without the backslashes of a quoted Go string.
+    r"""Return *text* without the backslashes of a quoted Go string.
 
     >>> unescaped(r'StopContainer for \"c1\"\n')
     'StopContainer for "c1"\n'

@@ -1,8 +1,8 @@
-"""A log read in bulk: the same observations as line by line, from what the templates of its lines say.
+"""Read a log in bulk: the same observations as line by line, derived from the templates of its lines.
 
-Lines are scanned by compiled code.  Lines of most templates say nothing; of the others one observation is known but for
-its id.  Calls on pods all of whose containers are known are joined by the table of :mod:`fsm.recordings.pod_shapes`, others
-by the joiner itself, and what has no template that says always the same is read by the log.
+Compiled code scans the lines. Lines of most templates say nothing; for the others one observation is known except for
+its id. Calls on pods whose containers are all known are joined through the table of :mod:`fsm.recordings.pod_shapes`,
+other calls by the joiner itself. A line whose template does not always say the same is read by the log.
 """
 
 from collections.abc import Container, Sequence
@@ -28,16 +28,16 @@ from fsm.trace import LATEST, Batch, Observation
 _TEMPLATES: Final = 8_192
 
 _SLOW: Final = 0.1
-"""The part of lines that the log itself must read from which on it reads all."""
+"""Share of lines that the log itself must read from which on it reads all."""
 
 _FEW: Final = 64
-"""Lines for which it is not worth while."""
+"""Number of lines below which reading in bulk does not pay."""
 
 
 class _Saying(NamedTuple):
-    """What lines of a template say: with the number ``symbol``, the observation ``seen``.
+    """Meaning of the lines of a template: the observation ``seen``, which has the number ``symbol``.
 
-    It is the variant ``gone`` if it is said of a container that was removed; -1 if that depends on others.
+    ``gone`` is the variant that it becomes for a removed container; -1 if that depends on other entities.
     """
 
     symbol: int
@@ -46,14 +46,14 @@ class _Saying(NamedTuple):
 
 
 class _Doubted(NamedTuple):
-    """What is seen of a removed container, as variants, while calls from before may be in progress; those on it then."""
+    """Variants for a line about a removed container while older calls may be in progress, and its calls after it."""
 
     variants: tuple[int, ...]
     calls: OpenCalls
 
 
 def _others(joiner: Joiner) -> tuple[Container[str], ...]:
-    """What the joiner knows ids by, but for removed containers."""
+    """Return the collections in which the joiner knows ids, except removed containers."""
     pods, containers = joiner.unrecorded[POD], joiner.unrecorded[CONTAINER]
     return joiner.containers, joiner.pod_of, joiner.removed[POD], containers, pods
 
@@ -72,28 +72,28 @@ class Bulk:
         self._clear(0)
 
     def _clear(self, anew: int) -> None:
-        """Forget what the templates do, which were numbered *anew* so many times."""
+        """Forget all templates; *anew* counts how often they were renumbered."""
         self._anew = anew
         self._forms: list[LineForm] = []
         self._sayings_of: list[tuple[_Saying, ...]] = []
-        # By template, the number of what is said of a pod and of a container, if no more than the id is needed to know it.
+        # By template, the symbols of what is said of a pod and of a container; -1 if more than the id is needed.
         self._plain: list[tuple[int, int]] = []
         self._unasked: list[tuple[int, int]] = []
         self._gone: list[int] = []
         self._waiting: set[int] = set()
-        # The last row is that of lines without a template.
+        # The last row is for lines without a template.
         self._does = np.full(_TEMPLATES + 1, SLOW, np.int8)
         self._moments = np.zeros(_TEMPLATES + 1, np.int64)
         self._entities = np.zeros(_TEMPLATES + 1, np.int64)
 
     def scan(self, lines: Sequence[bytes]) -> Scanned | None:
-        """What is cut out of *lines*, which may be found by another thread; ``None`` if they are few."""
+        """Scan *lines*, possibly in another thread; return ``None`` if they are few."""
         if len(lines) < _FEW:
             return None
         return self._templates.scan(lines.data if isinstance(lines, LineSequence) else b"\n".join(lines), len(lines))
 
     def batch(self, cut: Scanned | None, first: int, file: str = "") -> Batch | None:
-        """The observations in the lines that were *cut*; ``None`` if the log had better read them one by one."""
+        """Return the observations in the lines that were *cut*; ``None`` if the log should read them one by one."""
         if cut is None:
             self.give_back()
             return None
@@ -127,7 +127,7 @@ class Bulk:
         return ScannedLines(cut, self._does[cut.templates], entities, moments, text, ids)
 
     def _learn(self, cut: Scanned) -> None:
-        """Find out what the templates do that were met twice."""
+        """Find the forms of the templates that have been met twice."""
         before, now, templates = len(self._forms), cut.known, cut.templates
         if now == before and not self._waiting:
             return
@@ -156,7 +156,10 @@ class Bulk:
                     self._gone[template] = said[0].gone if len(said) == 1 else -1
 
     def _saying(self, seen: Observation, *, made: bool, either: bool) -> _Saying:
-        """What is *seen* of an entity; of a container that was ``made`` in a pod; or of one of ``either`` kind."""
+        """Return the meaning of *seen*.
+
+        If *made* is true, it is of a container created in a pod; if *either* is true, of an entity of either kind.
+        """
         found = self._sayings.get((seen, made, either))
         if found is None:
             after = removed_so(seen) if not made and seen.of == CONTAINER else None
@@ -165,7 +168,7 @@ class Bulk:
         return found
 
     def _late(self, scanned: ScannedLines, start: int) -> NDArray[np.int64]:
-        """The lines from *start* on by which it may be found that no call from before the log is in progress."""
+        """Return the rows from *start* on at which the joiner may find that all calls from before the log are over."""
         joiner = self.log.joiner
         if joiner.beginning is None:
             return np.empty(0, np.int64)
@@ -176,7 +179,7 @@ class Bulk:
         return late if joiner.began is not None else late[:1]
 
     def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901, PLR0912  (it runs for every line)
-        """Find what is in the lines from *start* on; the line from which on it is to be found anew."""
+        """Read the lines from row *start* on; return the row at which to begin again with the joiner's new state."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
         beginning, asked, late = joiner.beginning, bool(log.asked), self._late(scanned, start)
         concern = scanned.does >= SAYS
@@ -237,7 +240,7 @@ class Bulk:
         return len(scanned.does)
 
     def _doubted(self, template: int, entity: int, row: int, seen: Found, beginning: Beginning) -> bool:
-        """Take what a line of the *template* says of a removed container while calls from before may be in progress, if that is known."""
+        """Add what a line says of a removed container while older calls may be in progress; return false if unknown."""
         said, whose = self._sayings_of[template][0], (CONTAINER, seen.ids[entity])
         known = said.symbol, beginning.calls.get(whose)
         if known not in self._doubts:
@@ -292,7 +295,7 @@ class Bulk:
             seen.add(self._said.number(what), what.entity, row)
 
     def _take(self, pod: Pod, step: Step, place: int, entity: int, row: int, seen: Found) -> None:
-        """Take the *step* of a *pod* when something was seen of the *entity*, which is at the *place*."""
+        """Apply *step* to *pod* for an observation of *entity*, which is at *place*."""
         joiner, ids = self.log.joiner, pod.ids
         made = place == len(ids)
         if made:
@@ -320,18 +323,18 @@ class Bulk:
             self._give_back(ids[0])
 
     def _make_room(self) -> None:
-        """Let the joiner have the pod that it may forget next, to which calls may be in progress even if it was removed."""
+        """Give back the pod that the joiner may forget next; calls on it may be in progress even if it was removed."""
         removed = self.log.joiner.removed[POD]
         if len(removed) >= pod_calls.UNRECORDED:
             self._give_back(next(iter(removed)))
 
     def _is_known(self, identity: str) -> bool:
-        """Whether the joiner knows *identity* from before."""
+        """Check whether the joiner already knows *identity*."""
         joiner = self.log.joiner
         return identity in joiner.removed[CONTAINER] or any(identity in each for each in _others(joiner))
 
     def _pod(self, identity: str) -> Pod | None:
-        """The pod that is *identity* or of which this container is, if its calls can be taken by steps."""
+        """Return the pod that is *identity*, or has it as a container, if its calls can be handled by steps."""
         pod = self._pods.get(identity)
         if pod is None and (pod := self._shapes.taken(self.log.joiner, identity)) is not None:
             for each in (pod.ids[0], *self.log.joiner.containers.get(pod.ids[0], ())):
@@ -339,7 +342,7 @@ class Bulk:
         return pod
 
     def _give_back(self, identity: str) -> None:
-        """Let the joiner have the pod that is *identity* or of which this container is."""
+        """Give the pod that is *identity*, or has it as a container, back to the joiner."""
         pod = self._pods.get(identity)
         if pod is not None:
             for each in (pod.ids[0], *self.log.joiner.containers.get(pod.ids[0], ())):
@@ -347,13 +350,13 @@ class Bulk:
             given_back(self.log.joiner, pod)
 
     def give_back(self) -> None:
-        """Let the joiner have all pods, since the log itself will read what follows."""
+        """Give all pods back to the joiner, because the log itself reads the next lines."""
         for pod in {id(each): each for each in self._pods.values()}.values():
             given_back(self.log.joiner, pod)
         self._pods.clear()
 
     def _slowly(self, line: bytes, row: int, seen: Found) -> None:
-        """Let the log read the *line*."""
+        """Let the log itself read *line*."""
         self.give_back()
         if CRASH.search(line):
             self._replied(seen)
@@ -362,7 +365,7 @@ class Bulk:
             seen.add(-1, each.entity, row)
 
     def _replied(self, seen: Found) -> None:
-        """Let the log know of the last replies."""
+        """Report the latest replies to the log, which doubts them after a crash."""
         replies: list[tuple[str, str]] = []
         at = len(seen.variants)
         while at > seen.replied and len(replies) < DOUBTFUL:

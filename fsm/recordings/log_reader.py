@@ -1,4 +1,4 @@
-"""A containerd log, line by line or, where it is large and the extra ``fast`` is installed, in bulk."""
+"""Read a containerd log line by line, or in bulk if it is large and the extra ``fast`` is installed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from fsm.recordings.log_in_bulk import Bulk
 
 ENOUGH: Final = 12 << 20
-"""Bytes of a log that are read sooner than the libraries are loaded."""
+"""Bytes of a log that are read faster line by line than the libraries can be loaded."""
 
 AHEAD: Final = 2
-"""Pieces that are scanned while one is read."""
+"""Number of pieces that are scanned while one is read."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LogReader:
-    """Reads *log*, one line by itself, or a piece as a whole; it is of so many bytes, if that is known before."""
+    """Reads *log* line by line or a whole piece at a time; ``size`` is its number of bytes, 0 if unknown."""
 
     log: Log
     size: int = 0
@@ -41,7 +41,7 @@ class LogReader:
         return zip(repeat(number), self.log.observations(line))
 
     def scanned(self, pieces: Iterable[Piece], ahead: int = AHEAD) -> Iterator[Piece]:
-        """*pieces*, for :meth:`whole`; so many of those that follow are read, and scanned by a thread, while one is used."""
+        """Yield *pieces* for :meth:`whole`, while a thread scans up to *ahead* of those that follow."""
         waiting: deque[tuple[Piece, Future[Scanned | None] | None]] = deque()
         with ThreadPoolExecutor(1) as thread:
             for piece in pieces:
@@ -66,7 +66,7 @@ class LogReader:
         return self._bulk
 
     def whole(self, piece: Piece) -> Batch | None:
-        """What is in *piece*, the last of those :meth:`scanned`; ``None`` if its lines are to be read one by one."""
+        """Return the observations in *piece*, the last one :meth:`scanned`; ``None`` to read its lines one by one."""
         return self._bulk.batch(self._cut, piece.first, piece.file) if self._bulk else None
 
     def paused(self, quiet: int) -> Iterable[tuple[int | Line, Observation]]:

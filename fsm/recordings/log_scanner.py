@@ -1,7 +1,7 @@
-"""The lines of a log, scanned in bulk by compiled code: what varies is cut out of each, and the rest is its template.
+"""Scan the lines of a log in bulk by compiled code: cut out what varies, so that the rest is the line's template.
 
-What is cut out are times, ids of 64 digits, numbers, names of pods and containers, and words of digits and small letters.
-A line that cannot be cut so, since it is too long, or has control characters or escapes by number, is *unfit*.
+Cut out are times, ids of 64 digits, numbers, names of pods and containers, and words of digits and small letters. A
+line that is too long, or has control characters or numeric escapes, cannot be cut; it is *unfit*.
 """
 
 from typing import Final
@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 from fsm.compiled import Bytes, Number, Numbers, beside, inner
 
 UNFIT: Final = -1
-"""In place of the template of a line that has none."""
+"""Number in place of a template for a line that has none."""
 
 MOMENTS: Final = 2
-"""Of so many times of a line it is told where they are."""
+"""Number of times of a line whose places are recorded."""
 
 IDS: Final = 4
-"""The most different ids in a line."""
+"""Maximum number of different ids in a line."""
 
 SPANS: Final = 128
-"""The most pieces that are cut out of a line."""
+"""Maximum number of pieces cut out of a line."""
 
 LONGEST: Final = 8_192
-"""The most bytes of a line that has a template."""
+"""Maximum number of bytes of a line with a template."""
 
 ID, TIME, NUMBER, ZEROS, NAME, MIXED = 1, 2, 3, 4, 5, 6
-"""What is cut out.  ``ZEROS`` is a number with zeros before it, which JSON does not have."""
+"""Kinds of pieces cut out. ``ZEROS`` is a number with leading zeros, which JSON does not have."""
 
 _DIGIT, _HEX, _SMALL, _OTHER = 1, 2, 4, 8
 _BACKSLASH, _CONTROL = 16, 32
@@ -38,13 +38,13 @@ _T, _Z, _SMALL_A, _SMALL_X, _SMALL_U, _U = map(ord, "TZaxuU")
 _FULL: Final = 64
 _YEAR: Final = 4
 _LAST: Final = 2261
-"""The last year all of whose nanoseconds are numbers of 64 bits."""
+"""Last year all of whose nanoseconds fit in 64 bits."""
 _LONG: Final = 18
-"""Digits that every reader of numbers takes."""
+"""Number of digits that every reader of numbers accepts."""
 _DATE, _SECONDS, _ZONE, _NANOSECONDS = 10, 19, 6, 9
-"""Characters of a date, of a time to its seconds, of a zone, and of a part of a second."""
+"""Lengths of a date, a time down to its seconds, a zone, and the longest fraction of a second, in characters."""
 _OFFSET: Final = np.int64(719_469)
-"""Days before 1970-01-01 in years that begin with March, from year 0 on, and one."""
+"""Days from 0000-03-01 to 1970-01-01, plus one because the days of a month count from one."""
 
 
 def _kinds() -> NDArray[np.uint8]:
@@ -66,7 +66,7 @@ _NAME, _UID, _NAMESPACE = (np.frombuffer(word, np.uint8) for word in (b"Name", b
 
 @inner
 def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
-    """The number of *size* digits *at* a place; -1 if there is none, or it is larger than *most*."""
+    """Return the number of *size* digits *at* a place; -1 if there is none or it is larger than *most*."""
     found = np.int64(0)
     for index in range(at, at + size):
         digit = np.int64(data[index]) - _ZERO
@@ -78,7 +78,7 @@ def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
 
 @inner
 def _day(data: Bytes, at: Number) -> Number:
-    """The day since 1970-01-01 of the date ``YYYY-MM-DD`` *at* a place; -1 if there is none, or it is too late for 64 bits."""
+    """Return the day since 1970-01-01 of the date ``YYYY-MM-DD`` *at* a place; -1 if none or too late for 64 bits."""
     year, month, day = _number(data, at, 4, _LAST), _number(data, at + 5, 2, 12), _number(data, at + 8, 2, 31)
     if data[at + 4] != _MINUS or data[at + 7] != _MINUS or year < 1970 or month < 1 or day < 1:  # noqa: PLR2004
         return -1
@@ -94,7 +94,7 @@ def _day(data: Bytes, at: Number) -> Number:
 
 @inner
 def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
-    """Where the time ``YYYY-MM-DDTHH:MM:SS[.F](Z|+HH:MM)`` *at* a place ends, 0 if there is none; and its nanoseconds."""
+    """Return the end of the time ``YYYY-MM-DDTHH:MM:SS[.F](Z|+HH:MM)`` *at* a place, and its nanoseconds; 0 if none."""
     if end - at <= _SECONDS or data[at + _DATE] != _T or data[at + 13] != _COLON or data[at + 16] != _COLON:
         return 0, 0
     day = _day(data, at)
@@ -130,7 +130,7 @@ def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
 
 @inner
 def _named(data: Bytes, at: Number, stop: Number) -> bool:
-    """Whether a name follows the word from *at* to *stop*: it is ``Name``, ``Uid`` or ``Namespace``, and a colon follows."""
+    """Check whether a name follows the word from *at* to *stop*: ``Name``, ``Uid`` or ``Namespace``, then a colon."""
     if stop >= len(data) or data[stop] != _COLON:
         return False
     for word in (_NAME, _UID, _NAMESPACE):
@@ -147,10 +147,10 @@ def _named(data: Bytes, at: Number, stop: Number) -> bool:
 def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is called slowly)
     data: Bytes, start: Number, text: Bytes, spans: Numbers
 ) -> tuple[Number, Number, Number]:
-    """The line from *start* on with what varies cut out, written to *text*: its length, the number of *spans*, and its end.
+    """Write the line from *start* on to *text*, with what varies cut out; return its length, span count and end.
 
-    Each span is what was cut out: its kind, where it begins and ends, and of a time its nanoseconds.
-    The length is -1 if the line is unfit.
+    Each of the *spans* is a piece that was cut out: its kind, start and end, and the nanoseconds of a time. The length
+    is -1 if the line is unfit.
     """
     at, size, count, end, last = start, 0, 0, len(data), start + LONGEST
     while at < end:
@@ -235,7 +235,7 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
 
 @inner
 def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
-    """The 64 digits *at* a place as four *words*."""
+    """Store the 64 hex digits *at* a place in four *words*."""
     for index in range(4):
         word = np.uint64(0)
         for place in range(at + 16 * index, at + 16 * index + 16):
@@ -248,7 +248,7 @@ def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
 def _numbered(
     words: NDArray[np.uint64], at: Number, known: NDArray[np.uint64], places: Numbers, table: Numbers
 ) -> Number:
-    """The number of the id *words*, which stands *at* a place, among those that are *known* in these lines."""
+    """Return the number of the id *words*, found *at* a place, among those *known* in these lines; -1 without room."""
     mask = len(table) - 1
     slot = np.int64((words[0] ^ (words[1] >> np.uint64(7))) & np.uint64(mask))
     while table[slot]:
@@ -274,7 +274,7 @@ def _numbered(
 
 @inner
 def _template(text: NDArray[np.uint64], size: Number, forms: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Number:
-    """The number of the template of so many words of *text*, a new one if need be; ``UNFIT`` if there is no room."""
+    """Return the number of the template in the first *size* words of *text*, new if needed; ``UNFIT`` without room."""
     seen = np.uint64(0xCBF29CE484222325)
     for index in range(size):
         seen = (seen ^ text[index]) * np.uint64(0x9E3779B97F4A7C15)
@@ -319,11 +319,11 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     text: Bytes,
     digits: NDArray[np.uint64],
 ) -> None:
-    """Of each line of *data*: where it begins, its template, its ids' numbers, and its first times: nanoseconds, beginning and end.
+    """Find where each line of *data* begins, its template, the numbers of its ids, and its first times.
 
-    ``forms`` and ``pool`` are the templates of all lines so far; ``table``, ``known`` and ``places`` the ids of these.
-    What was cut out of the last one is in ``spans``.  ``words`` is room for a line, ``text`` the same by bytes, ``digits``
-    room for an id.
+    A time is its nanoseconds, its start and its end. ``forms`` and ``pool`` hold the templates of all lines so far;
+    ``table``, ``known`` and ``places`` hold the ids of these lines. ``spans`` are the pieces cut out of the last line.
+    ``words`` is a buffer for a line, ``text`` the same buffer as bytes, ``digits`` a buffer for an id.
     """
     end, line = len(data), 0
     start: Number = 0
@@ -350,7 +350,7 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
                 if which == ids:
                     found[line, 1 + ids] = number
                     ids += 1
-                # Which of the ids of the line it is belongs to the template; the order of spans is that of their marks.
+                # Which id of the line it is belongs to the template; spans and their marks have the same order.
                 spans[index, 3] = which
         if size >= 0:
             order = np.uint64(1)

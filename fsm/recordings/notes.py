@@ -1,4 +1,4 @@
-"""What is noted of the lines of a recording: counts, and where the first lines are of which nothing can be made."""
+"""Notes on the lines of a recording: counts, and the places of the first lines that are foreign or damaged."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 from fsm.trace import Line
 
 FOREIGN: Final = "foreign or damaged lines"
-"""The note on lines of another form than the recording has."""
+"""Note on lines that do not have the form of the recording."""
 
 INCOMPLETE: Final = "incomplete last lines"
-"""The note on an incomplete last line, such as one that is still being written."""
+"""Note on an incomplete last line, such as one that is still being written."""
 
 LISTED: Final = 5
-"""How many of them are listed."""
+"""Maximum number of foreign lines that are listed."""
 
 
 class Notes(Counter[str]):
-    """Counts; ``foreign`` are the first lines that are foreign or damaged, in recordings whose lines have one form.
+    """Counts of notes; ``foreign`` lists the first foreign or damaged lines if all lines should have one form.
 
     >>> notes = Notes()
     >>> notes.add_foreign(7)
@@ -37,6 +37,6 @@ class Notes(Counter[str]):
             self.foreign.append(line)
 
     def join(self, other: Notes, file: str) -> None:
-        """Add those on another *file* of the same recording."""
+        """Add the notes on another *file* of the same recording."""
         self.update(other)
         self.foreign = [*self.foreign, *(Line.of(each, file) for each in other.foreign)][:LISTED]

@@ -1,7 +1,7 @@
-"""Events that an NRI plugin received: one JSON line for each, as outputs of the runtime's NRI layer.
+"""Events that an NRI plugin received, one JSON line each, as outputs of the runtime's NRI layer.
 
 The keys are ``event`` (the name of the RPC, or that of the enum for events sent as StateChange), ``pod`` and
-``container``. ``Configure`` begins a connection: what was known before it need not hold after it, and ``Synchronize``
+``container``. ``Configure`` begins a connection: what was known before need not hold after it, and ``Synchronize``
 lists what exists.
 """
 
@@ -18,13 +18,13 @@ from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import ABSENT, Line, Nanoseconds, Observation
 
 CONNECTS: Final = "connects"
-"""The signal that a new connection of the plugin begins."""
+"""Signal that a new connection of the plugin begins."""
 
 UNASKED: Final = "unasked"
-"""The signal that something was relayed with no call in progress that relays it."""
+"""Signal that an event was relayed while no call that relays it was in progress."""
 
 UNRELAYED: Final = "success-unrelayed"
-"""The signal that a call has succeeded of which not all was relayed since it was made."""
+"""Signal that a call succeeded although not all of it was relayed after its request."""
 
 SUCCEEDS: Final = {
     (POD, "StopPodSandbox"): "stop-succeeds",
@@ -32,16 +32,16 @@ SUCCEEDS: Final = {
     (CONTAINER, "StopContainer"): "stop-succeeds",
     (CONTAINER, "RemoveContainer"): "removal-succeeds",
 }
-"""By kind of entity and call, the signal that one has succeeded, which a plugin cannot observe."""
+"""Signal that a call succeeded, which a plugin cannot observe; by kind of entity and call."""
 
 SHOWN: Final = frozenset(
     {CONNECTS, UNASKED, UNRELAYED, *SUCCEEDS.values(), "listed", "listed-running"}
     | {"sync-created", "sync-running", "sync-stopped", "sync-gone"}
 )
-"""The signals that can be observed; the recording of a plugin assumes that it is the only one."""
+"""Signals that can be observed; the recorded plugin is assumed to be the only one."""
 
 REMEMBERED: Final = 65_536
-"""Containers that are over whose pods are remembered: what was read before is judged later."""
+"""Maximum number of finished containers whose pods are remembered, because events are judged after they are read."""
 
 EVENTS: Final = (
     "RunPodSandbox",
@@ -58,13 +58,13 @@ EVENTS: Final = (
     "UpdatePodSandbox",
     "PostUpdatePodSandbox",
 )
-"""The events of pods and containers, in the order of their bits in NRI's mask of events."""
+"""Events of pods and containers, in the order of their bits in NRI's event mask."""
 
 _POD_EVENTS: Final = frozenset(name for name in EVENTS if name.endswith("PodSandbox"))
 
 
 def _enum(name: str) -> str:
-    """The NRI enum's name for the event *name*.
+    """Return the name of the event *name* in the NRI enum.
 
     >>> _enum("PostStartContainer")
     'POST_START_CONTAINER'
@@ -79,7 +79,7 @@ LISTED: Final = {
     "CONTAINER_PAUSED": "sync-running",
     "CONTAINER_STOPPED": "sync-stopped",
 }
-"""The event for a container that is listed in a state; it is ``sync-gone`` for other states."""
+"""Signal for a container that is listed in a state; it is ``sync-gone`` for other states."""
 
 
 class NriEvent(msgspec.Struct, gc=False):
@@ -103,7 +103,10 @@ DECODER: Final = msgspec.json.Decoder(NriEvent)
 
 @dataclass(slots=True, kw_only=True)
 class NriEventReader:
-    """Turns the lines of one recording into observations; ``pods`` has the pod of each container in them that is not long over."""
+    """Turns the lines of one recording into observations.
+
+    ``pods`` has the pod of each container in them, until many other containers are over, too.
+    """
 
     notes: Notes = field(default_factory=Notes)
     pods: dict[str, str] = field(default_factory=dict)
@@ -112,10 +115,10 @@ class NriEventReader:
     _there: dict[str, None] = field(default_factory=dict)
     _over: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _new: dict[str, set[str]] = field(default_factory=dict)
-    """The containers of each pod whose run the plugin received on this connection: all of them are new."""
+    """The containers of each pod whose RunPodSandbox the plugin received on this connection: all of them are new."""
 
     def observations(self, line: bytes, number: int | Line) -> Iterator[Observation]:
-        """The observations in *line*, which has that *number*, if nothing else is known of the time between two connections."""
+        """Yield the observations in *line*; a new connection is a gap: nothing is known of the time before it."""
         event = self.read(line, number)
         if event is None:
             return
@@ -124,20 +127,23 @@ class NriEventReader:
             yield from self.observed(event)
         elif self._begun:
             yield Observation(phase="gap", at=event.ts)
-        self._begun = True  # before the first connection nothing was recorded that it could have missed
+        self._begun = True  # the first connection is no gap: nothing was recorded before it
 
     def paused(self, quiet: int) -> Iterator[tuple[int, Observation]]:
-        """Nothing is held back: events come in the order in which the plugin received them."""
+        """Yield nothing: none is held back, because events come in the order in which the plugin received them."""
         del quiet
         yield from ()
 
     def gap(self) -> Iterator[tuple[int, Observation]]:
-        """Events are missing here."""
+        """Yield a gap, because events are missing."""
         self._new.clear()
         yield 0, Observation(phase="gap")
 
     def read(self, line: bytes, number: int | Line) -> NriEvent | None:
-        """The event in *line*, which has that *number*; ``None`` if the line is blank, or is foreign or damaged, which is counted."""
+        """Return the event in *line*, or ``None`` if it is blank, foreign or damaged.
+
+        A foreign or damaged line is counted with its *number*.
+        """
         if not line.strip():
             return None
         event = decoded(line, DECODER)
@@ -190,7 +196,7 @@ class NriEventReader:
         self._over.pop(container, None)
 
     def _are_over(self, containers: Iterable[str]) -> None:
-        """Forget the pods of *containers*, once many others are over."""
+        """Mark *containers* as over; forget the pods of the oldest ones if too many are."""
         for each in containers:
             self._there.pop(each, None)
             self._over[each] = None

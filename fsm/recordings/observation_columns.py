@@ -1,4 +1,4 @@
-"""Rows of Arrow as batches of observations: words become codes column by column, and rows that are alike one kind."""
+"""Arrow rows as batches of observations: words are coded column by column, and equal rows share a kind."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,16 +18,16 @@ from fsm.recordings.trace_lines import EARLIEST, too_small
 from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation
 
 ABOUT: Final = "recording"
-"""The column that says, in each row, of which kind the recording is, or what the header of the trace is."""
+"""Column with the kind of the recording, or the header of the trace, in each row."""
 
 ROW: Final = "row"
-"""The column that says in which order rows are, for those who lose it; files have them in that order."""
+"""Column with row numbers, for tools that lose the order of rows; files have the rows in this order."""
 
 TIMES: Final = ("at", "start", "end")
-"""Columns of times: nanoseconds since the epoch, since not every tool reads times as fine as that."""
+"""Columns of times, in nanoseconds since the epoch because not every tool reads such fine timestamps."""
 
 WORDS: Final = ("of", "event", "phase", "reply", "shows", "met", "output")
-"""Columns of which there are few different words."""
+"""Columns with few different words."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -43,21 +43,21 @@ SCHEMA: Final = pa.schema(
         ("line", pa.int64()),
     ]
 )
-"""The columns of a table of observations; ``fields`` are a JSON object, ``file`` and ``line`` are where it stood."""
+"""Columns of a table of observations; ``fields`` is a JSON object, ``file`` and ``line`` are the original place."""
 
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
-"""Columns in which the same is written again and again."""
+"""Columns that repeat the same values."""
 
 _WITH_CALLS: Final = frozenset({RecordingKind.CALLS.value, RecordingKind.COMBINED.value})
-"""Recordings that have calls with intervals, and ids."""
+"""Kinds of recordings whose calls have intervals and ids."""
 
 _MANY: Final = 1 << 16
-"""Words of a column, and kinds of rows, that are told apart; rows of others are taken one by one."""
+"""Limit for the words of a column and for the kinds of rows; rows beyond it are converted one by one."""
 
 _BETWEEN: Final = "\x1f"
 _OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
 _RARE: Final = ("start", "end", "fields")
-"""Columns without which an observation is of a kind."""
+"""Columns that are empty in every row that has a kind."""
 
 _FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
 _HINT: Final = (
@@ -66,14 +66,14 @@ _HINT: Final = (
 
 
 class _Words:
-    """The words of a column, numbered; nothing has the number 0."""
+    """Numbers the words of a column; the number 0 stands for no word."""
 
     def __init__(self) -> None:
         self.words: list[str | None] = [None]
         self._number: dict[str, int] = {}
 
     def codes(self, words: pa.Array) -> NDArray[np.int32]:
-        """The number of each of the *words*, -1 if they are too many; and behind them that of none."""
+        """Return the number of each of the *words*, -1 if there are too many, followed by the number of no word."""
         return np.array([*map(self._code, words.to_pylist()), 0], np.int32)
 
     def _code(self, word: str | None) -> int:
@@ -86,20 +86,20 @@ class _Words:
 
 
 class _Pairs:
-    """Pairs of codes, numbered: as the first of the two until the second is of some word."""
+    """Numbers pairs of codes; as long as no second code is a word, a pair has the number of its first code."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[int, int]] = []
         self._codes = np.full((1, 1), -1, np.int32)
 
     def begin(self, count: int) -> None:
-        """Number the first *count* codes with no word, as they are numbered."""
+        """Give the first *count* codes, each paired with no word, their own numbers."""
         self._grow(count, 1)
         for each in range(count):
             self._add(each, 0)
 
     def codes(self, one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The number of the pair in each row; -1 where there is none of one of them, or pairs are too many."""
+        """Return the number of the pair in each row; -1 if one of its codes is negative or there are too many pairs."""
         self._grow(int(one.max(initial=0)) + 1, int(other.max(initial=0)) + 1)
         place = one * np.int32(self._codes.shape[1]) + other
         found = self._codes.ravel().take(place, mode="wrap")
@@ -128,7 +128,7 @@ class _Pairs:
 
 
 class _Beside:
-    """What rows say beside what they are judged by: read when it is first asked for, by *columns*."""
+    """Columns of some rows, including those not needed for judging; *columns* is called on the first use."""
 
     def __init__(self, columns: Callable[[], dict[str, pa.Array]], first: int, count: int) -> None:
         self._read, self._first, self._count = columns, first, count
@@ -150,7 +150,9 @@ class _Beside:
 
 
 class ObservationColumns:
-    """Rows of one recording, a part at a time, as batches of observations; in those of an ``epoch`` no time may be too small.
+    """Converts rows of one recording, part by part, to batches of observations.
+
+    If *epoch* is true, times that are too small for nanoseconds since the epoch are refused.
 
     >>> columns = ObservationColumns("trace.parquet")
     >>> rows = pa.RecordBatch.from_pylist([{"entity": "c1", "event": "stop"}, {"entity": "c2", "event": "stop"}])
@@ -169,10 +171,10 @@ class ObservationColumns:
         self._kinds: list[Observation] = []
 
     def batch(self, rows: pa.RecordBatch, later: Callable[[], Mapping[str, pa.Array]] = dict) -> Batch:
-        """The observations in *rows*, the next of the recording, which are counted unless they have numbers.
+        """Return the observations in *rows*, the next rows of the recording; rows without line numbers are counted.
 
-        Columns that no observation is judged by may come *later*, when they are asked for.
-        Raises :class:`InputError` for columns that are of a wrong type, and fields that are no JSON.
+        *later* returns columns that are not needed for judging; it is called once one of them is used. Raises
+        :class:`InputError` for columns of a wrong type, and for fields that are not JSON.
         """
         count = rows.num_rows
         every = self._columns(dict(zip(rows.schema.names, rows.columns, strict=True)))
@@ -209,7 +211,7 @@ class ObservationColumns:
             return Line(file, beside.line(index)) if file else beside.line(index)
 
         found = Columns(kinds, kind, entity, text, starts, ends, at)
-        # When a call began decides whether its id may be new, and compiled code knows no times.
+        # Whether the id of a call may be new depends on when the call began, and compiled code knows no times.
         own = None if _WITH_CALLS & self._said else found
         return Batch(Made(count, observation), Made(count, line), own)
 
@@ -217,7 +219,7 @@ class ObservationColumns:
         return {name: self._typed(name, found[name]) for name in SCHEMA.names if name in found}
 
     def _check(self, columns: Mapping[str, pa.Array], count: int) -> None:
-        """Refuse rows that are of another recording than those before, or that come before those."""
+        """Refuse rows of another recording than the rows before, and rows that are not in order."""
         about = columns.get(ABOUT)
         self._said.update([None] * bool(count) if about is None else pc.unique(about).to_pylist())
         if len(self._said) > 1:
@@ -243,7 +245,7 @@ class ObservationColumns:
                     raise refused(self._name, "FSM219", f"column {what}", hint)
 
     def _kind(self, columns: dict[str, pa.Array], count: int) -> NDArray[np.int32]:
-        """The kind of each row; -1 if there are too many."""
+        """Return the kind of each row; -1 if there are too many kinds."""
         coded = {name: _coded(columns[name]) for name in self._words if name in columns}
         codes = {name: self._words[name].codes(each.dictionary) for name, each in coded.items()}
         places = {name: _filled(each.indices, len(each.dictionary)) for name, each in coded.items()}
@@ -263,7 +265,7 @@ class ObservationColumns:
         return numbers[place]
 
     def _numbered(self, columns: Mapping[str, NDArray[np.int32]], count: int) -> NDArray[np.int32]:
-        """The kind of each row by the numbers of its words; those that are new are entered."""
+        """Return the kind of each row from the codes of its words, and add new kinds."""
         found, known = np.zeros(count, np.int32), 1
         for name, pairs in self._pairs.items():
             codes = columns.get(name)
@@ -279,7 +281,7 @@ class ObservationColumns:
         return found
 
     def _observation(self, number: int) -> Observation:
-        """The kind with the *number*, whose words its pairs have, the last column first."""
+        """Return the kind with the *number*, decoding its pairs from the last column to the first."""
         found: dict[str, str | None] = {}
         for name in reversed(self._words):
             if pairs := self._pairs[name].pairs:
@@ -298,7 +300,7 @@ class ObservationColumns:
             raise refused(self._name, "FSM212", f"is no table of observations: {error}", _HINT, line=line) from error
 
     def _typed(self, name: str, column: pa.Array) -> pa.Array:
-        """*column* as the schema has it, but for what is a dictionary there and needs none here."""
+        """Cast *column* to its type in the schema, but keep a dictionary of strings."""
         wanted = SCHEMA.field(name).type
         if pa.types.is_dictionary(column.type) and wanted == pa.string():
             return column
@@ -315,7 +317,7 @@ class ObservationColumns:
 
 
 def said_of(rows: pa.RecordBatch) -> str:
-    """What the first of *rows* says of the recording; empty where it says nothing."""
+    """Return what the first of *rows* says about the recording; an empty string if it says nothing."""
     if ABOUT not in rows.schema.names or not rows.num_rows:
         return ""
     return str(rows[ABOUT].slice(0, 1).cast(pa.string())[0].as_py() or "")
@@ -328,9 +330,9 @@ def _json(fields: object) -> str | None:
 
 
 def _coded(column: pa.Array) -> pa.DictionaryArray:
-    """*column* as codes of words, lists of outputs as one word each."""
+    """Encode *column* as codes of words, with each list of outputs as one word."""
     words = column
-    if pa.types.is_list(column.type):  # joined, they begin with a mark, unlike a missing list
+    if pa.types.is_list(column.type):  # a joined list begins with a mark, a missing one is null
         words = pc.binary_join_element_wise("=", pc.binary_join(column, _BETWEEN), "")
     return words if pa.types.is_dictionary(words.type) else words.dictionary_encode()
 
@@ -347,12 +349,12 @@ def _integers(column: pa.Array) -> NDArray[np.int64]:
 def _ids(
     column: pa.Array | None, count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """The number of the id in each row, and of each id its text, in UTF-8, where it begins and ends; ids in no row are left out."""
+    """Return the number of the id in each row, the UTF-8 text of all ids, and where each id begins and ends in it."""
     if column is None:
         return np.zeros(count, np.int32), np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64)
     found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     words = found.dictionary.cast(pa.large_string())
-    if len(words) > count or words.null_count:
+    if len(words) > count or words.null_count:  # encode again, without ids that are in no row
         found = found.cast(pa.large_string()).dictionary_encode()
         words = found.dictionary
     empty = pc.index(words, "").as_py() if found.indices.null_count else 0

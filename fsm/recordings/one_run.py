@@ -1,8 +1,8 @@
-"""Whether the events that a plugin received and the recorded calls are of one run.
+"""Check whether the events that a plugin received and the recorded calls are of one run.
 
-They are not if the calls created pods or containers, the events name some, and no id is in both; or if between the
-one recording and the other there is more time than :data:`APART`. Recordings that create or name nothing are of any
-run of their time, and so are those without times.
+They are not if the calls created pods or containers, the events name some, and the two share no id; or if more time
+than :data:`APART` lies between the two recordings. Recordings that create or name nothing fit any run of their time,
+and recordings without times fit any time.
 """
 
 from collections import defaultdict
@@ -14,18 +14,18 @@ from fsm.recordings.pod_calls import MAKES
 from fsm.trace import Observation, nanoseconds
 
 APART: Final = 60 * 1_000_000_000
-"""The most nanoseconds between the recordings of one run."""
+"""Maximum number of nanoseconds between the recordings of one run."""
 
 FULL: Final = 64
 _SHORTEST: Final = 8
-"""Numbers of characters of a full id, and of one that fits no other by chance."""
+"""Number of characters of a full id, and of the shortest one that matches no other by chance."""
 
 _HINT: Final = "give the events and the calls of the same run"
 
 
 @dataclass(slots=True)
 class _Recorded:
-    """What is in one of the recordings: the ids, by kind of entity, and the first and the last time."""
+    """Content of one of the recordings: the ids by kind of entity, and the first and the last time."""
 
     ids: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     first: int | None = None
@@ -40,7 +40,7 @@ class _Recorded:
 
 @dataclass(slots=True)
 class OneRun:
-    """The ids and the times of the two recordings, as they are read."""
+    """The ids and the times of both recordings, collected while they are read."""
 
     events: _Recorded = field(default_factory=_Recorded)
     calls: _Recorded = field(default_factory=_Recorded)
@@ -54,7 +54,7 @@ class OneRun:
                 self._created.add(seen.of)
 
     def problems(self, events: str, calls: str) -> list[Problem]:
-        """Why the files *events* and *calls* are not of one run, if they are not."""
+        """Return why the files *events* and *calls* cannot be of one run; an empty list if they can."""
         found = []
         both = [of for of in self._created if self.events.ids[of]]
         if both and not any(self._shared(of) for of in both):

@@ -1,9 +1,8 @@
 """Calls that are in progress when a recording begins.
 
-Their requests are missing, and some of their replies too.  Until they must have ended, any of them may act on an
-entity that existed then, so such an entity is assumed to have calls in progress whose replies are lost.  Where its
-recorded calls overlap as well, each reply is judged by itself: trying all orders would take long and hardly find
-more.
+Their requests are missing, and some of their replies too. Until they must have ended, any of them may act on an entity
+that existed then, so such an entity is assumed to have calls in progress whose replies are lost. If its recorded calls
+overlap as well, each reply is judged separately: trying all orders would take long and hardly find more.
 """
 
 from dataclasses import dataclass, field
@@ -14,13 +13,13 @@ import msgspec
 from fsm.trace import Observation, Phase
 
 MOVING: Final = {"container": ("StartContainer", "RemoveContainer"), "pod": ("RemovePodSandbox",)}
-"""By kind of entity, the calls that move an existing one in a way that an unseen exit does not."""
+"""Calls that move an existing entity in a way that an unseen exit does not, by kind of entity."""
 
 _PHASES: Final[tuple[Phase, ...]] = ("request", "lost")
 
 
 class OpenCalls(NamedTuple):
-    """The recorded calls in progress on one entity; ``mixed`` once one of them overlapped another."""
+    """The recorded calls in progress on one entity; ``mixed`` is true once one of them has overlapped another."""
 
     names: tuple[str, ...] = ()
     mixed: bool = False
@@ -30,13 +29,13 @@ class OpenCalls(NamedTuple):
 class Beginning:
     """Reduces the observations of an entity to what is certain while unrecorded calls may be in progress.
 
-    ``calls`` are those on each entity that may be older than the recording, by its kind and id.
+    ``calls`` are the recorded calls in progress on each entity that may predate the recording, by its kind and id.
     """
 
     calls: dict[tuple[str, str], OpenCalls] = field(default_factory=dict)
 
     def doubted(self, seen: Observation) -> list[Observation]:
-        """*seen*, and the unrecorded calls that may be in progress."""
+        """Return what is certain of *seen*, with the unrecorded calls that may be in progress."""
         key = (seen.of, seen.entity)
         before = [] if key in self.calls else _underway(seen)
         calls = self.calls.setdefault(key, OpenCalls())
@@ -55,11 +54,11 @@ class Beginning:
         return [_forgotten(seen), *judged, *_underway(seen)]
 
     def quiet(self) -> bool:
-        """Whether no recorded call is in progress on any of these entities."""
+        """Check whether no recorded call is in progress on any of these entities."""
         return not any(calls.names for calls in self.calls.values())
 
     def over(self) -> list[Observation]:
-        """The last of the unrecorded calls has ended, with unknown effects; recorded ones go on."""
+        """End the unrecorded calls, whose effects are unknown: return gaps, and requests for calls in progress."""
         found = [Observation(entity=entity, of=of, phase="gap") for of, entity in self.calls]
         for (of, entity), calls in self.calls.items():
             found += [Observation(entity=entity, of=of, event=call, phase="request") for call in calls.names]
@@ -72,7 +71,7 @@ def _forgotten(seen: Observation) -> Observation:
 
 
 def _underway(seen: Observation) -> list[Observation]:
-    """The calls that may be in progress on the entity of *seen*, as calls whose replies are lost."""
+    """Return the calls that may be in progress on the entity of *seen*, as calls whose replies are lost."""
     return [
         Observation(entity=seen.entity, of=seen.of, event=call, phase=phase, at=seen.at)
         for call in MOVING[seen.of]

@@ -1,7 +1,7 @@
-"""The meaning of one form of a history: an operation, one end of it, or an output.
+"""Interpret one form of a history: an operation, one end of it, or an output.
 
-The forms are those of ``docs/how-to/linearizability.md``: ours, Jepsen's and porcupine's.  :mod:`fsm.recordings.histories`
-pairs the ends; whether the machine has the names is not checked here.
+The forms are those of ``docs/how-to/linearizability.md``: fsm's own, Jepsen's and porcupine's.
+:mod:`fsm.recordings.histories` pairs the ends; whether the machine has the names is not checked here.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,20 +14,21 @@ from fsm.recordings.edn import Data
 from fsm.trace import LATEST, Observation
 
 FormRole: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
-"""Which part of an operation a form is.
+"""The part of an operation that a form is.
 
-Its call; its return; an unknown end; an end without any effect; its call if it has not been called, otherwise its
-return; all of it.  An output belongs to no operation.
+``call`` and ``return`` are its ends, ``lost`` is an unknown end, ``undone`` an end without any effect. ``next`` is the
+call if the operation has not been called, else its return. ``whole`` is all of it. An ``output`` belongs to no
+operation.
 """
 
 NEVER: Final = LATEST
-"""The instant of a return that never came, in tools whose instants have 64 bits."""
+"""Instant of a return that never came, in tools whose instants have 64 bits."""
 
 
 class UnderstoodForm(NamedTuple):
-    """A form, understood: ``pairs`` is what the two ends of one operation have in common, ``value`` what it holds.
+    """A form that was interpreted: ``pairs`` is the key that both ends of an operation share, ``value`` what it holds.
 
-    What stands ``aside`` is of no client; it is an operation only if the machine has its event.
+    If ``aside`` is true, the form belongs to no client; it is an operation only if the machine has its event.
     """
 
     end: FormRole
@@ -38,7 +39,7 @@ class UnderstoodForm(NamedTuple):
 
 
 class MeaningError(ValueError):
-    """A form that is no operation, and the way out."""
+    """A form that is not an operation, and a hint on how to fix it."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -47,7 +48,7 @@ class MeaningError(ValueError):
 
 
 def reader(value: Data) -> Callable[[Mapping[str, Data]], UnderstoodForm] | None:
-    """What reads *value*; ``None`` if it is a form of no history.
+    """Return the function that interprets *value*; ``None`` if it is not a form of any history.
 
     >>> reader({"type": "invoke", "f": "start", "process": 0}) is jepsen
     True
@@ -65,12 +66,12 @@ def reader(value: Data) -> Callable[[Mapping[str, Data]], UnderstoodForm] | None
 
 
 def _plain(key: str) -> str:
-    """*key* without case and separators: ``ClientId``, ``client_id`` and ``client-id`` are one."""
+    """Return *key* without case and separators: ``ClientId``, ``client_id`` and ``client-id`` are the same."""
     return key.lower().replace("_", "").replace("-", "")
 
 
 def ours(value: Mapping[str, Data]) -> UnderstoodForm:
-    """A line of a trace that says which process it is of.
+    """Interpret a line of a trace that names its process.
 
     >>> ours({"process": 1, "event": "start", "phase": "request"}).end
     'call'
@@ -90,14 +91,14 @@ def ours(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 _PHASES: Final[Mapping[str, FormRole]] = {"": "whole", "request": "call", "reply": "return", "lost": "lost"}
-"""What the phases of our own operations are ends of."""
+"""Roles of the phases in fsm's own operations."""
 
 TYPES: Final[Mapping[str, FormRole]] = {"invoke": "call", "ok": "return", "fail": "return", "info": "lost"}
-"""What the types of Jepsen's operations are ends of."""
+"""Roles of the types of Jepsen's operations."""
 
 
 def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
-    """An operation of Jepsen: ``:f`` is the event, ``:value`` and ``:error`` hold the reply, or what was shown.
+    """Interpret an operation of Jepsen: ``:f`` is the event, ``:value`` and ``:error`` are the reply or the state.
 
     >>> part = jepsen({"type": "fail", "f": "start", "process": 0, "value": ["c1", None], "error": "NOT_FOUND"})
     >>> part.seen.entity, part.seen.event, part.seen.reply
@@ -131,7 +132,7 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 def _keyed(value: Data) -> tuple[str, Data]:
-    """The entity of *value*, and the rest of it: a key and a value, as independent tests have it, or a value alone."""
+    """Return the entity and the rest of *value*: a key and a value, as in Jepsen's independent tests, or one value."""
     if isinstance(value, list):
         if len(value) != len(("key", "value")):
             hint = "a value is nil, a reply, what was shown, a map of these, or a key and one of them: [k v]"
@@ -143,7 +144,7 @@ def _keyed(value: Data) -> tuple[str, Data]:
 
 
 def _error(error: Data) -> tuple[str, str]:
-    """The name of an *error*, and its text; an error that is a list begins with its name."""
+    """Return the name and the text of *error*; an error that is a list begins with its name."""
     match error:
         case None:
             return "", ""
@@ -156,7 +157,7 @@ def _error(error: Data) -> tuple[str, str]:
 
 
 def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
-    """A whole operation: its process, call and input, and its return and output.
+    """Interpret a whole operation of porcupine: its process, call and input, and its return and output.
 
     >>> porcupine({"ClientId": 0, "Input": "start", "Call": 3, "Output": "ok", "Return": 9}).seen.reply
     'ok'
@@ -172,7 +173,7 @@ def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
-    """One end of an operation: its call has the input as value, its return the output, and both have one id.
+    """Interpret one end of an operation of porcupine: a call has an input, a return an output, and both have one id.
 
     >>> porcupine_event({"ClientId": 0, "Kind": True, "Value": "NOT_FOUND", "Id": 7}).end
     'return'
@@ -205,7 +206,7 @@ def _process(process: Data) -> int | str | None:
 
 
 def _answer(value: Data) -> tuple[str, str]:
-    """The reply in *value*, and what was shown; text alone is a reply until the machine is known to show it."""
+    """Return the reply in *value* and the state shown; bare text is a reply until the machine is known to show it."""
     if isinstance(value, dict):
         error = _one(value, "error", "err")
         reply = _one(value, "reply", "code") if error in (None, "") else error
@@ -222,7 +223,7 @@ def _instant(value: int) -> int:
 
 
 def _one(value: Mapping[str, Data], *names: str) -> Data:
-    """What stands under the first of *names* that *value* has."""
+    """Return the value under the first of *names* that *value* has."""
     found = {_plain(key): each for key, each in value.items()}
     return next((found[name] for name in names if name in found), None)
 

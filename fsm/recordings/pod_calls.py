@@ -1,10 +1,10 @@
-"""What a call on a pod does to its containers, and which entity a shortened id stands for.
+"""Effects on containers of calls on their pods, and the entities that shortened ids stand for.
 
-StopPodSandbox stops the containers of the pod and RemovePodSandbox removes them, without a log line for each
-container.  Here calls on pods and containers become observations of each entity, in order.
+StopPodSandbox stops the containers of the pod and RemovePodSandbox removes them, without a log line for each container.
+This module turns calls on pods and containers into observations of each entity, in order.
 
-A container whose creation is not recorded may belong to any pod whose start is not recorded; calls on such a pod
-*may* have reached it.  So may calls on a pod that overlap with a creation in it.
+A container whose creation is not recorded may belong to any pod whose start is not recorded; calls on such a pod *may*
+have reached it. Calls on a pod that overlap with a creation in it may also have reached the new container.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTAINER: Final = "container"
 POD: Final = "pod"
 
 MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
-"""Calls that make what has no id yet; a creation names the pod."""
+"""Calls that make an entity, which has no id yet; CreateContainer names the pod."""
 
 POD_CALLS: Final = MAKES | {
     "StopPodSandbox",
@@ -54,12 +54,12 @@ _FULL: Final = re.compile(r"[0-9a-f]{64}")
 _NOT_READY: Final = "SANDBOX_NOTREADY"
 
 UNRECORDED: Final = 65_536
-"""The most containers, and pods, of unrecorded origin that are remembered; the oldest are forgotten first."""
+"""Maximum number of containers, and of pods, of unrecorded origin to remember; the oldest is forgotten first."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Reached:
-    """A call in progress on a pod: the containers it certainly reaches, and those it may reach."""
+    """A call in progress on a pod, with the containers that it certainly reaches and those that it may reach."""
 
     call: str
     certain: tuple[str, ...]
@@ -95,16 +95,16 @@ class Joiner:
     began: int | None = None
 
     def kind(self, identity: str) -> str:
-        """The kind of *identity*, container or pod; empty if it is unknown."""
+        """Return the kind of *identity*, container or pod; an empty string if it is unknown."""
         if identity in self.containers or identity in self.unrecorded[POD]:
             return POD
         return CONTAINER if identity in self.pod_of or identity in self.unrecorded[CONTAINER] else ""
 
     def _meant(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
-        """The full ids that *identity* may stand for, and whether it certainly stands for one of them.
+        """Return the full ids that *identity* may stand for, and whether it certainly stands for the only one.
 
-        Every call accepts an unambiguous prefix of an id.  A prefix that is unambiguous to the runtime may be
-        ambiguous here, where not every entity that exists is known, nor which ones exist no longer.
+        Every call accepts an unambiguous prefix of an id. A prefix that is unambiguous to the runtime may be ambiguous
+        here, because some existing entities are unknown, and some known entities may no longer exist.
         """
         if _FULL.fullmatch(identity):
             return (identity,), True
@@ -114,20 +114,20 @@ class Joiner:
         return (*mine, *unrecorded), len(mine) == 1 and not unrecorded
 
     def concerned(self, identity: str, of: str) -> list[tuple[str, str]]:
-        """Whom a call on *identity* may concern, with the kind of each: the containers of a pod too."""
+        """Return each entity that a call on *identity* may concern, with its kind; for a pod also its containers."""
         meant, _ = self._meant(identity, of) if identity else ((), False)
         inner = [(each, CONTAINER) for pod in meant if of == POD for each in self._reach(pod)]
         return [*((each, of) for each in meant), *inner]
 
     def joined(self, seen: Observation) -> list[Observation]:
-        """The observations, of all entities concerned, that *seen* stands for, whose entity is the id as it was given."""
+        """Return the observations of all entities concerned that *seen* implies; its entity is the id as given."""
         match seen.event:
             case "" | "exit" | "oom":
                 return [seen]
             case "restart":
                 return self._restarted(seen)
             case _ if not seen.entity:
-                return []  # the run of a pod that has no id yet, or gets none
+                return []  # RunPodSandbox without an id: still in progress, or failed
             case "RunPodSandbox":  # all its containers will be known
                 self.containers.setdefault(seen.entity, {})
                 self.whole.add(seen.entity)
@@ -145,8 +145,8 @@ class Joiner:
         found = self._vague(what, meant)
         if certain:
             return [*found, *self._of(structs.replace(call, entity=meant[0]))]
-        # The id may stand for several entities, or for an unknown one: its reply is
-        # judged by itself, and the call may have been on any of them.
+        # The id may stand for several entities or for an unknown one: judge the reply
+        # separately, and assume that the call may have been on any of them.
         if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
             found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
@@ -156,13 +156,13 @@ class Joiner:
         return found
 
     def _vague(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
-        """What *seen* may mean for containers if its pod is never named in full."""
+        """Track a call on a pod under its short id if the id matches no known pod, or matched none at the request."""
         if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self.reached):
             return []
         return [*self._before(seen), *self._after(seen)]
 
     def _of(self, seen: Observation) -> list[Observation]:
-        """*seen*, and what it means for the containers of the pod that it is about."""
+        """Return *seen* and what it implies for the containers of its pod."""
         if seen.of == POD:
             if seen.event == "CreateContainer":
                 self._creates(seen)
@@ -178,9 +178,10 @@ class Joiner:
         return [*met, *self._certain(seen, pod), *self._starting(seen, pod)]
 
     def _starting(self, seen: Observation, pod: str) -> list[Observation]:
-        """That a start has succeeded which was asked for when *pod* had been stopped, or was not ready.
+        """Report a start that succeeded although *pod* was stopped or not ready when the start was requested.
 
-        Of several starts in progress, and of those given up, it is unknown which one the reply is to.
+        If several starts are in progress, or some were given up, it is unknown which one the reply belongs to, so all
+        of them must have been late.
         """
         if seen.event != "StartContainer" or not pod:
             return []
@@ -196,19 +197,19 @@ class Joiner:
         return [Observation(entity=pod, of=POD, event="started-once-stopped", at=seen.at, detail=what)] if late else []
 
     def _closed(self, pod: str) -> bool:
-        """Whether all containers of *pod* are known, also because it was removed."""
+        """Check whether all containers of *pod* are known; true also once it was removed."""
         return pod in self.whole or pod in self.removed[POD]
 
     def _doubtful(self, pod: str) -> bool:
-        """Whether *pod* and its containers may be older than the recording, with unrecorded calls in progress."""
+        """Check whether *pod* and its containers may predate the recording while unrecorded calls are in progress."""
         return self.beginning is not None and not self._closed(pod)
 
     def _certain(self, seen: Observation, pod: str) -> list[Observation]:
-        """*seen*; only what is certain of it if its entity may be older than the recording."""
+        """Return *seen*, or only what is certain of it if its entity may predate the recording."""
         return [seen] if self.beginning is None or self._closed(pod) else self.beginning.doubted(seen)
 
     def _meet(self, seen: Observation) -> list[Observation]:
-        """Remember an entity of unrecorded origin while it may exist; the calls that may reach it."""
+        """Remember an entity of unrecorded origin while it may exist; return the requests that may have reached it."""
         unrecorded = self.unrecorded[seen.of]
         if seen.entity in self.removed[seen.of]:
             return []
@@ -232,14 +233,14 @@ class Joiner:
             unrecorded.popitem(last=False)
 
     def _candidates(self, pod: str) -> tuple[str, ...]:
-        """Containers of unrecorded origin that may belong to *pod*."""
+        """Return the containers of unrecorded origin that may belong to *pod*."""
         since = self.leaks.get(pod) if self._closed(pod) else 0
         if since is None:
             return ()
         return tuple(each for each, met in self.unrecorded[CONTAINER].items() if met > since)
 
     def _joins(self, container: str, pod: str, *, at: int | str | None) -> list[Observation]:
-        """The requests of calls in progress on *pod*, which *container* may have missed."""
+        """Return the requests of calls in progress on *pod*, which may or may not reach *container*."""
         found: list[Observation] = []
         for reached in self.reached.get(pod, ()):
             reached.perhaps = (*reached.perhaps, container)
@@ -261,7 +262,7 @@ class Joiner:
                 self.overlapped.pop(pod, None)
 
     def _created(self, seen: Observation) -> list[Observation]:
-        """A container was created; calls in progress on its pod may reach it."""
+        """Record the creation of a container; calls in progress on its pod may reach it."""
         container, at = seen.entity, seen.at
         meant, certain = self._meant(seen.detail, POD)
         pod = meant[0] if certain else ""
@@ -293,17 +294,17 @@ class Joiner:
         return [seen]
 
     def may_restart(self) -> None:
-        """The runtime may have restarted here: a pod that it could not recover before may be ready again."""
+        """Forget which pods are not ready: if the runtime restarted here, it may have recovered them."""
         self.not_ready.clear()
 
     def begun(self, at: str) -> list[Observation]:
-        """What it means that no unrecorded call is in progress any more, if *at* is later than any call takes."""
+        """End the unrecorded calls if *at* is later than any of them can last; return the observations that follow."""
         now = nanoseconds(at) if self.beginning else None
         if self.beginning is None or now is None:
             return []
         self.began = now if self.began is None else self.began
         since = now - self.began
-        closed = map(self._closed, self.reached)  # one by one, if at all
+        closed = map(self._closed, self.reached)  # lazy: evaluated only if needed
         if since <= WINDOW or (since <= 2 * WINDOW and not (all(closed) and self.beginning.quiet())):
             return []
         found = self.beginning.over()
@@ -327,7 +328,7 @@ class Joiner:
             self.containers.get(pod, {}).pop(container, None)
 
     def _before(self, seen: Observation) -> list[Observation]:
-        """The requests that a request on a pod makes of its containers."""
+        """Return the requests on containers that a request on their pod implies."""
         if seen.event not in _INNER or seen.phase != "request":
             return []
         pod = seen.entity
@@ -338,7 +339,7 @@ class Joiner:
         return _inner(seen.event, (*mine, *others), "request", at=seen.at)
 
     def _after(self, seen: Observation) -> list[Observation]:
-        """How those requests ended, when the call on the pod replied."""
+        """Return the ends of the implied requests on containers, once the call on their pod has ended."""
         if seen.event not in _INNER or seen.phase not in {"reply", "lost"}:
             return []
         pod = seen.entity
@@ -348,7 +349,7 @@ class Joiner:
         reached = next((each for each in calls if each.call == seen.event), None)
         found: list[Observation] = []
         if reached is None:
-            # Its request was not recorded, or named a pod that was not known yet.
+            # The request was not recorded, or its pod was not known then.
             reached = Reached(call=seen.event, certain=(), perhaps=())
             reach = () if self._doubtful(pod) else self._reach(pod)
             found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]
@@ -365,7 +366,7 @@ class Joiner:
             for each in reached.certain:
                 self.forget(each)
             for each in self.containers.pop(pod, {}):
-                # Created while its pod was being removed, it may be left without one.
+                # It was created while its pod was being removed, so it may be left without a pod.
                 self.forget(each)
                 self._remember(each, CONTAINER)
                 self.removed[CONTAINER].pop(each, None)
@@ -389,7 +390,7 @@ class Joiner:
 def _inner(
     call: str, containers: tuple[str, ...], phase: Phase, *, at: int | str | None, reply: str = ""
 ) -> list[Observation]:
-    """What *call* on a pod is for each of the *containers*."""
+    """Return the observations of *containers* that *call* on their pod implies."""
     return [
         Observation(entity=each, of=CONTAINER, event=inner, phase=phase, reply=reply, at=at)
         for each in containers

@@ -1,8 +1,9 @@
-"""What the joiner does with a pod and its containers, as a table of steps that is filled on demand.
+"""Table of the joiner's steps for a pod and its containers, filled on demand.
 
-What the joiner knows of a pod all of whose containers are known, or that was removed, is a :class:`Shape`, the same for all
-pods of which it knows the same.  A step from one to the next is found by the joiner itself, which takes the observation for such a pod
-with ids of its own; it is taken again for all others.  What concerns more than the one pod has no step.
+The joiner's knowledge about a pod whose containers are all known, or that was removed, is a :class:`Shape`, shared by
+all pods about which it knows the same. The joiner itself finds each step from one shape to the next, once, with a
+sample pod that has made-up ids; the step is then reused for all pods of that shape. An observation that concerns more
+than one pod has no step.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from fsm.recordings.pod_calls import CONTAINER, POD, Joiner, Reached
 from fsm.trace import Observation
 
 _MOST: Final = 32
-"""Containers of a pod, and calls in progress on it, up to which there are steps: their combinations are many."""
+"""Limit for the ids of a pod plus the calls in progress on it; beyond it there are too many combinations for steps."""
 
 _SHAPES: Final = 16_384
-"""The most shapes that are remembered."""
+"""Maximum number of shapes to remember."""
 
 _NAMES: Final = tuple(f"{number:064x}" for number in range(3 * _MOST))
 
 
 class _Known(NamedTuple):
-    """What is known of a pod; it has the place 0, and its containers those from 1 on, then those that are no longer there."""
+    """Knowledge about a pod, by place: 0 is the pod, then come its containers, then containers that no longer exist."""
 
     containers: int
     starts: tuple[tuple[bool, ...], ...]
@@ -40,11 +41,13 @@ class _Known(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What was ``seen``, each of the entity at a place; what is known then, and from which place each place ``comes`` if one ``moved``.
+    """Effect of an observation on a pod of some shape.
 
-    ``removed`` are the places of containers that are no more, and the pod is ``gone`` if it is removed only now.  Of the creations in progress the first ``ended`` are over,
-    and so many have ``begun``.  ``one`` is what was seen if it was but that, of the entity itself, and no id and no
-    creation comes or goes; -1 if not.
+    ``seen`` lists the resulting observations as pairs of a variant number and the place of the entity. ``to`` is the
+    next shape. If ``moved`` is true, ``comes`` has the old place for each new place. ``removed`` are the places of
+    removed containers; ``gone`` is true if this step removes the pod. The first ``ended`` creations in progress are
+    over, and ``begun`` new ones have begun. ``one`` is the variant number if the only result is one observation of the
+    entity itself and neither ids nor creations change; else -1.
     """
 
     one: int
@@ -60,9 +63,9 @@ class Step(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """What is known, and the steps from there that were found, by what is seen and of the entity at which place.
+    """Knowledge about a pod, and the steps found so far, by the symbol of the observation and the place of its entity.
 
-    It ``rests`` if it is of a pod that was removed, on which no call is in progress.
+    ``rests`` is true for a removed pod on which no call is in progress.
     """
 
     known: _Known
@@ -72,7 +75,7 @@ class Shape:
 
 @dataclass(slots=True, eq=False)
 class Pod:
-    """A pod whose calls are taken by steps: its shape, the ids of its places, and the creations in progress."""
+    """A pod whose calls are handled by steps: its shape, the id at each place, and its creations in progress."""
 
     shape: Shape
     ids: list[str]
@@ -81,13 +84,13 @@ class Pod:
 
 @dataclass(slots=True)
 class Shapes:
-    """The shapes of pods; ``number`` gives what is seen in steps a number."""
+    """The shapes of pods; ``number`` returns the variant number of an observation."""
 
     number: Callable[[Observation], int]
     _known: dict[_Known, Shape] = field(default_factory=dict)
 
     def taken(self, joiner: Joiner, identity: str) -> Pod | None:
-        """The pod that is *identity*, or that this container is of, taken out of *joiner*; ``None`` if it has no shape."""
+        """Move the pod that is *identity*, or has it as a container, out of *joiner*; ``None`` if it has no shape."""
         is_pod = identity in joiner.containers or identity in joiner.removed[POD]
         name = identity if is_pod else joiner.pod_of.get(identity, "")
         pod = self._read(joiner, name)
@@ -101,9 +104,12 @@ class Shapes:
         return pod
 
     def step(self, pod: Pod, seen: Observation, place: int, *, made: bool) -> Step | None:
-        """What follows when *seen* is seen of the entity at the *place*, or of a container that was *made* in the *pod*."""
+        """Return the step when *seen* is observed at *place* of *pod*; ``None`` if other entities are concerned.
+
+        If *made* is true, *seen* is the creation of a container in *pod*.
+        """
         if (seen.of == POD) != (place == 0):
-            # A call on a container that names a pod, or the other way round, is about an entity that is not in the shape.
+            # A container call that names a pod, or a pod call that names a container, concerns an unknown entity.
             return None
         known = pod.shape.known
         joiner = Joiner()
@@ -173,21 +179,22 @@ class Shapes:
 
 
 def given_back(joiner: Joiner, pod: Pod) -> None:
-    """Let *joiner* know again what is known of *pod*."""
+    """Restore in *joiner* what is known of *pod*."""
     _put(joiner, pod.shape.known, pod.ids, pod.creating)
 
 
 class Removed(NamedTuple):
-    """What it means that something is seen of a container that was removed, and what calls are in progress on it then."""
+    """Observations that follow from one of a removed container, and the calls then in progress on it."""
 
     seen: tuple[Observation, ...]
     calls: OpenCalls | None
 
 
 def removed_so(seen: Observation, calls: OpenCalls | None = None, *, doubted: bool = False) -> Removed | None:
-    """What it means that *seen* is seen of a container that was removed; ``None`` if that depends on others.
+    """Return the effect of *seen* on a removed container; ``None`` if it depends on other entities.
 
-    While calls from before the recording may be in progress, it is *doubted*, and *calls* are those in progress on it.
+    If *doubted* is true, calls from before the recording may be in progress; *calls* are the recorded ones on the
+    container.
     """
     joiner = Joiner(beginning=Beginning() if doubted else None)
     if joiner.beginning and calls is not None:
@@ -212,7 +219,7 @@ def removed_so(seen: Observation, calls: OpenCalls | None = None, *, doubted: bo
 
 
 def _others(joiner: Joiner) -> bool:
-    """Whether *joiner* knows of others than the pod with the first name and its containers."""
+    """Check whether *joiner* knows of entities other than the pod with the first name and its containers."""
     pods = {*joiner.whole, *joiner.containers, *joiner.pod_of.values(), *joiner.reached, *joiner.creating}
     pods |= {*joiner.overlapped, *joiner.stopped, *joiner.not_ready, *joiner.leaks, *joiner.removed[POD]}
     away = joiner.leaks or joiner.unrecorded[POD] or joiner.unrecorded[CONTAINER]

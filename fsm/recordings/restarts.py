@@ -1,8 +1,8 @@
-"""Where a recording that does not show restarts of the runtime leaves room for one.
+"""Times at which the runtime may have restarted, in a recording that does not show restarts.
 
-A runtime that is restarted cuts off the calls in progress.  So it was not restarted while a call was in progress that
-it answered.  The stretches between such calls leave room for a restart if they are long enough, or if a call in them
-found no runtime that could answer it.
+A restart cuts off the calls in progress, so the runtime did not restart during a call that it answered. The stretches
+between such calls leave room for a restart if they are long enough, or if a call in them found no runtime that could
+answer it.
 """
 
 from collections.abc import Iterator
@@ -15,23 +15,23 @@ from fsm.trace import Observation
 T = TypeVar("T")
 
 Assume: TypeAlias = Literal["none", "seen", "maybe"]
-"""Where a restart is assumed that no line shows.
+"""Where to assume a restart that no line shows.
 
 none
     Nowhere.
 seen
     Where calls found no runtime that could answer them.
 maybe
-    There, and in every stretch that is long enough for one.
+    There, and in every stretch that is long enough for a restart.
 """
 
 SHORTEST: Final = 50_000_000
-"""Nanoseconds that a restart takes at least; 72 ms have been recorded between two calls that containerd answered."""
+"""Minimum duration of a restart in nanoseconds; 72 ms have been recorded between two calls that containerd answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarts:
-    """Where a restart is assumed, and the nanoseconds that one takes at least."""
+    """Where to assume a restart, and the minimum duration of one in nanoseconds."""
 
     assume: Assume = "maybe"
     shortest: int = SHORTEST
@@ -56,10 +56,10 @@ class Stretches(Generic[T]):
     _held: list[tuple[int, T]] = field(default_factory=list)
 
     def take(self, at: int, point: T, *, change: int = 0, down: bool = False) -> Iterator[tuple[T, Observation | None]]:
-        """What is settled once *point* is reached.
+        """Yield the points that are settled once *point* is reached.
 
-        *change* is that of the number of calls in progress that will be answered;
-        *down* says that a call found no runtime.
+        *change* is the change in the number of calls in progress that will be answered. If *down* is true, a call found
+        no runtime.
         """
         self._since = at if self._since is None else self._since
         before, self._answered = self._answered, max(0, self._answered + change)
@@ -73,7 +73,7 @@ class Stretches(Generic[T]):
             yield from self.rest()
 
     def rest(self) -> Iterator[tuple[T, Observation | None]]:
-        """What is held back, if no more points come for now."""
+        """Yield the points that are held back, if no more points come for now."""
         if not self._held or self._since is None:
             return
         start, end = self._since, self._held[-1][0]

@@ -1,6 +1,6 @@
-"""Files into which one recording was rotated, as one: in the order of their times, whatever their names.
+"""Read the files of one rotated recording as one, in the order of their times, whatever their names.
 
-Where their names are numbered (``NAME``, ``NAME.1``, ``NAME.2.gz``) and a number is not there, lines are missing between its
+If their names are numbered (``NAME``, ``NAME.1``, ``NAME.2.gz``) and a number is missing, lines are missing between its
 neighbours.
 """
 
@@ -19,7 +19,7 @@ from fsm.recordings.log_entries import entry
 from fsm.trace import Nanoseconds, nanoseconds
 
 _OVERLAP: Final = 60_000_000_000
-"""Nanoseconds by which a file may begin before the one before it ends, as clocks are set and lines are out of order."""
+"""Nanoseconds by which a file may begin before the previous one ends: clocks are set, and lines are out of order."""
 
 _NUMBERED: Final = re.compile(r"(.*?)(?:\.(\d{1,6}))?(?:\.gz|\.zst)?")
 
@@ -48,7 +48,7 @@ class Rotated:
     names: Sequence[str]
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """The lines of each file, with its name, and whether lines are missing before them.
+        """Yield the lines of each file, with its name, and whether lines are missing before them.
 
         Raises :class:`InputError` for files that are not of one run.
         """
@@ -72,7 +72,7 @@ class Rotated:
 
 
 def _file(name: str) -> _File | None:
-    """The file *name* by the first line that has a time; ``None`` if there is nothing in it."""
+    """Find the first time and the kind of the file *name*; return ``None`` if it has only blank lines."""
     if name == STDIN:
         raise refused(name, "FSM217", "cannot be put in the order of times", "give the files")
     kind, lines = RecordingKind.NOTHING, False
@@ -90,7 +90,7 @@ def _file(name: str) -> _File | None:
 
 
 def _time(line: bytes) -> int | None:
-    """The time in *line*, in nanoseconds since the epoch; of a call that of its end, since lines are in that order."""
+    """Return the time in *line*, in nanoseconds since the epoch; of a call its end, because lines are in that order."""
     if (found := entry(line)) is not None:
         return nanoseconds(found.at)
     times = decoded(line, _DECODER)
@@ -98,13 +98,13 @@ def _time(line: bytes) -> int | None:
 
 
 def _missing(before: str, name: str) -> bool:
-    """Whether there was a file between *before* and *name*, by their numbers."""
+    """Check whether a file between *before* and *name* is missing, according to their numbers."""
     one, other = _numbered(before), _numbered(name)
     return bool(before) and one[0] == other[0] and one[1] > other[1] + 1
 
 
 def _numbered(name: str) -> tuple[str, int]:
-    """The name and the number of a file that was rotated so often.
+    """Return the name of a rotated file without its number, and the number.
 
     >>> _numbered("containerd.log.12.gz"), _numbered("containerd.log")
     (('containerd.log', 12), ('containerd.log', 0))

@@ -1,6 +1,6 @@
 """Parquet and Arrow files as recordings, on this machine or in a store such as S3; and recordings as Parquet.
 
-A table may be several files, of a folder or matched by a pattern, in the order of their names.
+A table may be several files, from a folder or matching a pattern, in the order of their names.
 """
 
 import re
@@ -29,10 +29,10 @@ from fsm.recordings.time_order import HELD
 from fsm.trace import Batch, Line, Observation, nanoseconds
 
 ORIGIN: Final = b"container-fsm"
-"""The key of what is known of a recording, in the metadata of its table."""
+"""Metadata key of a table under which the :class:`Origin` of the recording is stored."""
 
 GROUP: Final = 1 << 19
-"""Rows of a group, which is compressed by itself, and rows that are read at once."""
+"""Number of rows in a group, which is compressed separately, and of rows read at a time."""
 
 HOW: Final = {
     "compression": "zstd",
@@ -40,17 +40,17 @@ HOW: Final = {
     "column_encoding": dict.fromkeys((ROW, "line", *TIMES), "DELTA_BINARY_PACKED"),
     "dictionary_pagesize_limit": 128 * GROUP,
 }
-"""How a table is written: the ids of a group, of 64 digits, are written once each, so that codes are all that is read of a row."""
+"""Options for writing a table: the ids of a group, 64 digits each, are written once, and each row has only codes."""
 
 LATER: Final = {
     "detail": pa.types.is_string,
     "file": pa.types.is_string,
     "line": pa.types.is_int64,
 }
-"""Columns by which nothing is judged, which may be read later where they are of a type that cannot be wrong."""
+"""Columns not needed for judging, which may be read later if they have a type whose values cannot be wrong."""
 
 _STREAM: Final = b"\xff\xff\xff\xff"
-"""How a stream of Arrow begins, as files may have it that are called so."""
+"""First bytes of an Arrow stream, which files with the suffix of an Arrow file may contain."""
 
 _DIGITS: Final = re.compile(r"(\d+)")
 _HINT: Final = (
@@ -59,10 +59,10 @@ _HINT: Final = (
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a recording beside its observations, as :class:`fsm.recordings.Recording` has it.
+    """Properties of a recording besides its observations, as in :class:`fsm.recordings.Recording`.
 
-    ``about`` is what each of its rows says of it.  Calls were read with ``restarts``.  ``version`` is what it shows in the
-    end, and ``first`` what it showed before so many observations as are waited for.
+    ``about`` is what each of its rows says of it. Calls were read with ``restarts``. ``version`` is the version that it
+    shows at the end, ``first`` the one that it showed first, or by the time that :data:`HELD` observations were read.
     """
 
     about: str
@@ -86,10 +86,10 @@ def recording(
     restarts: Restarts,
     as_called: bool = False,
 ) -> Recording:
-    """The recording in the table *name*, as :func:`fsm.recordings.open_recording` has it.
+    """Open the recording in the table *name*, like :func:`fsm.recordings.open_recording`.
 
-    Raises :class:`InputError` if it cannot be opened, or is no table of observations; and if it was converted, if it is
-    asked for with other *restarts*, or *as_called*.
+    Raises :class:`InputError` if it cannot be opened, or is not a table of observations; and if it was converted, for
+    other *restarts* or *as_called*.
     """
     table = _Table(name)
     batches = table.batches(notes, advanced)
@@ -116,7 +116,7 @@ def recording(
 
 
 def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
-    """Write the recording that was *found* with *restarts* to *sink*, as Parquet; how many observations it has."""
+    """Write the recording *found*, read with *restarts*, to *sink* as Parquet; return its number of observations."""
     known = found.kind.value
     if found.kind is RecordingKind.TRACE:
         machine, *_ = (*found.machines, "")
@@ -150,9 +150,9 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
 
 
 def matching(name: str) -> list[str]:
-    """The files in a store that match the pattern *name*, in the order of their names.
+    """Return the files in a store that match the pattern *name*, in the order of their names.
 
-    Raises :class:`InputError` if there is none.
+    Raises :class:`InputError` if no file matches.
     """
     path, mark, options = name.partition("?")
     place, _, pattern = path.rpartition("/")
@@ -165,7 +165,7 @@ def matching(name: str) -> list[str]:
 
 
 class _Table:
-    """The table in the file *name*, or in the files of that folder, in the order of their names."""
+    """The table in the file *name*, or in the files of the folder *name*, in the order of their names."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -175,7 +175,7 @@ class _Table:
         with _reading(name):
             self._store, path = _store(name)
             for column, equal, _ in (each.partition("=") for each in path.split("/")):
-                if equal and column in SCHEMA.names:  # its rows need it
+                if equal and column in SCHEMA.names:  # the rows need this column
                     what = f"is a part of a table that was divided by '{column}', which it lacks"
                     raise refused(name, "FSM212", what, _HINT)
             self._files = _files(self._store, path)
@@ -200,11 +200,11 @@ class _Table:
                 self.about = next((said_of(rows) for rows, _ in pieces), "")
 
     def batches(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Batch]:
-        """The observations of all files, a piece at a time; *notes* become those of the recording it was."""
+        """Yield the observations of all files piece by piece; add the notes of the converted recording to *notes*."""
         columns = ObservationColumns(self.name, epoch=self.epoch)
         for each in self._files:
             with _reading(self._named(each)):
-                # It is closed once nothing of it can be asked for.
+                # The file stays open, because some of its columns may be read later.
                 _, _, rows, pieces = _reader(self._store.open_input_file(each.path), self._named(each))
                 for piece, later in _ahead(pieces):
                     yield columns.batch(piece, later)
@@ -218,7 +218,7 @@ class _Table:
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Errors of stores and of Arrow, while *name* is read, as those of an input."""
+    """Turn errors of stores and of Arrow, while *name* is read, into :class:`InputError`."""
     try:
         yield
     except (OSError, ImportError, ValueError, ArithmeticError, pa.ArrowException) as error:
@@ -227,7 +227,10 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _rows(batch: Batch, first: int, name: str, known: str) -> pa.RecordBatch:
-    """*batch*, its rows numbered from *first*, each observation with the file *name* and its line, unless it has its own, and what is *known* of it."""
+    """Convert *batch* to rows, numbered from *first*.
+
+    Each row has what is *known* of the recording, and the file *name* and a line unless the observation has its own.
+    """
     seen, lines = list(batch.observations), list(batch.lines)
     found = {
         each: [getattr(one, each) or None for one in seen]
@@ -249,8 +252,8 @@ def _store(name: str) -> tuple[fs.FileSystem, str]:
         return fs.LocalFileSystem(), name
     try:
         store, path = fs.FileSystem.from_uri(name)
-    except pa.ArrowInvalid:  # none that Arrow has itself
-        import fsspec  # noqa: PLC0415  (which only other stores need)
+    except pa.ArrowInvalid:  # not a store that Arrow itself supports
+        import fsspec  # noqa: PLC0415  (only other stores need it)
 
         own, path = fsspec.core.url_to_fs(name)
         store = fs.PyFileSystem(fs.FSSpecHandler(own))
@@ -258,7 +261,7 @@ def _store(name: str) -> tuple[fs.FileSystem, str]:
 
 
 def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
-    """The files of a table, in the order of their names."""
+    """Return the files of a table, in the order of their names, with numbers in these compared as numbers."""
     info = store.get_file_info(path)
     if info.type is fs.FileType.NotFound:
         raise FileNotFoundError("no such file")
@@ -274,11 +277,11 @@ def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
 
 
 _Pieces: TypeAlias = Iterator[tuple[pa.RecordBatch, Callable[[], Mapping[str, pa.Array]]]]
-"""Rows, and what gives those of their columns that are read later."""
+"""Rows, and a function that returns those of their columns that are read later."""
 
 
 class _Opened(NamedTuple):
-    """What a file says of itself, its columns, how many rows it has, where that is known, and these."""
+    """The metadata of a file, its column names, its number of rows (0 if unknown), and its rows."""
 
     metadata: Mapping[bytes, bytes]
     names: list[str]
@@ -287,7 +290,6 @@ class _Opened(NamedTuple):
 
 
 def _reader(file: pa.NativeFile, name: str) -> _Opened:
-    """The table in *file*, with the columns that are known."""
     magic = file.read(6)
     file.seek(0)
     if magic.startswith(PARQUET):
@@ -316,14 +318,14 @@ def _checked(schema: pa.Schema) -> pa.Schema:
 
 
 def _sound(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the known columns of *rows*, if their values are where these say; else Arrow would read memory that is not theirs."""
+    """Return the known columns of *rows* once validated: with wrong offsets Arrow would read memory outside of them."""
     found = rows.select([each for each in rows.schema.names if each in SCHEMA.names])
     found.validate(full=True)
     return found
 
 
 def _ahead(pieces: _Pieces) -> _Pieces:
-    """*pieces*, of which a thread reads the next one while one is used."""
+    """Yield *pieces*, while a thread reads the next one."""
     with ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, pieces, None)
         while (piece := coming.result()) is not None:
@@ -351,7 +353,10 @@ def _next(batches: Iterator[pa.RecordBatch], alone: Lock) -> pa.RecordBatch | No
 
 
 class _Later:
-    """The columns of a *group* of rows in *file* that are read when they are asked for, *alone*: no other thread reads it then."""
+    """The columns of a *group* of rows in *file* that are read on demand.
+
+    The lock *alone* keeps other threads from reading the file at the same time.
+    """
 
     def __init__(self, file: parquet.ParquetFile, group: int, names: list[str], name: str, alone: Lock) -> None:
         self._file, self._group, self._names, self._name, self._alone = file, group, names, name, alone

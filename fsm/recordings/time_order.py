@@ -1,8 +1,8 @@
-"""Puts a stream of points in time in order.
+"""Sort a stream of points by time.
 
-Lines about whole calls are in the order in which the calls ended, so a call that took long began before calls on
-lines above it.  Order is restored within a window: a point is final once it is older than the newest by
-:data:`WINDOW`, or once :data:`HELD` others are behind it.
+Lines about whole calls are in the order in which the calls ended, so a call that took long began before calls on lines
+above it. Order is restored within a window: a point is final once it is older than the newest by :data:`WINDOW`, or
+once :data:`HELD` others follow it.
 """
 
 from bisect import bisect_left
@@ -14,10 +14,10 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 WINDOW: Final = 600 * 1_000_000_000
-"""In nanoseconds; longer than the grace period of any stop in practice."""
+"""Window in nanoseconds; longer than the grace period of any stop in practice."""
 
 HELD: Final = 65_536
-"""The most points that are held back until it is known what comes before them, or what they mean."""
+"""Maximum number of points held back until it is known what comes before them, or what they mean."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Ordering(Generic[T]):
     """
 
     final: int = 0
-    """The time of the latest point that :meth:`due` has given."""
+    """Time of the latest point that :meth:`due` has yielded."""
     _points: list[tuple[int, T]] = field(default_factory=list)
     _latest: int = 0
     _earliest: int = 0
@@ -42,7 +42,7 @@ class Ordering(Generic[T]):
         self._latest = max(self._latest, at)
 
     def settled(self) -> Iterator[T]:
-        """The points that are final; most calls return at once, without work."""
+        """Yield the points that are final; most calls return immediately, without work."""
         if len(self._points) < 2 * HELD:
             return
         self._points.sort(key=itemgetter(0))
@@ -52,7 +52,7 @@ class Ordering(Generic[T]):
         del self._points[:count]
 
     def due(self, settle: int, quiet: int) -> Iterator[T]:
-        """The points that are older by *settle* nanoseconds than the latest will be after it has been *quiet* so long.
+        """Yield the points more than *settle* nanoseconds older than now, which is the latest time plus *quiet*.
 
         >>> points = Ordering()
         >>> points.add(5, "reply"), points.add(2, "request"), tuple(points.due(4, 0)), tuple(points.due(4, 2))

@@ -1,7 +1,7 @@
-"""One line of a trace: its observation, or all that is wrong with it.
+"""One line of a trace: its observation, or everything that is wrong with it.
 
-Whoever writes a trace is told of every misspelt key and every value of a wrong type: what is left out silently may be what
-is illegal.  Keys that begin with ``x-`` are the writer's own.
+Every misspelt key and every value of a wrong type is reported to whoever writes a trace, because what is silently left
+out may be what is illegal. Keys that begin with ``x-`` are the writer's own.
 """
 
 import math
@@ -15,10 +15,10 @@ from fsm.recordings.line_reader import decoded
 from fsm.trace import Observation, nanoseconds
 
 OWN: Final = "x-"
-"""How keys begin that the format leaves to whoever writes a trace."""
+"""Prefix of keys that the format leaves to whoever writes a trace."""
 
 EARLIEST: Final = 946_684_800 * 10**9
-"""The first nanosecond of this century: a smaller number is in another unit, or of a clock that is relative."""
+"""First nanosecond of this century: a smaller number is in another unit, or of a relative clock."""
 
 _LAST: Final = 4_102_444_800 * 10**9
 
@@ -36,22 +36,22 @@ _DAY: Final = (
 _USUAL: Final = (
     rf"(?:19|2[01])\d\d-{_DAY}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 )
-"""Times of the usual form, all of them valid; whether another text is a time takes longer to find out."""
+"""Times of the usual form, all of them valid; checking other texts takes longer."""
 
 _TIME: Final = re.compile(_USUAL, re.ASCII)
 
 LineMistake: TypeAlias = tuple[str, str]
-"""What is wrong with a line, and what to do."""
+"""What is wrong with a line, and how to fix it."""
 
 
 def own(line: bytes) -> dict[str, object] | None:
-    """The keys of *line* that are not free, with their values; ``None`` if it is no JSON object."""
+    """Return the keys of *line* that do not begin with ``x-``, with their values; ``None`` if not a JSON object."""
     found = decoded(line, _ANYTHING)
     return {key: each for key, each in found.items() if not key.startswith(OWN)} if isinstance(found, dict) else None
 
 
 def is_plain(seen: Observation, *, relative: bool) -> bool:
-    """Whether *seen*, as it was decoded, has valid times, and a file with its line or neither."""
+    """Check whether *seen*, as decoded, has valid times, and either both a file and a line or neither."""
     at, start, end = seen.at, seen.start, seen.end
     if bool(seen.file) != bool(seen.line) or (isinstance(at, str) and _TIME.fullmatch(at) is None):
         return False
@@ -60,7 +60,7 @@ def is_plain(seen: Observation, *, relative: bool) -> bool:
 
 
 def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[LineMistake]]:
-    """The observation in *line*, or what is wrong with it; of a *relative* clock numbers may be small.
+    """Return the observation in *line*, or what is wrong with it; times of a *relative* clock may be small.
 
     >>> [what for what, _ in reading(b'{"entity": "c1", "evnt": "stop"}', relative=False)[1]]
     ["unknown key 'evnt'"]
@@ -85,7 +85,7 @@ def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[Li
 
 
 def _converted(known: dict[str, object], mistakes: list[LineMistake]) -> Observation | None:
-    """The observation with the values *known*; each that is of a wrong type is added to *mistakes*."""
+    """Return the observation with the values *known*; each value of a wrong type is added to *mistakes* instead."""
     while True:
         try:
             return msgspec.convert(known, Observation)
@@ -99,7 +99,7 @@ def _converted(known: dict[str, object], mistakes: list[LineMistake]) -> Observa
 
 
 def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMistake | None]:
-    """The time *value* of *key* as an observation has it, and what is wrong with it."""
+    """Return the time *value* of *key* as an observation stores it, and what is wrong with it."""
     if isinstance(value, str):
         if (at := nanoseconds(value)) is None:
             return None, (f"'{key}' is no time: '{value}'", _FORM)
@@ -110,7 +110,7 @@ def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMista
 
 
 def too_small(key: str, value: float) -> LineMistake:
-    """The mistake of a time that is no nanosecond of this century, with the unit that was probably meant."""
+    """Return what is wrong with a time too small for nanoseconds of this century, with the unit probably meant."""
     unit = next((name for name, factor in _UNITS.items() if EARLIEST <= value * factor < _LAST), "")
     what = f"'{key}' is {value}, which is too small for nanoseconds of this century"
     meant = f"; it may be {unit}" if unit else ""

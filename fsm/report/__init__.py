@@ -1,7 +1,7 @@
-"""Reports about recordings that were judged, and their exit codes.
+"""Reports on judged recordings, and their exit codes.
 
-A *violation* breaks a clause of the level asked for or above; what breaks a
-weaker one is a *surprise*.  The formats stand in modules of their own.
+A *violation* breaks a clause of the requested level or a stronger one; a *surprise* breaks a weaker clause.
+Each output format has a module of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fsm.machine.findings import Finding, Illegal, Judgement, idle
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
-    from fsm.monitor.judgement import Judged  # other commands than judge need no recordings
+    from fsm.monitor.judgement import Judged  # only the command judge needs recordings
 
 
 class ExitCode(Enum):
@@ -30,10 +30,10 @@ class ExitCode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Judged recordings, and the weakest level of which a breach is a failure.
+    """Judged recordings, and the weakest level whose breach is a failure.
 
-    ``problems`` are those of recordings that could not be judged at all.  With ``every`` all violations are wanted
-    where otherwise one of each cause is.
+    ``problems`` are those of recordings that could not be judged at all.  If ``every`` is true, formats that show one
+    violation of each cause show all of them.
     """
 
     judged: tuple[Judged, ...]
@@ -42,11 +42,11 @@ class Report:
     every: bool = False
 
     def fails(self, finding: Finding) -> bool:
-        """Whether *finding* is a violation, and not a mere surprise."""
+        """Return whether *finding* is a violation, not merely a surprise."""
         return counts(finding.first[0].clause.level, self.fail_on)
 
     def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
-        """What was found, violations first, strongest clause first."""
+        """Return the findings of *judgement*, strongest clause first, so that violations precede surprises."""
         verdict = judgement.verdict
         found = verdict.findings if isinstance(verdict, Illegal) else ()
         return tuple(sorted(found, key=lambda each: -LEVELS.index(each.first[0].clause.level)))
@@ -63,7 +63,7 @@ class Report:
                 return ExitCode.HOLDS
 
     def of(self, judged: Judged) -> ExitCode:
-        """The worst answer on one recording; machines that it does not concern count only if it concerns none."""
+        """Return the worst answer on one recording; machines it does not concern count only if it concerns none."""
         concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
         return worst([self.answer(each) for each in concerned or judged.judgements])
 
@@ -71,11 +71,11 @@ class Report:
         return worst([self.of(each) for each in self.judged] + [ExitCode.UNKNOWN for _ in self.problems])
 
     def code(self) -> int:
-        """The exit code: a recording that cannot be judged outweighs whatever was found in others."""
+        """Return the exit code; a recording that cannot be judged outweighs all findings in others."""
         return WRONG_INPUT if self.problems else self.total().value
 
     def number(self, judged: Judged) -> int:
-        """How many violations there are in one recording."""
+        """Return the number of violations in one recording."""
         return sum(found.count for each in judged.judgements for found in self.findings(each) if self.fails(found))
 
     def each(self) -> Iterator[tuple[Judged, Judgement]]:
@@ -85,12 +85,12 @@ class Report:
 
 
 def counts(level: Level, least: Level) -> bool:
-    """Whether what breaks a clause of *level* is a violation, and not a surprise, where *least* is asked for."""
+    """Return whether breaking a clause of *level* is a violation if *least* is the weakest level that counts."""
     return LEVELS.index(level) >= LEVELS.index(least)
 
 
 def why(judgement: Judgement) -> str:
-    """Why the machine could not answer, or not answer in full; empty where it could."""
+    """Return why the machine's verdict is unknown or incomplete; empty if it is neither."""
     match judgement.verdict:
         case Unknown(why=reason) | Illegal(incomplete=reason):
             return reason
@@ -99,7 +99,9 @@ def why(judgement: Judgement) -> str:
 
 
 def worst(answers: Sequence[ExitCode | None]) -> ExitCode:
-    """Failing beats not knowing, which beats holding; ``None`` does not count, and nothing at all is not known.
+    """Return the worst of *answers*: fails, then unknown, then holds.
+
+    ``None`` does not count; without any answer the result is unknown.
 
     >>> worst([ExitCode.HOLDS, ExitCode.UNKNOWN])
     <ExitCode.UNKNOWN: 3>

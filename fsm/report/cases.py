@@ -1,4 +1,7 @@
-"""What a command found, as cases with a place in a model or property file: what the formats of other tools are written from."""
+"""Results of ``fsm check`` and ``fsm test`` as cases, each with its place in a model or property file.
+
+The output for JUnit, SARIF and GitHub is written from them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ CaseStatus: TypeAlias = Literal["passed", "failed", "surprise", "known", "skippe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One clause or property, whether it is kept, and where it is written; ``what`` is why not, ``detail`` all of it."""
+    """A clause or property, its status, and the place where it is written.
+
+    If it did not pass, ``what`` is a short reason and ``detail`` the full evidence.
+    """
 
     suite: str
     name: str
@@ -42,7 +48,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """All cases of one run of *command*, and what they come to."""
+    """All cases of one run of *command*, and the overall answer."""
 
     command: str
     found: tuple[Case, ...]
@@ -56,11 +62,11 @@ _STATUS: dict[PropertyStatus, CaseStatus] = {
     PropertyStatus.MENDED: "failed",
     PropertyStatus.SURPRISE: "surprise",
 }
-"""All others are skipped."""
+"""Every other status is ``skipped``."""
 
 
 def of_check(examined: Sequence[evidence.Examined]) -> Cases:
-    """A case a property and profile, and one where the size is not as expected."""
+    """Return a case for each property under each profile, and one for each machine whose size is not as expected."""
     found = []
     for each in examined:
         suite = f"{each.machine.name}, {each.profile}" if each.profile else each.machine.name
@@ -94,7 +100,7 @@ def _of_property(stated: Property, suite: str, machine: str, file: str, status: 
 
 
 def of_property_tests(report: PropertyTestReport, file: str) -> Cases:
-    """A case a property of the property file *file* that was tested for."""
+    """Return a case for each property of the property file *file* that was tested."""
     found = []
     for each in report.results:
         status = report.status(each)
@@ -104,7 +110,7 @@ def of_property_tests(report: PropertyTestReport, file: str) -> Cases:
 
 
 def of_test(tested: Tested, least: Level, at_least: float = 0) -> Cases:
-    """A case a clause of the machine that no test broke, and one a failure."""
+    """Return a case for each failure, and one for each clause of the machine that no failure breaks."""
     machine = tested.oracle.plan.table.machine
     races: tuple[Race, ...] = tested.races.found if tested.races else ()
     every: tuple[Failure | Race, ...] = (*tested.failures, *races)
@@ -160,6 +166,6 @@ def _of_failure(tested: Tested, found: Failure | Race, machine: Machine, least: 
 
 
 def near(path: str) -> str:
-    """*path* from the current folder, if it is below that; readers know files of the repository so."""
-    below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117  (it is text)
+    """Return *path* relative to the current folder if it is below it, as readers of repository files expect."""
+    below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117  (the path is text)
     return path if below.startswith(os.pardir) else below

@@ -1,4 +1,4 @@
-"""Verdicts on a recording as the marks of a sequence chart."""
+"""Verdicts on a recording as marks in a sequence chart."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,9 +10,10 @@ from fsm.trace import Line
 
 
 def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
-    """What the verdicts say of single observations, each once, in the order of the machines.
+    """Return the marks of single observations, each once, in the order of the machines.
 
-    They have every violation and every tolerated deviation if it was judged with ``every``, else the first few.
+    If the recording was judged with ``every``, they include every violation and every tolerated deviation.  If not,
+    they include the first few violations of each cause, and the first tolerated deviation of each name.
     """
     found = (mark for each in judged for judgement in each.judgements for mark in _marks(judgement))
     return tuple({(mark.line, mark.seen.entity, mark.text): mark for mark in found}.values())
@@ -32,7 +33,7 @@ def _marks(judgement: Judgement) -> Iterator[Mark]:
 
 
 def violation_mark(violation: Violation) -> Mark:
-    """What a sequence chart says of the observation that is *violation*."""
+    """Return the mark of the observation of *violation*."""
     clause = violation.clause
     what = words.what(violation)
     about = f"clause {clause.name} ({clause.level}): {clause.says} ({clause.source})"

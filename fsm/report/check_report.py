@@ -1,4 +1,4 @@
-"""What the checker concluded, for people and for programs."""
+"""The checker's conclusions, for people and for programs."""
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -18,9 +18,9 @@ from fsm.verdict import Unknown
 
 
 class PropertyStatus(Enum):
-    """What the checker, or a test, concludes about one property: a word, what it comes to, and its colour.
+    """Status of a property after a check or a test: its word, the exit code it amounts to, and its colour.
 
-    It comes to ``None`` if nothing put the property to the test.
+    The exit code is ``None`` if nothing put the property to the test.
     """
 
     HOLDS = "holds", ExitCode.HOLDS, "green"
@@ -43,7 +43,7 @@ _INDENT: Final = " " * (_LABEL + 4)
 
 
 def status(checked: evidence.Checked) -> PropertyStatus:
-    """The word for *checked*."""
+    """Return the status of *checked*."""
     match checked.verdict:
         case evidence.Refuted():
             return PropertyStatus.FAILS if checked.unexpected else PropertyStatus.KNOWN
@@ -60,13 +60,13 @@ def status(checked: evidence.Checked) -> PropertyStatus:
 
 
 def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
-    """What all of it comes to."""
+    """Return the overall exit code."""
     resized = [ExitCode.FAILS for each in examined if each.resized]
     return worst([*resized, *(status(one).answer for each in examined for one in each.checked)])
 
 
 def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False) -> str:
-    """The report for people, ending in a newline; with *runs* also those that are as expected."""
+    """Return the report for people, ending in a newline; with *runs*, also expected runs and repeated conclusions."""
     found: list[str] = []
     for (name, title), those in groupby(examined, lambda each: (each.machine.name, each.machine.title)):
         found.append(layout.style(name, "bold") + f": {title}")
@@ -83,7 +83,7 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
 def _examined(
     each: evidence.Examined, alike: dict[str, tuple[object, ...]], layout: Layout, *, runs: bool
 ) -> Iterator[str]:
-    """The properties under one profile: those with the same conclusion as above are left out."""
+    """Yield the properties under one profile; without *runs*, skip conclusions equal to those of an earlier profile."""
     name = each.profile or "without a profile"
     simulating = f", simulating any number of '{each.any_number}'" if each.any_number else ""
     yield f"  {layout.style(name, 'bold')}: {sized(each.counts)}{simulating}"
@@ -115,7 +115,7 @@ def _examined(
 
 
 def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
-    """What is concluded of one property, and why; with *runs* also where that is as expected."""
+    """Yield the conclusion on one property and its evidence; with *runs*, also the runs that are as expected."""
     word = status(checked)
     stated = checked.of
     within = f", overlap {calls}" if (calls := _overlap(checked)) else ""
@@ -140,13 +140,16 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
 
 
 def _overlap(checked: evidence.Checked) -> int:
-    """The number of calls of one event in progress that limits the conclusion; 0 without a limit or a conclusion."""
+    """Return the number of overlapping calls of one event that limits the conclusion; 0 if nothing limits it."""
     told = isinstance(checked.verdict, evidence.Proved | evidence.Vacuous | evidence.Refuted)
     return checked.overlap if told else 0
 
 
 def _fair(machine: Machine | System, checked: evidence.Checked) -> list[str]:
-    """The possible events, as ``fair`` lists them, where the counterexample of a ``leads-to`` without fairness stops."""
+    """Return the events to suggest for ``fair``: those possible where the counterexample stops.
+
+    The list is empty unless a ``leads-to`` without fairness unexpectedly fails by a run that stops.
+    """
     match checked.of.claim, checked.verdict:
         case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
             state = run.steps[-1].target if run.steps else run.initial
@@ -195,7 +198,7 @@ def _more(layout: Layout, what: str) -> list[str]:
 
 
 def sized(counts: Counts | None) -> str:
-    """*counts* in words."""
+    """Return *counts* in words."""
     if counts is None:
         return "more states than were searched"
     states = plural(counts.states, "state")
@@ -208,7 +211,7 @@ def sized(counts: Counts | None) -> str:
 
 
 def json(examined: Sequence[evidence.Examined]) -> str:
-    """The same as one JSON document, ending in a newline."""
+    """Return the report as one JSON document, ending in a newline."""
     return dumped({"verdict": answer(examined).name.lower(), "machines": [*map(_examined_data, examined)]})
 
 

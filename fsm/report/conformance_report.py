@@ -1,4 +1,4 @@
-"""What tests have found, in words and as JSON: the shortest test, why it fails, what was covered."""
+"""Test results as text and as JSON: the shortest test of each failure, why it fails, and the coverage."""
 
 import math
 import shlex
@@ -20,7 +20,7 @@ from fsm.report.lanes import raced
 from fsm.report.layout import PLAIN, Layout
 
 _MISSED: Final = 5
-"""Lines that a list of pairs may take."""
+"""Most lines of a list of pairs."""
 
 _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.NONE: "missed, although the SUT can be brought there",
@@ -30,17 +30,17 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.OVERLAP: "needs begin and end",
     Obstacle.CALLS: "needs several calls in progress",
 }
-"""Why a pair was not reached."""
+"""Reasons why pairs were not reached."""
 
 
 def default_level(machine: Machine) -> Level:
-    """The weakest level whose breach fails a test of *machine* by default: MUST if a clause is one, else observed."""
+    """Return the weakest level whose breach fails a test by default: MUST if any clause has it, else observed."""
     cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
     return "MUST" if any(each.clause.level == "MUST" for each in (*cells, *machine.requires.values())) else "observed"
 
 
 def fails(found: Failure | Race, least: Level) -> bool:
-    """Whether what was *found* breaks a clause of level *least* or a stronger one; where it is not known which, it fails."""
+    """Return whether *found* breaks a clause of level *least* or stronger, or has no violation that names a clause."""
     return found.violation is None or counts(found.violation.clause.level, least)
 
 
@@ -53,7 +53,7 @@ def _every(tested: Tested) -> tuple[Failure | Race, ...]:
 
 
 def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
-    """The exit code; a share of reached pairs below *at_least* percent fails too."""
+    """Return the exit code; a share of reached pairs below *at_least* percent also fails."""
     if any(fails(each, least) for each in _every(tested)) or tested.share < at_least:
         return ExitCode.FAILS
     return ExitCode.UNKNOWN if tested.unknown else ExitCode.HOLDS
@@ -62,7 +62,7 @@ def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
 def text(
     tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Level = "observed", at_least: float = 0
 ) -> str:
-    """The whole report, ending in a newline; *again* is the command that has run the test."""
+    """Return the whole report, ending in a newline; *again* is the command that ran the test."""
     machine = tested.oracle.plan.table.machine
     by = f", tested by {tested.judge or machine.name}" if tested.sut else ""
     found = [f"{layout.style(visible(tested.sut or machine.name), 'bold')}{by}"]
@@ -117,7 +117,7 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
 
 
 def _left(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
-    """The level that counts if it is the weakest, and the parts of the plan that were left out."""
+    """Yield remarks on the default level and on parts of the plan that were left out."""
     if least == default_level(tested.oracle.plan.table.machine) == "observed" and not tested.judge:
         yield from layout.wrapped("no clause of the model is a MUST: what breaks an observed one fails (--fail-on)")
     if tested.stopped:
@@ -129,7 +129,7 @@ def _left(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
 
 
 def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
-    """The pairs that were not reached, and the outputs and fields that were not compared, with the reasons."""
+    """Yield the pairs that were not reached, and the outputs and fields that were not compared, with the reasons."""
     table = tested.oracle.plan.table
     for obstacle, pairs in tested.unreached.items() if not tested.shortened else ():
         method = " (method arrange)" if obstacle is Obstacle.CHOICE and "arrange" in tested.methods else ""
@@ -144,7 +144,7 @@ def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
 
 
 def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterator[str]:
-    """A line for each thing that is not compared because one of *methods* is missing, and for each *misnamed* method."""
+    """Yield a line for each comparison that one of the missing *methods* prevents, and for each *misnamed* method."""
     for name in ("outputs", "fields"):
         if name in methods:
             yield f"{name} were not compared, and the model has some: add the method {name}"
@@ -153,14 +153,14 @@ def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterato
 
 
 def covered(table: Table, met: Mapping[tuple[int, int], int], layout: Layout, at_least: float = 0) -> Iterator[str]:
-    """The number of pairs of *table* that were *met*, and the others."""
+    """Yield how many reachable pairs of *table* were exercised according to *met*, and list the others."""
     pairs = reachable_pairs(table)
     yield from coverage([pair for pair in pairs if met.get(pair)], pairs, layout, at_least)
     yield from listed(table, layout, "not reached", [pair for pair in pairs if not met.get(pair)])
 
 
 def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float = 0, *, of: str = "") -> Iterator[str]:
-    """The number of *reachable* pairs that were *reached*, and a red line if that is less than *at_least* percent."""
+    """Yield how many *reachable* pairs were *reached*, and a red line if that is less than *at_least* percent."""
     pairs = words.plural(len(reachable), "reachable (event, state) pair")
     yield from layout.wrapped(f"reached {len(reached):,} of {pairs}{of and f' of {of}'}")
     share = 100 * len(reached) / max(len(reachable), 1)
@@ -170,7 +170,7 @@ def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float =
 
 
 def listed(table: Table, layout: Layout, label: str, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
-    """The first lines of a list of *pairs* after a *label*; nothing if there are none."""
+    """Yield the first lines of a list of *pairs* after *label*; nothing if there are no pairs."""
     return _list(label, [(table.rows[row].name, table.states[state]) for row, state in pairs], layout)
 
 
@@ -184,7 +184,7 @@ def _list(label: str, pairs: Collection[tuple[str, str]], layout: Layout) -> Ite
 
 
 def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
-    """The *outcomes* that never came, each with the states where it did not, unless it came nowhere."""
+    """List the *outcomes* that never occurred, each with its states if the outcome occurred in other states."""
     table = tested.oracle.plan.table
     came = {(row, table.ways[way].name) for way in tested.cover.ways for row, _ in [table.origin[way]]}
     states: dict[tuple[int, str], list[str]] = {}
@@ -197,14 +197,14 @@ def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> s
 
 
 def _few(lines: list[str], of: Sized, what: str) -> Iterator[str]:
-    """The first of *lines*, and how many there are *of*."""
+    """Yield the first of *lines*; if there are more, also the size of the whole collection *of*."""
     yield from lines[:_MISSED]
     if len(lines) > _MISSED:
         yield f"      … {words.plural(len(of), what)} in all"
 
 
 def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least: float = 0) -> str:
-    """The same as one JSON document, ending in a newline."""
+    """Return the report as one JSON document, ending in a newline."""
     table = tested.oracle.plan.table
     return dumped(
         {

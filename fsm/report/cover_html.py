@@ -1,4 +1,4 @@
-"""What recordings cover, as one HTML file that asks for nothing from elsewhere: a table of events and states a machine."""
+"""Coverage by recordings as one self-contained HTML file: a table of events and states for each machine."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _MARKS: Final[Mapping[Standing, str]] = {
     Standing.OPEN: "open",
     Standing.BEYOND: "·",
 }
-"""What stands in a cell that is not covered."""
+"""Text in a cell that is not covered."""
 
 
 def html(cover: CoverReport) -> str:
-    """The whole document, ending in a newline."""
+    """Return the whole document, ending in a newline."""
     return "\n".join(_document(cover)) + "\n"
 
 

@@ -1,7 +1,8 @@
-"""What recordings cover of the specification, cell by cell, and what would cover the rest: as data for each format, as JSON.
+"""Coverage of the specification by recordings, cell by cell, and how to cover the rest; as data and as JSON.
 
-A cell is a reachable (event, state) pair.  It is *covered* if a recording certainly met it; else a client may meet it by
-*calls* alone, so that a recording shows it or leaves it *open*, or it is *beyond* calls, and it is known why.
+A cell is a reachable (event, state) pair.  It is *covered* if a recording certainly exercised it.  Every other cell
+belongs to one of three groups: a client can cover it by *calls* alone; calls alone exercise it, but a recording leaves
+*open* whether it was this cell; or it is *beyond* calls, with the reason.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ NEEDS: Final[Mapping[Need, str]] = {
     Need.HIDDEN: "an event that nobody observes",
     Need.NEVER: "several calls in progress",
 }
-"""What a client needs beside calls, in words."""
+"""Descriptions of a client's needs other than calls."""
 
 
 class Standing(Enum):
-    """How a cell stands that recordings met, or did not."""
+    """Status of a cell: covered, or what it would take."""
 
     COVERED = "covered"
     CALLS = "not covered"
@@ -44,11 +45,11 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverRow:
-    """A cell: how often each recording met it, and each of the other set; how a client does, and the shell lines for that.
+    """One cell: its counts by recording in both sets, and how a client exercises it.
 
-    There are no ``lines`` if the cell cannot be met, or if the calls of the machine are not those of the CRI.  If it is
-    ``unseen``, recordings of these kinds do not show its event; if it is not ``evident``, they do not show for certain that
-    it was this cell.
+    ``lines`` are the shell lines for ``path``; there are none if the cell cannot be exercised, or if the machine's
+    calls are not those of the CRI.  If ``unseen``, recordings of these kinds do not show its event; unless ``evident``,
+    they do not show for certain that it was this cell.
     """
 
     cell: CellName
@@ -61,7 +62,7 @@ class CoverRow:
 
     @property
     def by_calls(self) -> bool:
-        """Whether one client can cover it, by calls alone."""
+        """Whether one client can cover it by calls alone."""
         return self.path.alone and not self.unseen and self.evident
 
     @property
@@ -80,7 +81,7 @@ class CoverRow:
 
     @property
     def why(self) -> str:
-        """What a client needs beside calls, or why nothing helps; empty if it needs nothing."""
+        """Needs of a client other than calls, or the fact that recordings do not show the cell; else empty."""
         needs = self.path.needs
         if self.unseen:
             return "recordings of calls do not show it"
@@ -89,7 +90,7 @@ class CoverRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveredMachine:
-    """All cells of a machine; ``compared`` if there is another set of recordings that it judged."""
+    """All cells of a machine; ``compared`` if there is a second set of recordings."""
 
     coverage: MachineCoverage
     rows: tuple[CoverRow, ...]
@@ -101,18 +102,18 @@ class CoveredMachine:
         return self.coverage.machine.name
 
     def standing(self, *kinds: Standing) -> tuple[CoverRow, ...]:
-        """The rows that stand as one of *kinds*."""
+        """Return the rows whose standing is one of *kinds*."""
         return tuple(row for row in self.rows if row.standing in kinds)
 
     def summary(self) -> str:
-        """How much is covered, of all cells and of those that calls alone meet."""
+        """Return how much is covered of all cells, and of those that calls alone can cover."""
         alone = [row for row in self.rows if row.by_calls]
         met, by_calls = (sum(1 for row in rows if row.counts) for rows in (self.rows, alone))
         client = f"{by_calls} of the {len(alone)} that a client can cover by calls alone"
         return f"covered {met} of {words.plural(len(self.rows), 'reachable pair')}, {client}"
 
     def beyond(self) -> dict[str, list[CoverRow]]:
-        """What is not covered and beyond calls, by what it needs, the least first."""
+        """Return the uncovered cells that are beyond calls, by reason, the smallest need first."""
         found: dict[str, list[CoverRow]] = {}
         rows = self.standing(Standing.BEYOND)
         for row in sorted(rows, key=lambda row: (row.unseen, row.path.needs[::-1])):
@@ -120,7 +121,7 @@ class CoveredMachine:
         return found
 
     def sides(self) -> dict[str, list[CoverRow]]:
-        """The cells that only the recordings cover, only the other set, and both."""
+        """Return the cells that only the first set covers, only the second, and both."""
         sides = {
             "only in the first set": (True, False),
             "only in the second set": (False, True),
@@ -133,12 +134,12 @@ class CoveredMachine:
 
 
 class CoverReport:
-    """What the *recordings* cover, and the set *against* that they are compared with, if there is one."""
+    """Coverage by *recordings*, compared with that of the set *against* if there is one."""
 
     def __init__(self, recordings: tuple[Judged, ...], against: tuple[Judged, ...] = ()) -> None:
         self.recordings, self.against = recordings, against
         first, second = merged(recordings), merged(against)
-        # What only the second set has is judged by a machine of which the first covers nothing.
+        # For a machine that judged only the second set, no cell is covered by the first.
         unmatched = (each for each in second if not any(map(each.same, first)))
         empty = (replace(each, cells={cell: {} for cell in each.cells}) for each in unmatched)
         self.machines = tuple(self._machine(each, second) for each in (*first, *empty))
@@ -168,34 +169,34 @@ class CoverReport:
         return CoveredMachine(coverage=coverage, rows=tuple(rows), plan=plan, compared=bool(self.against))
 
     def listed(self) -> Iterator[tuple[str, Judged, str]]:
-        """Each recording with its number, from 1 on and through both sets, and the word for its verdict."""
+        """Yield number, recording and verdict of each recording; numbers count from 1 through both sets."""
         report = Report(judged=(*self.recordings, *self.against))
         for number, judged in enumerate(report.judged, start=1):
             yield str(number), judged, report.of(judged).name.lower()
 
     def numbers(self) -> dict[str, str]:
-        """The number of each recording, by its name; the first one if it is in both sets."""
+        """Return the number of each recording by its name; the first number if it is in both sets."""
         return {judged.name: number for number, judged, _ in reversed([*self.listed()])}
 
 
 BY_CALLS: Final = "and a client can by calls alone"
 OPEN: Final = "a client meets it by calls alone, and the recording leaves open whether it was this cell"
-"""What is said of cells that stand so."""
+"""Descriptions of cells with these standings."""
 
 
 def path_of(row: CoverRow) -> str:
-    """The steps that meet the cell, as ``fsm test --replay`` takes them."""
+    """Return the steps that exercise the cell, as ``fsm test --replay`` takes them."""
     return "; ".join(map(str, row.path.steps))
 
 
 def sh(cover: CoverReport) -> str:
-    """A shell script that makes the calls for each cell that is not covered and that calls alone meet."""
+    """Return a shell script that makes the calls for each uncovered cell that calls alone can cover."""
     missing = ((machine, row) for machine in cover.machines for row in machine.standing(Standing.CALLS) if row.lines)
     return script(ClientRun(f"{each.name}: {row.name}", each.plan, row.path.steps) for each, row in missing)
 
 
 def json(cover: CoverReport) -> str:
-    """All of it as one JSON document, ending in a newline."""
+    """Return everything as one JSON document, ending in a newline."""
     sets = ["first"] * len(cover.recordings) + ["second"] * len(cover.against)
     document: Json = {
         "recordings": [

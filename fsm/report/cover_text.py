@@ -1,4 +1,4 @@
-"""What recordings cover, for people: as lines for a terminal, and as Markdown."""
+"""Coverage by recordings for people: as lines for a terminal, and as Markdown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
 
 
 def text(cover: CoverReport, layout: Layout = PLAIN) -> str:
-    """The whole table in lines, ending in a newline."""
+    """Return the whole table as lines, ending in a newline."""
     return "\n".join(_lines(cover, layout)) + "\n"
 
 
@@ -62,7 +62,7 @@ def _met(row: CoverRow, numbers: Mapping[str, str]) -> str:
 
 
 def _by(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
-    """The numbers of the recordings in *counts*, of which three or more in a row are a range.
+    """Return the numbers of the recordings in *counts*; three or more in a row become a range.
 
     >>> _by("abdef", {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
     '[1 2 4-6]'
@@ -79,7 +79,7 @@ def _by(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
 
 
 def _list(rows: Sequence[CoverRow]) -> str:
-    """The cells of *rows* after a colon; events of the same states together."""
+    """Return the cells of *rows* after a colon, with events of the same states together."""
     events: dict[tuple[str, ...], list[str]] = {}
     for event, those in groupby(rows, key=lambda row: row.cell[0]):
         events.setdefault(tuple(row.cell[1] for row in those), []).append(event)
@@ -88,7 +88,7 @@ def _list(rows: Sequence[CoverRow]) -> str:
 
 
 def markdown(cover: CoverReport) -> str:
-    """The whole table as Markdown, ending in a newline."""
+    """Return the whole table as Markdown, ending in a newline."""
     return "\n".join(_markdown(cover)) + "\n"
 
 
@@ -132,5 +132,4 @@ def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]
 
 
 def _escaped(value: str) -> str:
-    """*value* as Markdown shows it: nothing in it is markup."""
     return _MARKUP.sub(r"\\\1", visible(" ".join(value.split())))

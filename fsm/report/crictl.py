@@ -1,8 +1,8 @@
-"""Steps of a machine as shell lines that a client of the CRI types: ``crictl``, and ``grpcurl`` where it has no command.
+"""Steps of a machine as shell lines for a client of the CRI: ``crictl``, or ``grpcurl`` for calls without a command.
 
-A step says what is to happen; which containers that takes (one that ends by itself, one whose command does not exist) is
-decided here.  ``crictl rm`` and ``rmp`` look at the status first and remove nothing that runs or is not there, and ``crictl
-stats`` lists, so those calls are made directly.
+A step says only what must happen.  This module chooses the container for it, such as one that ends by itself, or one
+whose command does not exist.  ``crictl rm`` and ``rmp`` check the status first and do not remove anything that runs or
+is absent, and ``crictl stats`` lists, so those calls are made by ``grpcurl``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD
 from fsm.sut import Stimulus
 
 SECONDS: Final = 4
-"""How long the process runs of a container that ends by itself."""
+"""Seconds that the process runs in a container that ends by itself."""
 
 PREAMBLE: Final = f"""\
 # Needs crictl, grpcurl for what crictl has no command for, and an image that the runtime has, with the command sleep.
@@ -44,7 +44,7 @@ call() {{ # METHOD FIELD ID
   grpcurl -plaintext -unix -authority localhost -import-path "$(dirname "$PROTO")" -proto "$(basename "$PROTO")" \\
     -d "{{\\"$2\\": \\"$3\\"}}" "$SOCKET" "runtime.v1.RuntimeService/$1"
 }}"""
-"""What stands once before all lines: the variables, the configurations, and what the lines call."""
+"""Shell code that must run once before all lines: variables, configurations and functions."""
 
 _COMMANDS: Final[Mapping[str, str]] = {
     "StopPodSandbox": 'crictl stopp "$POD"',
@@ -74,11 +74,11 @@ _DIRECT: Final[Mapping[str, str]] = {
     "RemoveContainer": 'call RemoveContainer container_id "$CONTAINER"',
 }
 _REMOVABLE: Final = frozenset({"CONTAINER_CREATED", "CONTAINER_EXITED", "CONTAINER_UNKNOWN", "SANDBOX_NOTREADY"})
-"""What the status shows where ``crictl`` calls what removes."""
+"""Shown states in which ``crictl rm`` and ``rmp`` call the runtime."""
 
 
 class ClientRun(NamedTuple):
-    """Steps of a plan's machine, from its initial state, under a title."""
+    """A title, and steps of a plan's machine from its initial state."""
 
     title: str
     plan: Plan
@@ -86,18 +86,17 @@ class ClientRun(NamedTuple):
 
 
 def takes(machine: Machine) -> bool:
-    """Whether the calls of *machine* are those that a client of the CRI makes on one pod, or on one container."""
+    """Return whether the calls of *machine* are those that a CRI client makes on one pod, or on one container."""
     called = {event.rpc for event in machine.events.values() if event.kind == "call"}
     of_entity = {POD: POD_CALLS, CONTAINER: CONTAINER_CALLS | {"CreateContainer"}}
     return bool(called) and called <= of_entity.get(machine.entity, frozenset())
 
 
 def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
-    """The shell lines that make *steps* happen to one entity, from the initial state; they need :data:`PREAMBLE` before them.
+    """Return the shell lines that make *steps* happen to one entity, from the initial state, after :data:`PREAMBLE`.
 
-    The id is in ``$POD`` or ``$CONTAINER``; what the lines have made is removed by the last one.  Where an outcome is
-    expected that is not the usual one, a comment names it.  Steps that no command makes happen are
-    comments on ``:``.
+    The id is in ``$POD`` or ``$CONTAINER``; the last line removes everything that the lines created.  If an expected
+    outcome is not the usual one, a comment names it.  A step that no command makes happen is a comment on ``:``.
 
     Raises ``ValueError`` for a machine that :func:`takes` refuses.
 
@@ -120,9 +119,9 @@ def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
 
 
 def script(runs: Iterable[ClientRun]) -> str:
-    """A shell script that makes each of *runs* happen, one after the other, ending in a newline.
+    """Return a shell script that makes each of *runs* happen in turn, ending in a newline.
 
-    A call that fails does not end it: many are meant to be refused.
+    The script continues after a failed call, because many calls are meant to be refused.
     """
     blocks = ["#!/bin/sh\n" + PREAMBLE]
     for run in runs:
@@ -147,7 +146,7 @@ def _of(rpc: str) -> str:
 
 
 class _Writer:
-    """The lines of *steps*, as the machine moves by them."""
+    """Writes the lines of *steps* while following the machine through them."""
 
     def __init__(self, plan: Plan, steps: Sequence[Stimulus]) -> None:
         self._plan, self._steps = plan, steps
@@ -173,13 +172,13 @@ class _Writer:
             point = edge.to if edge is not None and edge.to is not None else point
 
     def _edge(self, point: Point, step: Stimulus) -> Edge | None:
-        """How *step* goes at *point*: as expected, or as it usually does."""
+        """Return the edge that *step* takes from *point*: the expected one, else the usual one."""
         known: Mapping[Stimulus, Edge] = self._plan.by_step(point)
         alike = [each for each in self._plan.leaving(point) if each.step[:2] == step[:2]]
         return known.get(step) or next(filter(self._usual, alike), alike[0] if alike else None)
 
     def _usual(self, edge: Edge) -> bool:
-        met = zip(edge.cells, edge.ways, strict=False)  # the last may be unspecified
+        met = zip(edge.cells, edge.ways, strict=False)  # the last cell may be unspecified
         return all(way is usual(self._plan.table.step(state, row) or ()) for (row, state), way in met)
 
     def _line(self, index: int, event: Event, state: int) -> str:
@@ -210,7 +209,7 @@ class _Writer:
         return f'CONTAINER=$(crictl create "$POD" {config} pod.json)'
 
     def _config(self, index: int) -> str:
-        """The configuration of a container that takes the steps after its creation, step *index*."""
+        """Return the configuration file for a container created by step *index*, chosen to suit the steps after it."""
         for number, step in enumerate(self._steps[index + 1 :], start=index + 1):
             match self._machine.events[step.event].rpc or step.event:
                 case "StartContainer" if self._fails(number):
@@ -224,7 +223,7 @@ class _Writer:
         return "container.json"
 
     def _fails(self, index: int) -> bool:
-        """Whether an outcome is expected by which the call fails."""
+        """Return whether step *index* expects an outcome that replies an error."""
         step = self._steps[index]
         replies = [each.reply for each in self._machine.events[step.event].outcomes() if each.name in step.expected]
         return any(reply and "ok" not in reply for reply in replies)

@@ -1,4 +1,4 @@
-"""What the functions of the library found, in words: the reports of the command, for programs."""
+"""Results of the library's functions in words: the reports of the commands, for programs."""
 
 from collections.abc import Iterator
 from typing import TypeAlias, assert_never
@@ -19,10 +19,10 @@ Describable: TypeAlias = "Judged | Judgement | Violation | Examined | Tested | L
 
 
 def describe(found: Describable, *, width: int = 100) -> str:
-    """What was *found*, in words, in lines of *width* columns.
+    """Return *found* in words, in lines of *width* columns.
 
-    It takes what :func:`fsm.judge`, :func:`fsm.check`, :func:`fsm.conform`,
-    :func:`fsm.linearize` and the methods of :class:`fsm.Monitor` give.
+    Accepts the results of :func:`fsm.judge`, :func:`fsm.check`, :func:`fsm.conform`,
+    :func:`fsm.linearize` and the methods of :class:`fsm.Monitor`.
 
     >>> from fsm.language.library import load
     >>> from fsm.monitor import Monitor

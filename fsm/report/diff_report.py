@@ -1,4 +1,4 @@
-"""What two lifecycles differ in, for people, for programs and as a picture."""
+"""Differences between two lifecycles, for people, for programs and as a picture."""
 
 from collections.abc import Iterator
 from html import escape
@@ -18,16 +18,16 @@ from fsm.report.words import plural
 _FIRST: Final = "#cf222e"
 _SECOND: Final = "#1a7f37"
 _COLOURS: Final = {Where.BOTH: LINE, Where.FIRST: _FIRST, Where.SECOND: _SECOND, Where.UNDRAWN: LINE}
-"""In a picture what both have is grey, and what only one has in its colour."""
+"""Colours in a picture: grey for parts of both lifecycles, one colour each for parts of only one."""
 
 
 def answer(found: Comparison) -> ExitCode:
-    """Whether there is any difference."""
+    """Return the exit code; any difference fails."""
     return ExitCode.HOLDS if found.equal else ExitCode.FAILS
 
 
 def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
-    """All of *found* as one JSON document, ending in a newline."""
+    """Return *found* as one JSON document, ending in a newline."""
     document: Json = {
         "equal": found.equal,
         "first": found.first,
@@ -47,7 +47,7 @@ def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
 
 
 def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> str:
-    """All that differs, and what may be left undrawn, in words; ending in a newline."""
+    """Return all differences, and what may be left undrawn, in words, ending in a newline."""
     style = layout.style
     lines = [visible(remark) for remark in remarks]
     word = style("equal", "green") if found.equal else style("different", "red")
@@ -130,7 +130,7 @@ def _undrawn(found: Comparison) -> Iterator[str]:
 
 
 def dot(found: Comparison) -> str:
-    """*found* as a digraph in Graphviz's language, with what is not drawn dotted; the same text on every run.
+    """Return *found* as a digraph in Graphviz's language, the same text on every run; undrawn parts are dotted.
 
     >>> from fsm.diagrams.compare import compare
     >>> from fsm.language.library import load
@@ -158,7 +158,7 @@ def dot(found: Comparison) -> str:
         )
     bundles: dict[tuple[str, str, Where], dict[str, None]] = {}
     for move in found.moves:
-        # What both ignore or refuse is no arrow.
+        # An event that both ignore or refuse is no arrow.
         if move.where is not Where.BOTH or move.source != move.target or any(move.places):
             bundles.setdefault((move.source, move.target, move.where), {})[_label(move)] = None
     if any(not source for source, _, _ in bundles):
@@ -179,7 +179,7 @@ def dot(found: Comparison) -> str:
 
 
 def _label(move: ComparedMove) -> str:
-    """The event as it is drawn, or with what distinguishes it where two machines are compared."""
+    """Return the label as drawn; for two machines, the event with its reply and outputs."""
     words = move.label or move.event or "?"
     if move.silent:
         words += " ?"

@@ -1,4 +1,4 @@
-"""Whether two machines are observably equivalent, for people and for programs."""
+"""Observable equivalence of two machines, for people and for programs."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
@@ -16,14 +16,14 @@ _WORDS: Final = {ExitCode.HOLDS: "equal", ExitCode.FAILS: "different", ExitCode.
 
 
 def answer(found: EquivalenceResult) -> ExitCode:
-    """Whether they are equivalent."""
+    """Return the exit code; machines that differ fail."""
     if isinstance(found, Unknown):
         return ExitCode.UNKNOWN
     return ExitCode.FAILS if isinstance(found, Fails) else ExitCode.HOLDS
 
 
 def text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> str:
-    """Whether the machines of these *names* behave alike, and if not, how it shows; it ends in a newline."""
+    """Return whether the machines called *names* behave alike and, if not, the evidence; ending in a newline."""
     first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
     total = answer(found)
     head = f"{layout.style(first, 'bold')} and {layout.style(second, 'bold')}: {layout.style(_WORDS[total], COLOURS[total])}"
@@ -39,7 +39,7 @@ def text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> st
             lines = [why]
         case _:
             assert_never(found)
-    # A step of a run keeps its columns.
+    # Wrapping would break the columns of a run's steps.
     indented = ([f"  {each}"] if each.startswith(" ") else layout.kept(each) for each in lines)
     return "\n".join([head, *(line for several in indented for line in several)]) + "\n"
 
@@ -58,7 +58,7 @@ def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str
 
 
 def _alternatives(these: tuple[Observable, ...]) -> str:
-    """One of *these*; those that differ only in the reply are one alternative."""
+    """Return *these* as a choice; observables that differ only in the reply are one alternative."""
     replies: dict[Observable, list[str]] = {}
     for each in these:
         replies.setdefault(each._replace(reply=""), []).append(each.reply)
@@ -81,7 +81,7 @@ def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
 
 
 def _seen(each: Observable, replies: tuple[str, ...] = ()) -> str:
-    """One thing that is seen, in a few words, or several with different *replies*."""
+    """Describe one observable in a few words, or several that differ only in *replies*."""
     replies = tuple(filter(None, replies or (each.reply,)))
     if each.shows:
         return f"{each.shows} shown"
@@ -99,7 +99,7 @@ def _seen(each: Observable, replies: tuple[str, ...] = ()) -> str:
 
 
 def json(found: EquivalenceResult, names: tuple[str, str]) -> str:
-    """The same as one JSON document, ending in a newline; what does not apply is ``null``."""
+    """Return the report as one JSON document, ending in a newline; whatever does not apply is ``null``."""
     document: dict[str, Json] = {
         "verdict": _WORDS[answer(found)],
         "first": names[0],

@@ -1,4 +1,4 @@
-"""Rules for inputs as text: one in full, or all in a list."""
+"""Rules for inputs as text: one in full, or a list of all."""
 
 import textwrap
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from fsm.report.layout import PLAIN, Layout
 
 
 def text(code: str, rule: Rule, layout: Layout = PLAIN) -> str:
-    """What the rule *code* finds, why that is wrong, and its example before and after, ending in a newline.
+    """Return what the rule *code* finds, why that is wrong, and its example before and after, ending in a newline.
 
     >>> from fsm.language.codes import RULES
     >>> print(text("FSM004", RULES["FSM004"]), end="")
@@ -35,7 +35,7 @@ def text(code: str, rule: Rule, layout: Layout = PLAIN) -> str:
 
 
 def listing(rules: Mapping[str, Rule], families: Mapping[str, str], layout: Layout) -> str:
-    """What each of *rules* finds, below the name of its family, ending in a newline."""
+    """Return the list of *rules* below the names of their families, ending in a newline."""
     lines: list[str] = []
     for family, about in families.items():
         lines += ["", layout.style(about, "bold")] if lines else [layout.style(about, "bold")]

@@ -11,12 +11,12 @@ from fsm.report.layout import LABEL, PLAIN, Layout
 
 
 def text(failure: Failure, layout: Layout = PLAIN) -> str:
-    """One failure in words: what is not legal, the steps that lead there, and why."""
+    """Return one failure in words: what is illegal, the steps that lead to it, and why."""
     return "\n".join(lines(failure, layout, "violation"))
 
 
 def lines(failure: Failure, layout: Layout, word: str, how: str = "", again: str = "") -> Iterator[str]:
-    """*failure*, called *word* in the colour *how*, in lines; *again* is the command that has run the test."""
+    """Yield the lines on *failure*, called *word* in the colour *how*; *again* is the command that ran the test."""
     violation, breaks = failure.violation, failure.breaks
     what = words.what(violation) if violation else failure.broken
     if breaks:
@@ -27,7 +27,7 @@ def lines(failure: Failure, layout: Layout, word: str, how: str = "", again: str
 
 
 def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]:
-    """The test that fails, and why."""
+    """Yield the steps of the failing test, and why it fails."""
     violation, breaks = failure.violation, failure.breaks
     if failure.repeated:
         label = "flaky" if failure.repeated[0] < failure.repeated[1] else "certain"
@@ -53,7 +53,7 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
 
 
 def trace_data(failure: Failure) -> list[Json]:
-    """The steps of the test that fails, with what was seen of each, for programs."""
+    """Return the steps of the failing test, each with its observation, for programs."""
     return [
         {
             "step": str(taken.step),

@@ -13,12 +13,12 @@ from fsm.report.words import plural
 
 
 def answer(found: Sequence[KnownDefect]) -> ExitCode:
-    """Whether all of it is as is known."""
+    """Return the exit code; it fails unless every finding is proved to fail as documented and to hold with its fix."""
     return ExitCode.HOLDS if all(each.proved for each in found) else ExitCode.FAILS
 
 
 def text(found: Sequence[KnownDefect], layout: Layout) -> str:
-    """The findings with their runs, ending in a newline."""
+    """Return the findings with their runs, ending in a newline."""
     lines: list[str] = []
     for each in found:
         lines += [layout.style(f"{each.of.machine.name}: {each.stated.name} fails", "bold")]
@@ -40,7 +40,7 @@ def _mended(each: KnownDefect) -> str:
 
 
 def json(found: Sequence[KnownDefect]) -> str:
-    """The findings for programs, ending in a newline."""
+    """Return the findings for programs, ending in a newline."""
     return dumped({"findings": [_data(each) for each in found]})
 
 
@@ -60,7 +60,7 @@ def _data(each: KnownDefect) -> Json:
 
 
 def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
-    """A page for each model in Markdown, by the name of its file, and one that lists them."""
+    """Return Markdown pages by file name: one for each model, and one that lists them."""
     models = dict.fromkeys(each.of.machine.name for each in found)
     lines = ["# What the specification has found", ""]
     lines += [
@@ -85,7 +85,7 @@ def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
 
 
 def picture(each: KnownDefect) -> str:
-    """The name of the file with the sequence chart of its run."""
+    """Return the name of the file with the sequence chart of the finding's run."""
     return f"{each.of.machine.name}-{each.stated.name}.svg"
 
 

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def github(report: Report) -> str:
-    """One command a cause, or a violation, ending in a newline; a notice where there is none."""
+    """Return one command for each cause, or for each violation if *report* has ``every``, ending in a newline.
+
+    If there are none, return a notice with the verdict.
+    """
     lines = []
     for judged, judgement in report.each():
         machine = judgement.machine
@@ -39,7 +42,7 @@ def github(report: Report) -> str:
 
 
 def github_cases(cases: Cases) -> str:
-    """One command a case that is not passed, ending in a newline; a notice where there is none."""
+    """Return one command for each case that did not pass, ending in a newline; a notice if all passed."""
     kinds = {"failed": "error", "surprise": "warning", "known": "notice", "skipped": "notice"}
     lines = [
         _command(kinds[each.status], each.file, each.line, f"{each.name} {each.title}", each.detail or each.what)
@@ -54,13 +57,13 @@ def _commands(lines: list[str], answer: ExitCode) -> str:
 
 
 def _command(kind: str, file: str, line: int, title: str, message: str) -> str:
-    if file == "-":  # no file of the repository that could be annotated
+    if file == "-":  # standard input cannot be annotated
         return f"::{kind} title={_property(title)}::{_data(f'standard input, line {line}: {message}')}"
     return f"::{kind} file={_property(file)},line={line},title={_property(title)}::{_data(message)}"
 
 
 def _data(text: str) -> str:
-    """*text* as the workflow parser wants it.
+    """Escape *text* for the parser of workflow commands.
 
     >>> _data("100%\\nsure")
     '100%25%0Asure'

@@ -1,4 +1,4 @@
-"""Histories in our own form, as :mod:`fsm.recordings.histories` reads them."""
+"""Histories in fsm's own form, which :mod:`fsm.recordings.histories` reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def written(machine: str, history: History, entity: str) -> bytes:
-    """The file that has *history*, of the one *entity*; *machine* is a name or a path, as the header has it.
+    """Return the content of a file with *history*, of one *entity*; *machine* is a name or a path for the header.
 
     >>> from fsm.linearizability.history import History, Operation
     >>> push = Operation(called=1, returned=3, event="push", reply="ok", thread=2)

@@ -1,6 +1,6 @@
 """The report as JSON: every finding with its evidence, every cell with its count.
 
-Every key is always there; what does not apply or is not known is ``null``.
+Every key is always present; a value that does not apply or is unknown is ``null``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 
 
 def json(report: Report) -> str:
-    """The report as one JSON document, ending in a newline."""
+    """Return the report as one JSON document, ending in a newline."""
     return dumped(_document(report))
 
 
@@ -42,12 +42,12 @@ def _document(report: Report) -> Json:
 
 
 def told(report: Report, violation: Violation) -> str:
-    """A *violation* as it is found: a document of one line."""
+    """Return a new *violation* as a document of one line."""
     return _line(_finding(report, Finding(first=(violation,), count=1, entities=1)))
 
 
 def summary(report: Report) -> str:
-    """The report in one line."""
+    """Return the report in one line."""
     return _line(_document(report))
 
 
@@ -57,12 +57,12 @@ def _line(document: Json) -> str:
 
 
 def json_escape(character: str) -> str:
-    """The *character*, of 16 bits, as JSON has it in a string."""
+    """Return the JSON escape of *character*, a single UTF-16 code unit."""
     return f"\\u{ord(character):04x}"
 
 
 def dumped(document: Json) -> str:
-    r"""*document*, two blanks a level, ending in a newline.
+    r"""Return *document* as JSON, indented by two blanks a level, ending in a newline.
 
     A file name need not be UTF-8; the report always is, and has no character that a terminal would obey:
 
@@ -74,7 +74,7 @@ def dumped(document: Json) -> str:
 
 
 def record(found: object, *without: str) -> dict[str, Json]:
-    """The fields of *found* but for those *without*, and of the records in it; ``null`` for what is the empty string.
+    """Return the fields of *found*, and of the records in it, except those in *without*; an empty string is ``null``.
 
     >>> from fsm.machine.findings import Edit, Repair
     >>> record(Edit(repair=Repair.MISSING, instead="")), record(Edit(repair=Repair.MISSING), "instead")
@@ -166,7 +166,7 @@ def _finding(report: Report, finding: Finding) -> Json:
 
 
 def violation_data(violation: Violation) -> Json:
-    """*violation* as data, without its clause."""
+    """Return *violation* as data, without its clause."""
     seen, stretch = violation.observation, violation.stretch
     return {
         "file": violation.file,
@@ -197,7 +197,7 @@ def _operation(seen: Observation) -> Json:
 
 
 def _seen(seen: Observation, *words: str) -> dict[str, Json]:
-    found = record(seen)  # without what is not given
+    found = record(seen)  # without fields that are not set
     return {word: found.get(word) for word in words}
 
 

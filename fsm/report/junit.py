@@ -1,4 +1,7 @@
-"""Reports as JUnit XML: a suite a recording and machine, or what was checked or tested; a case a clause or property."""
+"""Reports as JUnit XML, with a case for each clause or property.
+
+A suite is a recording judged by one machine, or the subject of a check or test.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ if TYPE_CHECKING:
     from fsm.report.cases import Cases
 
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold, and a log can."""
+"""Characters that a log can contain and XML 1.0 cannot."""
 
 
 def junit(report: Report) -> str:
-    """The report as JUnit XML, ending in a newline.
+    """Return the report as JUnit XML, ending in a newline.
 
-    Every clause of the machine is a case.  Violations fail it, surprises and tolerated deviations stand in its
-    output; where none of its cells was met or the machine's verdict is unknown, it is skipped.  What it assumes is a
+    Every clause of the machine is a case.  Violations fail it; surprises and tolerated deviations are in its output.
+    It is skipped if none of its cells was exercised, or if the machine's verdict is unknown.  Each assumed event is a
     property of the suite.  A recording that could not be judged at all is an error.
     """
     document = JUnitXml("fsm judge")
@@ -58,7 +61,7 @@ def junit(report: Report) -> str:
 
 
 def junit_cases(cases: Cases) -> str:
-    """The *cases* as JUnit XML, ending in a newline: a suite for what was checked or tested; what is known stands in the output."""
+    """Return *cases* as JUnit XML, ending in a newline, a suite for each subject; known failures are in the output."""
     document = JUnitXml(f"fsm {cases.command}")
     for name, found in groupby(cases.found, lambda each: each.suite):
         suite = TestSuite(clean(name))
@@ -78,7 +81,7 @@ def junit_cases(cases: Cases) -> str:
 
 
 def _document(document: JUnitXml) -> str:
-    document.update_statistics()  # type: ignore[no-untyped-call]  # it has no annotations
+    document.update_statistics()  # type: ignore[no-untyped-call]  # the method has no annotations
     out = BytesIO()
     document.write(out, pretty=True)
     return out.getvalue().decode("utf-8").rstrip("\n") + "\n"
@@ -111,7 +114,7 @@ def _case(
 
 
 def _failure(findings: list[Finding], judgement: Judgement) -> Failure:
-    """All causes in one failure: consumers count, and show, one a case."""
+    # One failure for all causes: consumers count, and show, only one for each case.
     first = findings[0].first[0]
     more = f", and {words.plural(len(findings) - 1, 'other cause')}" if len(findings) > 1 else ""
     what = f"{words.what(first)} ({words.times(findings[0], judgement.machine.entity)}){more}"
@@ -134,7 +137,7 @@ def _finding(finding: Finding, judgement: Judgement) -> str:
 
 
 def clean(text: str) -> str:
-    r"""*text* without the characters that XML cannot hold, or a terminal would obey.
+    r"""Replace the characters of *text* that XML cannot contain, and escape those that a terminal would obey.
 
     >>> print(clean("a\x00\ufffeb"))
     a\x00\ufffdb

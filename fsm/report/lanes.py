@@ -1,4 +1,4 @@
-"""A history drawn in text: a lane for each thread, time from left to right, as wide as its labels need."""
+"""Histories drawn as text: a lane for each thread, time from left to right, as wide as the labels need."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from fsm.trace import Observation
 
 DRAWN: Final = 24
-"""Operations that are drawn at most."""
+"""Most operations that are drawn."""
 
 
 def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[str]:
-    r"""A line for each thread and entity; an operation reaches from its call to its return.
+    r"""Yield a line for each thread and entity; an operation extends from its call to its return.
 
-    *names* of threads stand before their lines, if they have others than numbers.
+    *names* are the labels of threads; by default a label is the thread's number, and its entity if it has one.
 
     >>> from fsm.linearizability.history import History, Operation
     >>> first = Operation(called=0, returned=9, event="start", reply="ok", thread=1)
@@ -53,7 +53,7 @@ def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[
 
 
 def stretched(violation: Violation) -> Iterator[str]:
-    """Which stretch of a history is not linearizable, and its lanes unless it is too long to draw."""
+    """Yield which stretch of a history is not linearizable, and its lanes unless it is too long to draw."""
     stretch = violation.stretch
     if not (text := words.stretch(violation)) or stretch is None:
         return
@@ -63,7 +63,7 @@ def stretched(violation: Violation) -> Iterator[str]:
 
 
 def reasons(violation: Violation) -> list[str]:
-    """Why *violation* is one, and what would have been legal, in lines without markup."""
+    """Return why *violation* is one, and what would have been legal, as lines without markup."""
     return [
         *words.reasons(violation),
         f"clause: {violation.clause.says} ({violation.clause.source})",
@@ -73,12 +73,12 @@ def reasons(violation: Violation) -> list[str]:
 
 
 def message(finding: Finding, violation: Violation, entity: str) -> str:
-    """What was found, how often, and why it is not legal, in lines without markup."""
+    """Return what was found, how often, and why it is illegal, as lines without markup."""
     return "\n".join([f"{words.what(violation)} ({words.times(finding, entity)})", *reasons(violation)])
 
 
 def drawn(stretch: Stretch[Observation]) -> Iterator[str]:
-    """The operations of *stretch* in lanes, one for each process."""
+    """Yield the operations of *stretch* in lanes, one for each process."""
     processes = list(dict.fromkeys(each.process for each in stretch.operations))
     operations = tuple(
         Operation(
@@ -96,7 +96,7 @@ def drawn(stretch: Stretch[Observation]) -> Iterator[str]:
 
 
 def explained(answer: Linearizability) -> Iterator[str]:
-    """Whether a history is linearizable, and why not, in lines."""
+    """Yield whether a history is linearizable and, if not, why, as lines."""
     match answer:
         case Linearizable():
             yield "linearizable: " + _order(answer)
@@ -112,7 +112,7 @@ def explained(answer: Linearizability) -> Iterator[str]:
 
 
 def raced(race: Race) -> Iterator[str]:
-    """The history of *race* in lanes, with what a plugin was told meanwhile, and why it is not legal, in lines."""
+    """Yield the history of *race* in lanes, with the events that a plugin received during it, and why it is illegal."""
     if race.witness is None:
         yield from lanes(race.history)
     else:
@@ -139,7 +139,7 @@ def raced(race: Race) -> Iterator[str]:
 
 
 def _columns(history: History) -> dict[int, int]:
-    """Where to draw each instant, so that there is room for what is written in between."""
+    """Return the column of each instant, leaving room for the labels in between."""
     column: dict[int, int] = {}
     place = 0
     ends = {instant for each in history.operations for instant in (each.called, each.returned) if instant is not None}

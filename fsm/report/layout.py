@@ -1,4 +1,4 @@
-"""Lines of a report for people: how text is wrapped and coloured, and the evidence of a violation."""
+"""Lines of a report for people: wrapping, colours, and the evidence of a violation."""
 
 import textwrap
 from collections.abc import Callable, Iterator
@@ -10,29 +10,32 @@ from fsm.machine.findings import Violation
 from fsm.report import ExitCode, words
 
 LABEL: Final = 11
-"""Columns of the labels, left of what they are of."""
+"""Width of the column of labels."""
 _NARROWEST: Final = 40
 COLOURS: Final = {ExitCode.HOLDS: "green", ExitCode.FAILS: "red", ExitCode.UNKNOWN: "yellow"}
 
 
 def plain(text: str, _: str) -> str:
-    """*text* without colour."""
+    """Return *text* without colour."""
     return text
 
 
 class Layout:
-    """Lines of *width* columns; *style* gives a word a colour, or ``bold``."""
+    """Lines of *width* columns; ``style(text, how)`` gives a text a colour, or ``bold``."""
 
     def __init__(self, *, width: int = 100, style: Callable[[str, str], str] = plain) -> None:
         self.width = max(width, _NARROWEST)
         self.style = style
 
     def verdict(self, total: ExitCode, *, pad: int = 0) -> str:
-        """The word for *total* in its colour, in at least *pad* columns."""
+        """Return the word for *total* in its colour, padded to *pad* columns."""
         return self.style(f"{total.name.lower():<{pad}}", COLOURS[total])
 
     def reasons(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
-        """Why *violation* is one, what would have been legal, and what it looks like; with *edits* what mends a trace."""
+        """Yield why *violation* is one, what would have been legal, and the known deviations that it resembles.
+
+        With *edits*, also yield the smallest edit that makes the trace legal.
+        """
         yield from self.row("before", words.before(violation))
         yield from self.row("allowed", words.allowed(violation))
         yield from self.row("lines", words.places(violation))
@@ -50,7 +53,7 @@ class Layout:
         yield from self.row("", clause.link)
 
     def row(self, label: str, value: str) -> Iterator[str]:
-        """*value* behind its *label*, if there is any."""
+        """Yield *value* after its *label*; nothing if *value* is empty."""
         if value:
             lead = f"    {label:<{LABEL}}"
             yield from self.wrapped(value, lead, " " * len(lead))
@@ -58,14 +61,14 @@ class Layout:
     def wrapped(
         self, value: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """*value* in lines that begin with *first* and then with *rest*, by default indented by four columns more."""
+        """Return *value* in lines that begin with *first*, then with *rest*, by default four columns further right."""
         rest = f"{first}    " if rest is None else rest
         return self.kept(visible(" ".join(value.split())), first, rest, marked=marked, how=how)
 
     def kept(
         self, text: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """*text* with its blanks in lines that begin with *first* and then *rest*, by default the same.
+        """Return *text* with its blanks in lines that begin with *first*, then with *rest*, by default the same.
 
         Long words stay whole.  In the first line *marked* gets the colour *how*.
 

@@ -1,6 +1,6 @@
-"""A model for people: of a machine its states, and what each event does in them and why; of a system its parts.
+"""Models for people: the states of a machine, what each event does in them, and why; the parts of a system.
 
-Also the outcomes that a test may arrange: those of events that have several in a state.
+Also lists the outcomes that a test may arrange: those of events that have several in a state.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -21,9 +21,9 @@ _COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "
 def text(
     machine: Machine, graph: Graph[Table] | None, layout: Layout, *, events: Collection[str], states: Collection[str]
 ) -> str:
-    """*machine* with the *events* and *states* asked for, ending in a newline.
+    """Return *machine*, limited to *events* and *states*, ending in a newline.
 
-    With *graph* the head has what of it can be reached.
+    With *graph*, also describe its source, its size, its states and its requirements on fields.
     """
     lines = [layout.style(machine.name, "bold") + f": {machine.title}", *layout.kept(machine.about)]
     if graph is not None:
@@ -88,7 +88,7 @@ def _event(event: Event, states: Collection[str], layout: Layout, used: dict[Cla
 
 
 def says(cell: Cell, event: Event) -> str:
-    """What *cell* of *event* does, in a line."""
+    """Describe in one line what *cell* of *event* does."""
     match cell:
         case Moves(outcomes=outcomes):
             return "; or ".join(_outcome(each, several=len(outcomes) > 1) for each in outcomes)
@@ -119,9 +119,9 @@ def _replies(codes: tuple[str, ...]) -> str:
 
 
 def json(machine: Machine, *, events: Collection[str] | None = None, states: Collection[str] | None = None) -> str:
-    """The same as one JSON document, ending in a newline, by default with all events and states.
+    """Return the machine as one JSON document, ending in a newline; by default with all events and states.
 
-    Then it holds all that the machine does, but for the lines and the path of the file that it was read from.
+    It then has everything that the machine does, except the path and the lines of the file that it was read from.
     """
     events = machine.events if events is None else events
     states = machine.states if states is None else states
@@ -176,7 +176,7 @@ def _cell_data(cell: Cell) -> dict[str, Json]:
 
 
 def system_text(system: System, layout: Layout, *, event: str | None) -> str:
-    """*system*, or of its joint events only *event*, ending in a newline; of copies the first is shown."""
+    """Return *system*, or only its joint event *event*, ending in a newline; of copies only the first is shown."""
     lines = [layout.style(system.name, "bold") + f": {system.title}", *layout.kept(system.about)]
     if event is None:
         profiles = f" Profiles: {', '.join(system.profiles)}." if system.profiles else ""
@@ -217,7 +217,7 @@ def _step(step: PartStep) -> str:
 
 
 def outcomes_text(table: Table, events: Collection[str], states: Collection[str]) -> str:
-    """A line for each outcome of *events*, with the *states* in which it is one of several."""
+    """Return a line for each outcome of *events*, with those of *states* in which the event has several outcomes."""
     found = _choices(table, events, states).items()
     heads = [f"{stage} {event}={outcome}".strip() for (event, stage, outcome), _ in found]
     width = max(map(len, heads), default=0)
@@ -225,7 +225,7 @@ def outcomes_text(table: Table, events: Collection[str], states: Collection[str]
 
 
 def outcomes_json(table: Table, events: Collection[str], states: Collection[str]) -> str:
-    """The same as one JSON document, ending in a newline."""
+    """Return the same outcomes as one JSON document, ending in a newline."""
     return dumped(
         [
             {"event": event, "stage": stage, "outcome": outcome, "states": [*where]}

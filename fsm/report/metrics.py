@@ -1,4 +1,4 @@
-"""What following has found, as metrics of Prometheus: labels are words of models and notes, never of what is judged."""
+"""Prometheus metrics of a followed recording; labels are words of models and notes, never text that is judged."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from fsm.report import Report
 from fsm.trace import Batch, nanoseconds
 
 SEVERAL = "several"
-"""The state of a violation that may have been in any of several."""
+"""State label of a violation for which several states are possible."""
 
 
 _PATIENCE: Final = 5.0
 """Seconds that a client may be silent."""
 
 _MOST: Final = 16
-"""Most connections that may be open simultaneously, each with a thread."""
+"""Most connections open simultaneously, each with a thread."""
 
 
 class Metrics:
-    """Counts what a recording shows while it is judged; *report* tells violations from surprises."""
+    """Counts the results of a recording while it is judged; *report* tells violations from surprises."""
 
     def __init__(self, report: Report) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -63,7 +63,7 @@ class Metrics:
         return Counter(f"fsm_{name}", about, labels, registry=self.registry)
 
     def begin(self, judging: Judging) -> None:
-        """From now on *judging* counts, from nothing."""
+        """Count for *judging* from now on, which starts from nothing."""
         self._names = {
             machine.name: {each: event.name for event in machine.events.values() for each in (event.name, event.rpc)}
             for machine in judging.machines
@@ -71,7 +71,7 @@ class Metrics:
         self._judged.clear()
 
     def violation(self, violation: Violation) -> None:
-        """A *violation* was found just now."""
+        """Count a *violation* that was just found."""
         model, seen, clause = violation.machine, violation.observation, violation.clause
         fails = self._report.fails(Finding(first=(violation,), count=1, entities=1))
         state = violation.before[0] if len(violation.before) == 1 else SEVERAL
@@ -80,7 +80,7 @@ class Metrics:
         counter.labels(model, clause.name, clause.level, event, state).inc()
 
     def taken(self, judging: Judging, batch: Batch) -> None:
-        """*judging* took *batch* just now."""
+        """Update the metrics after *judging* took *batch*."""
         for monitor in judging.monitors:
             model = monitor.machine.name
             _add(self._judged, self._observations, monitor.observations, model)
@@ -108,13 +108,13 @@ class Metrics:
 
 
 def _add(known: Tally[tuple[object, ...]], counter: Counter, total: int, *labels: str) -> None:
-    """Add to *counter* what *total* is more than what is *known*."""
+    """Increase *counter* from the total *known* so far to *total*."""
     (counter.labels(*labels) if labels else counter).inc(total - known[counter, *labels])
     known[counter, *labels] = total
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves metrics; at the limit, a new connection replaces the oldest, so that idle clients keep nobody away."""
+    """Serves metrics; at the limit, a new connection replaces the oldest, so that idle clients do not block others."""
 
     def __init__(self, metrics: Metrics, address: str, port: int) -> None:
         found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -140,16 +140,17 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore a client that was silent for too long or has gone."""
+        """Ignore a client that was silent for too long, or has disconnected."""
 
 
 @contextmanager
 def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
-    """Serve *metrics* over HTTP; gives the port, which is any that is free for 0.
+    """Serve *metrics* over HTTP, and yield the port; for port 0, any free one.
 
-    Raises ``OSError`` if nothing can be served there.
+    Raises ``OSError`` if nothing can be served at that address.
     """
-    # The threads that answer have the mask of this one; a client that has gone is an error there, and not the end of the process.
+    # The threads that answer inherit this signal mask: if a client disconnects, they get an error, and the process
+    # does not end.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
     try:
         server = _Server(metrics, address, port)

@@ -1,4 +1,4 @@
-"""What became of the mutants of a machine or a system, for people and for programs."""
+"""Outcomes of the mutants of a machine or a system, for people and for programs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from fsm.report.words import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutated:
-    """The mutants of one machine or system, and what became of them; of a system each has one killer at most.
+    """The mutants of one machine or system, and their outcomes; for a system, each has at most one killer.
 
-    The properties ``unsound`` are not as stated of the machine or system itself, and kill nothing.
+    The properties in ``unsound`` are not as stated for the original, and kill nothing.
     """
 
     specification: Specification[Machine | System]
@@ -29,7 +29,7 @@ class Mutated:
 
     @property
     def survivors(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
-        """Those that are not equivalent, and that break no property."""
+        """Mutants that are not equivalent and break no property."""
         return tuple(each for each in self.outcomes if each.survives)
 
     @property
@@ -38,27 +38,27 @@ class Mutated:
 
     @property
     def score(self) -> float:
-        """The part of the mutants that are killed, of those that are not equivalent."""
+        """Share of killed mutants among those that are not equivalent."""
         able = len(self.outcomes) - len(self.equivalent)
         return 1 - len(self.survivors) / able if able else 1.0
 
     def kills(self) -> dict[str, int]:
-        """How many each property kills, in the order of the file."""
+        """Return the number of mutants that each property kills, in the order of the file."""
         counted = Counter(name for each in self.outcomes for name in each.killers)
         return {each.name: counted[each.name] for each in self.specification.properties}
 
     def asked(self, name: str) -> int:
-        """The number of mutants that the property *name* was checked on."""
+        """Return the number of mutants on which the property *name* was checked."""
         return sum(name in each.asked for each in self.outcomes)
 
 
 def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
-    """Whether any mutant survives, or a property is not as stated of the original."""
+    """Return the exit code; it fails if a mutant survives, or if a property is not as stated for the original."""
     return ExitCode.FAILS if any(each.survivors or each.unsound for each in mutated) else ExitCode.HOLDS
 
 
 def text(mutated: tuple[Mutated, ...], layout: Layout, *, listed: str = "survivors") -> str:
-    """The report for people, ending in a newline; *listed* are the mutants that are listed one by one."""
+    """Return the report for people, ending in a newline; *listed* are the mutants that are listed one by one."""
     return "\n\n".join("\n".join(_lines(each, layout, listed)) for each in mutated) + "\n"
 
 
@@ -74,9 +74,9 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
             yield from layout.wrapped(how, "  ", "    ", marked="kills nothing", how="red")
             continue
         if joint and not count:
-            continue  # it may well kill some, and is not the first to do so
+            continue  # it may kill mutants, but is never the first to do so
         if not joint and not mutated.asked(name):
-            yield f"  {'not asked':>{digits + 6}}  {name}"  # others decide all mutants
+            yield f"  {'not asked':>{digits + 6}}  {name}"  # other properties decide all mutants
             continue
         verb = "first to kill" if joint else "kills"
         how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
@@ -129,7 +129,7 @@ def _place(path: str, line: int) -> str:
 
 
 def json(mutated: tuple[Mutated, ...]) -> str:
-    """The same as one JSON document, every mutant listed, ending in a newline."""
+    """Return the report as one JSON document that lists every mutant, ending in a newline."""
     machines: list[Json] = [
         {
             "machine": each.specification.machine.name,

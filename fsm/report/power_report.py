@@ -1,4 +1,4 @@
-"""Which illegal edits of recordings the judge accuses, for people and for programs."""
+"""The judge's power to notice illegal edits of recordings, for people and for programs."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,27 +12,27 @@ from fsm.report.layout import Layout
 from fsm.report.words import plural, short
 
 MISSED: Final = 5
-"""Missed edits of a recording that are explained, those with the fewest acts first."""
+"""Most missed edits of a recording that are explained, those with the fewest acts first."""
 
 Counts = dict[str, Counter[EditAnswer]]
 
 
 def answer(powers: tuple[Power, ...]) -> ExitCode:
-    """It fails if an edit is missed, or a recording as it is accused; where nothing illegal was planted it is unknown."""
+    """Return the exit code; a missed edit or a false alarm fails, and without any illegal edit it is unknown."""
     if any(each.alarms or each.counts()["missed"] for each in powers):
         return ExitCode.FAILS
     return ExitCode.HOLDS if any(each.planted for each in powers) else ExitCode.UNKNOWN
 
 
 def share(powers: tuple[Power, ...]) -> str:
-    """The percentage of the illegal edits that are noticed; empty if there are none."""
+    """Return the percentage of the illegal edits that are noticed; empty if there are none."""
     illegal = sum(len(each.planted) for each in powers)
     missed = sum(each.counts()["missed"] for each in powers)
     return f"{1 - missed / illegal:.1%}" if illegal else ""
 
 
 def tables(power: Power) -> tuple[Counts, Counts]:
-    """The answers by kind of edit, and by cell."""
+    """Return the answers by kind of edit, and by cell."""
     kinds: Counts = {}
     cells: Counts = {}
     for each in power.planted:
@@ -42,13 +42,13 @@ def tables(power: Power) -> tuple[Counts, Counts]:
 
 
 def missed(power: Power) -> list[Planted]:
-    """The edits that are missed, those with the fewest acts first."""
+    """Return the missed edits, those with the fewest acts first."""
     found = [each for each in power.planted if each.answer == "missed"]
     return sorted(found, key=lambda each: (len(each.illegality.acts), each.edit.line))
 
 
 def text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> str:
-    """The report for people, ending in a newline; *profiled* if they were judged under a profile."""
+    """Return the report for people, ending in a newline; *profiled* if the recordings were judged under a profile."""
     lines = [line for each in powers for line in _lines(each, layout, profiled=profiled)]
     return "\n".join([*lines, f"verdict: {layout.verdict(answer(powers))}"]) + "\n"
 
@@ -78,7 +78,7 @@ def _lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[str]:
 
 
 def json(powers: tuple[Power, ...]) -> str:
-    """The same as one JSON document, every illegal edit listed, ending in a newline."""
+    """Return the report as one JSON document that lists every illegal edit, ending in a newline."""
     recordings: list[Json] = [
         {
             "recording": each.name,

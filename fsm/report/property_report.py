@@ -1,4 +1,4 @@
-"""What tests show of the properties of a machine: a word for each, and why."""
+"""Test results for the properties of a machine: a status for each, and the reason."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,9 +22,10 @@ _LABEL: Final = 15
 
 @dataclass(frozen=True, kw_only=True)
 class PropertyTestReport:
-    """What tests have shown of properties of the machine *of*, as its profile has it; the breach of one of a level below *least* is a surprise.
+    """Test results for properties of the machine *of* under its profile.
 
-    It fails too if the tests together have reached a smaller percentage of the machine's pairs than *at_least*.
+    Breaking a property of a level below *least* is a surprise.  The answer also fails if all tests together reach less
+    than *at_least* percent of the machine's pairs.
     """
 
     results: tuple[PropertyTestResult, ...]
@@ -36,13 +37,13 @@ class PropertyTestReport:
 
     @cached_property
     def met(self) -> Mapping[tuple[int, int], int]:
-        """The number of times that tests have exercised each reachable pair."""
+        """Number of times that the tests exercised each reachable pair."""
         pairs = reachable_pairs(tabulate(self.of))
         return {pair: sum(each.cover.cells[pair] for each in self.results) for pair in pairs}
 
     @property
     def reached(self) -> int:
-        """Number of pairs that were reached."""
+        """Number of reached pairs."""
         return sum(1 for count in self.met.values() if count)
 
     def status(self, result: PropertyTestResult) -> PropertyStatus:
@@ -57,12 +58,12 @@ class PropertyTestReport:
         return PropertyStatus.UNEXERCISED if why(result) else PropertyStatus.HOLDS
 
     def answer(self) -> ExitCode:
-        """What all of it comes to; unknown if no property was put to the test."""
+        """Return the overall answer; unknown if no property was put to the test."""
         below = 100 * self.reached < self.at_least * len(self.met)
         return worst([*(self.status(each).answer for each in self.results), ExitCode.FAILS if below else None])
 
     def text(self, layout: Layout) -> str:
-        """The report for people, ending in a newline."""
+        """Return the report for people, ending in a newline."""
         lines = [f"{layout.style(visible(self.sut), 'bold')}, tested for the properties of {self.of.name}", ""]
         for each in self.results:
             lines += self._item(each, layout)
@@ -89,7 +90,7 @@ class PropertyTestReport:
             yield from layout.row("", known.link)
 
     def json(self) -> str:
-        """The same as one JSON document, ending in a newline."""
+        """Return the report as one JSON document, ending in a newline."""
         return dumped(
             {
                 "verdict": self.answer().name.lower(),
@@ -114,7 +115,7 @@ class PropertyTestReport:
 
 
 def why(result: PropertyTestResult) -> str:
-    """The reason why tests neither broke nor confirmed the property; empty if they did."""
+    """Return the reason why the tests neither broke nor confirmed the property; empty if they did either."""
     if result.unseen:
         return f"it depends on {result.unseen}, which the SUT does not show: add the method {result.unseen}"
     unmet = f"no test has certainly gone through {words.either(result.unmet)}" if result.unmet else ""

@@ -7,7 +7,7 @@ from fsm.report.json_report import Json, record
 
 
 def steps(run: Run, *, indent: int) -> Iterator[str]:
-    """Each step on a line: what happens, and the state before and after; of a system, what its parts did."""
+    """Yield a line for each step: the event, and the states before and after; for a system, what its parts did."""
     taken = [*run.steps, *run.cycle]
     words = [happens(each) for each in taken]
     longest = max((len(each) for each in words), default=0)
@@ -26,7 +26,7 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
 
 
 def parts(taken: RunStep) -> Iterator[str]:
-    """What the parts of a system did in one step, unless it changed nothing and has no outputs."""
+    """Yield what each part of a system did in one step, except parts that changed nothing and have no outputs."""
     for done in taken.done:
         if done.source == done.target and not done.emits:
             continue
@@ -37,7 +37,7 @@ def parts(taken: RunStep) -> Iterator[str]:
 
 
 def happens(taken: RunStep) -> str:
-    """What happens in a step, in a few words."""
+    """Describe a step in a few words."""
     if not taken.event:
         return "state observed"
     words = [taken.event]
@@ -57,7 +57,7 @@ def happens(taken: RunStep) -> str:
 
 
 def data(run: Run) -> Json:
-    """The run for programs."""
+    """Return the run for programs."""
     return {**record(run), "steps": [_taken(each) for each in run.steps], "cycle": [_taken(each) for each in run.cycle]}
 
 

@@ -1,4 +1,4 @@
-"""Reports as SARIF 2.1.0: clauses and properties are rules, violations are results, deviations are suppressed ones."""
+"""Reports as SARIF 2.1.0: clauses and properties are rules, violations are results, deviations are suppressed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/sche
 
 
 def sarif(report: Report) -> str:
-    """The report as a SARIF log, ending in a newline."""
+    """Return the report as a SARIF log, ending in a newline."""
     rules: dict[str, Json] = {}
     results: list[Json] = []
     notifications: list[Json] = []
@@ -50,7 +50,7 @@ def sarif(report: Report) -> str:
 
 
 def sarif_cases(cases: Cases) -> str:
-    """The *cases* as a SARIF log, ending in a newline: what is known is suppressed, what is not decided is a notification."""
+    """Return *cases* as a SARIF log, ending in a newline; known failures are suppressed, skipped cases notified."""
     rules: dict[str, Json] = {}
     results: list[Json] = []
     levels = {"failed": "error", "surprise": "warning", "known": "note"}
@@ -111,7 +111,7 @@ def _violation(
         "message": {"text": message(finding, first, judgement.machine.entity)},
         "locations": [_location(file, line)],
         "relatedLocations": [_location(*each) for each in others],
-        # Those of the cause that are not reported themselves count with the last one that is.
+        # Violations of the cause that are not reported themselves count with the last one that is.
         "occurrenceCount": finding.count - len(finding.first) + 1 if first is finding.first[-1] else 1,
         "properties": {"entity": first.observation.entity, "clauseLevel": first.clause.level},
     }
@@ -135,7 +135,7 @@ def _rule(clause: Clause, judgement: Judgement, rules: dict[str, Json]) -> str:
 
 
 def _described(name: str, clause: Clause, rules: dict[str, Json]) -> str:
-    """The *name* of a rule, which is among *rules* then."""
+    """Add the rule *name* to *rules* if it is missing, and return *name*."""
     rule: dict[str, Json] = {
         "id": name,
         "shortDescription": {"text": clause.says},
@@ -162,7 +162,7 @@ def _location(file: str, line: int) -> Json:
 
 
 def _uri(file: str) -> str:
-    """The file as a URI reference, byte for byte.
+    """Return *file* as a URI reference, byte for byte.
 
     >>> _uri("logs/node 1:a.log"), _uri("/var/log/c.log"), _uri("-")
     ('logs/node%201%3Aa.log', 'file:///var/log/c.log', 'stdin')

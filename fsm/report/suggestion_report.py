@@ -1,4 +1,4 @@
-"""Properties that are suggested, as TOML that can be put behind a property file."""
+"""Suggested properties, as TOML to append to a property file."""
 
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
@@ -14,12 +14,15 @@ WIDEST = 116
 
 
 def answer(suggested: Suggested) -> ExitCode:
-    """Whether any survivor is left."""
+    """Return the exit code; it fails if a survivor is left."""
     return ExitCode.FAILS if suggested.left else ExitCode.HOLDS
 
 
 def toml(suggested: Suggested, mutated: Mutated) -> str:
-    """The properties for the machine that was *mutated*, the best first, ending in a newline; a whole file if it has none."""
+    """Return the suggestions for the *mutated* machine, best first, ending in a newline.
+
+    If the machine has no property file, return a whole one.
+    """
     machine = mutated.specification.machine.name
     survivors = len(mutated.survivors)
     head = [f"{plural(len(mutated.outcomes), 'mutant')} of {machine}, {plural(survivors, 'survivor')}."]
@@ -58,7 +61,7 @@ def _property(suggestion: Suggestion) -> Iterator[str]:
 
 
 def _cells(mutants: Iterable[str]) -> Iterator[str]:
-    """The changes of *mutants*, those of a cell together, and cells of an event together that are changed alike."""
+    """Yield the changes of *mutants*, grouped by cell; cells of an event with the same changes share a line."""
     cells: dict[str, list[str]] = {}
     for each in mutants:
         where, _, change = each.partition(": ")
@@ -72,7 +75,7 @@ def _cells(mutants: Iterable[str]) -> Iterator[str]:
 
 
 def _comment(text: str) -> list[str]:
-    """*text* as comments; of lines that are continued, the rest is indented by four more blanks."""
+    """Return *text* as comments; the continuation lines of an indented text get four more blanks."""
     indent = " " * (len(text) - len(text.lstrip()))
     lines = wrap(text, WIDEST, initial_indent=indent, subsequent_indent=f"{indent}    " if indent else "")
     return [f"# {line}" for line in lines]

@@ -15,16 +15,16 @@ from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
 from fsm.trace import Observation
 
 _CELL_LINES: Final = 5
-"""Lines that the cells met may take unless all of them were asked for."""
+"""Most lines about the exercised cells, unless all cells were requested."""
 
 
 def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> str:
-    """The whole report, ending in a newline; with *coverage* every cell of every machine is listed."""
+    """Return the whole report, ending in a newline; with *coverage*, list every cell of every machine."""
     return "\n".join(_Writer(report, layout, coverage=coverage).lines()) + "\n"
 
 
 def told(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
-    """A *violation* on an *entity* of a kind as it is found, ending in a newline; in one line if its cause is *known*."""
+    """Return a new *violation*, ending in a newline; in one line if its cause is *known*; *entity* is a kind."""
     writer = _Writer(report, layout, coverage=False)
     finding = Finding(first=(violation,), count=1, entities=1)
     if not known:
@@ -72,7 +72,7 @@ class _Writer:
         yield from self._summary(judged)
 
     def finding(self, finding: Finding, entity: str) -> Iterator[str]:
-        """The evidence of *finding*, on entities of a kind."""
+        """Yield the evidence of *finding*; *entity* is the kind of the entities."""
         violation = finding.first[0]
         word, how = ("violation", "red") if self.report.fails(finding) else ("surprise", "yellow")
         head = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
@@ -87,7 +87,7 @@ class _Writer:
         yield from (f"      {line}".rstrip() for line in lines)
 
     def _story(self, story: Story, file: str) -> Iterator[str]:
-        """What was observed of an entity, step by step: the time, the line, what it was, the states possible after it."""
+        """Yield each observation of an entity: the time, the line, the event, and the states possible after it."""
         named = f", {visible(max(story.names, key=len))}" if story.names else ""
         head = f"{story.machine.entity} {words.short(visible(story.entity))}{named}"
         yield f"{self.layout.style(head, 'bold')}: {words.plural(len(story.steps), 'observation')}, by {story.machine.name}"
@@ -113,11 +113,11 @@ class _Writer:
         return f"{others} and {rest:,} more" if rest and others else others
 
     def _place(self, file: str, line: int, seen: Observation, entity: str) -> Iterator[str]:
-        """Where and when, never broken inside the path: people copy it."""
         place = visible(f"{'stdin' if file == '-' else file}:{line}")
         moment = visible(words.moment(seen.at))
         one = f"    {'where':<{LABEL}}{place}"
         fits = moment and len(one) + len(moment) + 1 <= self.layout.width
+        # Not wrapped: people copy the path.
         yield f"{one} {moment}" if fits else one
         if not fits:
             yield from self.layout.row("", moment)
@@ -231,7 +231,7 @@ class _Writer:
             yield from self.layout.wrapped(f"tested {number} of {total} on fields: {', '.join(listed)}", "    ")
 
     def _advice(self, judged: Judged) -> str:
-        """The profile that would tolerate all of the violations, if there is one."""
+        """Return advice on the profiles that would tolerate all violations; empty if none would."""
         found = [
             {each.profile for each in finding.first[0].resembles}
             for judgement in judged.judgements
@@ -248,7 +248,7 @@ class _Writer:
 
 
 def noted(judged: Judged, note: str) -> str:
-    """How often there is a *note*; of foreign lines, where the first of them are, if that is known.
+    """Return how often *note* occurred; for foreign lines, also where the first of them are, if known.
 
     >>> from fsm.trace import Line
     >>> told = dict(name="a", kind=RecordingKind.CALLS, judgements=(), version="", notes={FOREIGN: 3})

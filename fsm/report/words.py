@@ -14,7 +14,7 @@ _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
 def short(text: str) -> str:
-    """*text* with 64-digit ids cut to the 12 digits that people use.
+    """Cut 64-digit ids in *text* to the 12 digits that people use.
 
     >>> short("container " + "d1d12d2e084c" + "0" * 52)
     'container d1d12d2e084c'
@@ -23,7 +23,7 @@ def short(text: str) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """*count* and *word*, in the plural where it should be.
+    """Return *count* and *word*, in the plural if necessary.
 
     >>> plural(1, "container"), plural(2, "container"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
     ('1 container', '2 containers', '2 entities', '2 keys', '2 boxes')
@@ -38,7 +38,7 @@ def _many(word: str) -> str:
 
 
 def counted(count: int, names: str) -> str:
-    """*count* and *names*, of which the first in the plural becomes one where there is only one.
+    """Return *count* and *names*; if *count* is 1, the first plural in *names* becomes a singular.
 
     >>> counted(2, "foreign or damaged lines"), counted(1, "crashes"), counted(1, "exits of unknown containers or pods")
     ('2 foreign or damaged lines', '1 crash', '1 exit of unknown containers or pods')
@@ -48,7 +48,7 @@ def counted(count: int, names: str) -> str:
 
 
 def either(names: Iterable[str]) -> str:
-    """*names* as a choice.
+    """Return *names* as a choice.
 
     >>> either(["absent"]), either(["created", "running", "exited"])
     ('absent', 'created, running or exited')
@@ -58,7 +58,7 @@ def either(names: Iterable[str]) -> str:
 
 
 def file(name: str) -> str:
-    """The file as people call it.
+    """Return the file as people call it.
 
     >>> file("-")
     'standard input'
@@ -67,12 +67,12 @@ def file(name: str) -> str:
 
 
 def assumed(each: Assumed) -> str:
-    """What is assumed, and when it would have happened."""
+    """Return which event is assumed, and when it would have happened."""
     return f"a {each.observation.event} {between(each)}"
 
 
 def between(each: Assumed) -> str:
-    """When what is assumed would have happened: between two times, or before that of its observation, or before its line."""
+    """Return when the assumed event would have happened: between two times, or before a time or a line."""
     seen = each.observation
     if seen.start is not None:
         return f"between {moment(seen.start)} and {moment(seen.end)}"
@@ -80,7 +80,7 @@ def between(each: Assumed) -> str:
 
 
 def moment(at: int | str | None) -> str:
-    """When it was, in RFC 3339; nothing where it is not known.
+    """Return the time in RFC 3339; empty if it is unknown.
 
     >>> moment(1795172600859283083)
     '2026-11-20T11:03:20.859283083Z'
@@ -96,7 +96,7 @@ def moment(at: int | str | None) -> str:
 
 
 def what(violation: Violation) -> str:
-    """What was seen and is not legal."""
+    """Describe the illegal observation."""
     seen = violation.observation
     match violation.cause:
         case Cause.REPLY:
@@ -127,7 +127,7 @@ def what(violation: Violation) -> str:
 
 
 def seen(each: Observation) -> str:
-    """What was observed, without whose it is.
+    """Describe an observation without naming its entity.
 
     >>> seen(Observation(event="StopContainer", phase="reply", reply="NOT_FOUND", met="absent"))
     'StopContainer replied NOT_FOUND in state absent'
@@ -152,7 +152,7 @@ def seen(each: Observation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """The states that were possible before, with the start of a time limit; empty for fields and for properties."""
+    """Return the states possible before, with the start of a time limit; empty for fields and for properties."""
     if violation.cause in {Cause.FIELDS, Cause.PROPERTY}:
         return ""
     since = f", since {moment(violation.limit.at)}" if violation.limit else ""
@@ -160,7 +160,7 @@ def before(violation: Violation) -> str:
 
 
 def allowed(violation: Violation) -> str:
-    """What would have been legal, with the states where states differ; empty for a property."""
+    """Return what would have been legal, by state if states differ; empty for a property."""
     if violation.cause is Cause.PROPERTY:
         return ""
     if violation.limit:
@@ -202,7 +202,7 @@ def _instead(repair: Repair, violation: Violation) -> list[str]:
 
 
 def stretch(violation: Violation) -> str:
-    """Which stretch of a history is not linearizable; empty for a trace."""
+    """Describe the stretch of a history that is not linearizable; empty for a trace."""
     found = violation.stretch
     if found is None or not found.operations:
         return ""
@@ -219,7 +219,7 @@ def stretch(violation: Violation) -> str:
 
 
 def edits(violation: Violation) -> str:
-    """The smallest edit that makes the trace legal, as what follows "legal if"; empty if no edit was found."""
+    """Return the smallest edit that makes the trace legal, worded to follow "legal if"; empty if none is looked for."""
     if violation.edits:
         return _edit(violation.edits[0], violation)
     trace = violation.stretch is None and violation.cause not in {Cause.FIELDS, Cause.PROPERTY, Cause.TIME}
@@ -227,7 +227,7 @@ def edits(violation: Violation) -> str:
 
 
 def reasons(violation: Violation) -> list[str]:
-    """The reasons for *violation*, and the smallest edit that makes it legal, each after its label."""
+    """Return the reasons for *violation*, and the smallest edit that makes it legal, each after its label."""
     found = {
         "before": before(violation),
         "allowed": allowed(violation),
@@ -238,14 +238,14 @@ def reasons(violation: Violation) -> list[str]:
 
 
 def places(violation: Violation) -> str:
-    """The lines that break a property or a time limit together; empty if it is one line."""
+    """Return the lines that together break a property or a time limit; empty if there is only one."""
     files = {each.file for each in violation.lines} - {violation.file}
     places = [f"{each.file if files else ''}:{each.number}" for each in violation.lines]
     return ", ".join(places) if places[1:] else ""
 
 
 def known(violation: Violation) -> list[str]:
-    """The known deviations that look like it, each once."""
+    """Return the known deviations that *violation* resembles, each once."""
     alike: dict[tuple[str, str], list[Deviation]] = {}
     for each in violation.resembles:
         alike.setdefault((each.name, each.about), []).append(each)
@@ -257,12 +257,12 @@ def known(violation: Violation) -> list[str]:
 
 
 def tolerated(met: Tolerated) -> str:
-    """The deviations of which one was met, by name."""
+    """Return the names of the deviations, one of which occurred."""
     return either(each.name for each in (met.deviation, *met.others))
 
 
 def done(met: Tolerated) -> str:
-    """What the implementation does by them."""
+    """Describe what the implementation does in these deviations."""
     return " Or: ".join(each.about for each in (met.deviation, *met.others))
 
 
@@ -279,11 +279,11 @@ _PHRASES: Final = {
     "not exercised": "{n} not exercised",
     "not watched": "{n} not watched",
 }
-"""For each word for what is concluded of a property; ``{fails}`` is the number with the verb."""
+"""Phrase for each status of a property; ``{fails}`` is the number with the verb."""
 
 
 def tally(found: Sequence[str]) -> list[str]:
-    """How many properties hold, and how many have each of the other words in *found*, if there are any.
+    """Return how many properties hold, and how many have each other status in *found*.
 
     >>> tally(["holds", "known"])
     ['1 hold', '1 fails as is known']
@@ -296,7 +296,7 @@ def tally(found: Sequence[str]) -> list[str]:
 
 
 def often(count: int) -> str:
-    """How often.
+    """Return *count* as a number of times.
 
     >>> often(1), often(1200)
     ('once', '1,200 times')
@@ -305,7 +305,7 @@ def often(count: int) -> str:
 
 
 def times(finding: Finding, entity: str) -> str:
-    """How often, on how many; and whether other violations are counted with the one shown."""
+    """Return how often and on how many entities it occurred, and whether other causes are counted with it."""
     if finding.count == 1:
         return often(1)
     if finding.others:

@@ -1,8 +1,8 @@
-"""Whether two machines are equivalent to an outside observer: weak bisimulation.
+"""Equivalence of two machines to an outside observer: weak bisimulation.
 
-What is observed are requests that begin, replies, outputs, signals, and at any time what the state shows; not names of
-states, outcomes and clauses, nor hidden events.  Bisimulation is finer than equality of traces: choices are made at the
-same time, too.
+An observer sees requests that begin, replies, outputs, signals, and at any time what the state shows; but neither names
+of states, outcomes and clauses, nor hidden events.  Bisimulation is finer than equality of traces: choices must also be
+made at the same time.
 """
 
 from collections.abc import Sequence
@@ -25,17 +25,17 @@ from fsm.machine.traversal import LimitError, Numbering
 from fsm.verdict import Unknown
 
 LIMIT: Final = 100_000
-"""Largest number of moments of both machines, and of pairs of sets of moments."""
+"""Most moments of both machines, and most pairs of sets of moments."""
 
 _START: Final = (0, 1)
-"""The numbers of the moments in which the two begin."""
+"""Numbers of the moments in which the two machines begin."""
 
 
 def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceResult:
-    """Whether the two are equivalent, and if not, what distinguishes them.
+    """Return whether the two machines are equivalent, and if not, what distinguishes them.
 
-    Up to two calls that take time overlap.  Beyond *limit* moments the answer is unknown; as many pairs of sets of
-    moments, of which there may be exponentially many, are searched for a distinguishing trace.
+    Up to two calls that take time overlap.  Beyond *limit* moments the answer is unknown.  The search for a
+    distinguishing trace has the same limit on pairs of sets of moments, because there may be exponentially many.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -61,7 +61,7 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
 
 
 def bisimilar(first: Table, second: Table) -> bool:
-    """Whether the two are weakly bisimilar, with up to two calls that overlap."""
+    """Check whether the two machines are weakly bisimilar, with up to two overlapping calls."""
     pair = _Pair(observers(first, second))
     pair.explore()
     return not refine(saturated(pair.hidden, pair.seen)).separated(*_START)
@@ -78,8 +78,8 @@ class _Pair:
         self.seen: list[list[tuple[int, int]]] = []
 
     def explore(self, limit: int | None = None) -> bool:
-        """Number all reachable moments; false if there are more than *limit*."""
-        for side, moment in self.moments.listed:  # which grow meanwhile
+        """Number all reachable moments; return false if there are more than *limit*."""
+        for side, moment in self.moments.listed:  # grows during the loop
             observer = self.observers[side]
             hidden: list[int] = []
             seen: list[tuple[int, int]] = []
@@ -96,7 +96,7 @@ class _Pair:
         return True
 
     def state(self, number: int) -> str:
-        """The name of the state of a moment; empty where the specification is silent."""
+        """Return the name of the state of a moment; empty if the specification is silent there."""
         side, moment = self.moments.listed[number]
         return self.observers[side].state(moment)
 
@@ -121,7 +121,7 @@ def _distinguished(pair: _Pair, found: Sequence[Observable]) -> Distinguished:
     runs = [each.run(found) for each in pair.observers]
     owner = Side.FIRST if runs[0] is not None else Side.SECOND
     run = runs[owner.value]
-    assert run is not None  # noqa: S101  (one of them has it)
+    assert run is not None  # noqa: S101  (one of the machines has the trace)
     other = pair.observers[owner.other.value]
     before = other.after(found[:-1])
     last = found[-1]

@@ -11,7 +11,7 @@ from fsm.verdict import Fails, Holds, Unknown
 
 
 class Side(Enum):
-    """One of the two machines that are compared."""
+    """One of the two machines compared."""
 
     FIRST = 0
     SECOND = 1
@@ -22,11 +22,11 @@ class Side(Enum):
 
 
 class Observable(NamedTuple):
-    """One thing that can be observed of a machine.
+    """An observation of a machine.
 
-    A call replies, or ``begins`` and goes on later, which is an ``ends``; another event happens; or, with an empty
-    ``event``, it is observed what the machine ``shows``.  With ``silent`` the specification defines nothing for the event.
-    The reply ``error`` stands for any that neither machine mentions.
+    A call replies, or ``begins`` and later ``ends``; another event happens; or, if ``event`` is empty, the machine
+    emits something or ``shows`` its state.  If ``silent``, the specification defines nothing for the event.  The reply
+    ``error`` stands for every error that neither machine mentions.
     """
 
     event: str = ""
@@ -40,15 +40,15 @@ class Observable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalent(Holds):
-    """They are weakly bisimilar."""
+    """The two machines are weakly bisimilar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distinguished(Fails):
-    """A shortest ``trace`` that ``owner`` has and the other has not.
+    """A shortest ``trace`` that ``owner`` has and the other machine has not.
 
-    ``run`` is a run of the owner with that trace.  Just before its end the other may be in any of ``states``, and may do
-    ``instead``, of the same event.
+    ``run`` is a run of the owner with that trace.  Just before its end, the other machine may be in any of ``states``,
+    and may do ``instead`` with the same event.
     """
 
     owner: Side
@@ -59,7 +59,7 @@ class Distinguished(Fails):
 
 
 class Round(NamedTuple):
-    """Both make a matching step, ``seen`` or hidden, and are in these states afterwards."""
+    """Both machines take a matching step, ``seen`` or hidden, and are in these states afterwards."""
 
     seen: Observable | None
     first: str
@@ -68,9 +68,9 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branching(Fails):
-    """They have the same traces, but make a choice at different times.
+    """The two machines have the same traces, but make a choice at different times.
 
-    Both begin in ``start``.  In each of the ``rounds`` one makes a step that the other cannot match and remain
+    Both begin in ``start``.  In each of the ``rounds`` one machine takes a step that the other cannot match and remain
     equivalent; at the end ``owner`` has the ``option`` that the other has lost.  ``every_trace`` is false if the search
     for a distinguishing trace was stopped by its limit.
     """

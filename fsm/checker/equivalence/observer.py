@@ -1,4 +1,4 @@
-"""What can be observed of a machine from one *moment*, a state with the calls that have begun and not ended, to the next."""
+"""Observations of a machine between *moments*: a moment is a state with the calls that have begun and not ended."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fsm.machine.table import Row, Table, Way
 from fsm.machine.traversal import BreadthFirst
 
 OVERLAP: Final = 2
-"""Largest number of calls in progress at a time."""
+"""Most calls in progress simultaneously."""
 
 NOWHERE = -1
-"""The state of which nothing is specified any more."""
+"""In place of a state about which nothing is specified any longer."""
 
 
 class Moment(NamedTuple):
@@ -28,7 +28,7 @@ class Moment(NamedTuple):
 
 
 class ObservedStep(NamedTuple):
-    """What leads to another moment, seen as any one of ``seen``; hidden if there is none."""
+    """A step to another moment, observed as any one of ``seen``; hidden if ``seen`` is empty."""
 
     seen: tuple[Observable, ...]
     to: Moment
@@ -40,8 +40,8 @@ class ObservedStep(NamedTuple):
 class Observer:
     """One machine, in the names that it shares with another.
 
-    ``names`` has a name for each event.  ``codes`` are the error codes that are distinguished, by event, ``error`` standing
-    for all others; ``indefinite`` are those after which it is unknown whether the call acted.
+    ``names`` has a name for each event.  ``codes`` are the error codes that are distinguished, by event; ``error``
+    stands for all others.  ``indefinite`` are the replies after which it is unknown whether the call acted.
     """
 
     rules: Rules
@@ -58,11 +58,11 @@ class Observer:
         return Moment(self.table.initial)
 
     def shows(self, at: Moment) -> tuple[Observable, ...]:
-        """What the state shows; nothing where nothing is specified."""
+        """Return what the state shows; nothing if nothing is specified."""
         return () if at.state == NOWHERE else (Observable(shows=self.table.shows[at.state]),)
 
     def steps(self, at: Moment) -> Iterator[ObservedStep]:
-        """Every step from *at*, in the model's order."""
+        """Yield every step from *at*, in the model's order."""
         if at.state == NOWHERE:
             return
         for row in self.table.rows:
@@ -76,7 +76,7 @@ class Observer:
                 yield from self._goes_on(at, row, ASKED, () if row.event.interrupts else at.calls)
 
     def _goes_on(self, at: Moment, row: Row, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
-        """An event of *row* happens, or a call of it that is as far as *stage* goes on beside *others*."""
+        """Steps by *row*: an event happens, or a call at *stage* continues while *others* are in progress."""
         event, ends = row.event, row.ends
         name = self.names[event.name]
         call = self.table.row[event.name]
@@ -93,12 +93,12 @@ class Observer:
                 seen = Observable(event=name, ends=ends, begins=True)
                 yield ObservedStep((seen,), begun, row.index, instant.way)
         if event.kind == "call" and not ends and self.indefinite and self.table.step(at.state, call) is not None:
-            # It has no effect, and the caller cannot know that.
+            # The call has no effect, but the caller cannot know that.
             replies = tuple(Observable(event=name, reply=reply) for reply in self.indefinite)
             yield ObservedStep(replies, at, row.index, None)
 
     def _seen(self, index: int, way: Way) -> tuple[Observable, ...]:
-        """All that may be observed of *way*; nothing if it is hidden."""
+        """Everything that may be observed of *way*; nothing if it is hidden."""
         row = self.table.rows[index]
         name = self.names[row.event.name]
         if row.event.kind == "hidden":
@@ -113,21 +113,21 @@ class Observer:
         return tuple(Observable(event=name, reply=reply, emits=way.emits, ends=row.ends) for reply in replies)
 
     def state(self, at: Moment) -> str:
-        """The name of the state; empty where nothing is specified."""
+        """Return the name of the state; empty if nothing is specified."""
         return "" if at.state == NOWHERE else self.table.states[at.state]
 
     def next(self, at: Moment) -> Iterator[Observable]:
-        """All that can be seen next without anything hidden before."""
+        """Yield everything that can be observed next without a hidden step before it."""
         for step in self.steps(at):
             yield from step.seen
         yield from self.shows(at)
 
     def after(self, trace: Sequence[Observable]) -> tuple[Moment, ...]:
-        """Every moment that *trace* may lead to, those with fewer steps first."""
+        """Return every moment that *trace* may lead to, nearest first."""
         return tuple(at for at, length in self._along(trace).depth if length == len(trace))
 
     def run(self, trace: Sequence[Observable]) -> Run | None:
-        """A run with the fewest steps that looks like *trace*; ``None`` if there is none."""
+        """Return a run with the fewest steps that looks like *trace*; ``None`` if there is none."""
         search = self._along(trace)
         last = next((point for point in search.depth if point[1] == len(trace)), None)
         if last is None:
@@ -154,7 +154,7 @@ class Observer:
 
 
 _Point: TypeAlias = tuple[Moment, int]
-"""A moment, and how much of a trace was seen."""
+"""A moment, and how many observations of a trace were made."""
 
 
 class _TraceStep(NamedTuple):
@@ -163,7 +163,7 @@ class _TraceStep(NamedTuple):
 
 
 def observers(first: Table, second: Table) -> tuple[Observer, Observer]:
-    """Both machines in the same names: events that share a name, here or on the wire, are one."""
+    """Return observers of both machines with common names: events that share a name, here or on the wire, are one."""
     ours = {word: event.name for event in first.machine.events.values() for word in (event.name, event.rpc) if word}
     own = {name: name for name in first.machine.events}
     theirs = {
@@ -183,7 +183,7 @@ def observers(first: Table, second: Table) -> tuple[Observer, Observer]:
 def _codes(
     both: Collection[tuple[Table, Mapping[str, str]]], indefinite: Collection[str]
 ) -> dict[str, tuple[str, ...]]:
-    """The error codes that either machine mentions, by event, and those in *indefinite*."""
+    """Error codes that either machine mentions, by event, and the codes in *indefinite*."""
     found: dict[str, dict[str, None]] = {}
     for table, names in both:
         for way, (row, _) in zip(table.ways, table.origin, strict=True):
@@ -193,7 +193,10 @@ def _codes(
 
 
 def _indefinite(both: Collection[Table]) -> tuple[str, ...]:
-    """The replies that leave it open whether the call acted; none if both have the same, and mention them nowhere else."""
+    """Replies that leave open whether the call acted.
+
+    There are none if both machines list the same replies and mention them nowhere else.
+    """
     lists = [table.machine.indefinite for table in both]
     every = tuple(dict.fromkeys(reply for each in lists for reply in each))
     mentioned = {reply for table in both for way in table.ways for reply in way.reply}

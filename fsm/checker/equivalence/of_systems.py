@@ -1,4 +1,4 @@
-"""Whether systems of the same parts are equivalent, by joint events, their replies and outputs, and what each copy shows."""
+"""Equivalence of systems of the same parts: joint events, their replies and outputs, and what each copy shows."""
 
 from collections.abc import Collection
 from operator import itemgetter
@@ -13,9 +13,9 @@ from fsm.machine.traversal import Numbering
 
 
 class StepsOf:
-    """What the joint events of a system do in every state that *graph* reaches, to hold systems of the same copies to it.
+    """Effects of the joint events of a system in every state of *graph*, to compare systems of the same copies with it.
 
-    What was found of the system is kept for the next one.
+    Sampled states are kept for the next comparison.
     """
 
     def __init__(self, graph: Graph[SystemTable]) -> None:
@@ -24,10 +24,10 @@ class StepsOf:
         self._samples: dict[tuple[int, ...], tuple[Locals, ...]] = {}
 
     def same(self, other: SystemTable, *, named: bool = False) -> bool:
-        """Whether in every state each joint event of *other* does the same.
+        """Check whether each joint event of *other* has the same effects in every state.
 
-        With *named* also in ways of the same names.  Only joint events that are not the identical object are compared, or
-        all if every one is.  Linear in the states; ends at the first difference.
+        If *named*, the ways must have the same names, too.  Joint events that are the same object are not compared,
+        unless all are.  Linear in the states; stops at the first difference.
         """
         mine, others = self.table.system.events, other.system.events
         if self.table.row.keys() != other.row.keys():
@@ -40,7 +40,7 @@ class StepsOf:
         )
 
     def _alike(self, other: SystemTable, event: str, ways: frozenset[str], *, named: bool) -> bool:
-        """Whether some *ways* of *event*, or all, come to the same."""
+        """Check whether *ways* of *event*, or all its ways if none are given, have the same effects."""
         digits = {*self.table.concerns(event, ways), *other.concerns(event, ways)}
         return all(
             _effects(self.table, sample, event, ways, named) == _effects(other, sample, event, ways, named)
@@ -48,7 +48,7 @@ class StepsOf:
         )
 
     def _sampled(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
-        """A state for each of the values of *digits*: what depends on them only need be looked at there alone."""
+        """A reachable state for each combination of states of *digits*; what depends only on these needs no other."""
         found = self._samples.get(digits)
         if found is None:
             values = itemgetter(*digits) if digits else lambda _: ()
@@ -57,7 +57,7 @@ class StepsOf:
 
 
 def _differing(one: JointEvent, other: JointEvent) -> frozenset[str]:
-    """The ways in which two versions of a joint event differ; none if they differ in more."""
+    """Names of the ways that differ between two versions of a joint event; empty if their guards differ, too."""
     if one.when != other.when:
         return frozenset()
     first, second = ({way.name: way for way in each.ways} for each in (one, other))
@@ -70,7 +70,7 @@ def _effects(table: SystemTable, sample: Locals, event: str, ways: frozenset[str
 
 
 def bisimilar_systems(first: Graph[SystemTable], second: Graph[SystemTable]) -> bool:
-    """Whether the two are weakly bisimilar."""
+    """Check whether the two systems are weakly bisimilar."""
     hidden: list[list[int]] = []
     seen: list[list[tuple[int, int]]] = []
     labels = Numbering[tuple[object, ...] | None]([None])

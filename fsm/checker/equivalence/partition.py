@@ -1,7 +1,7 @@
 """The coarsest partition of moments into equivalence classes: partition refinement.
 
 Steps are weak: hidden steps before and after are free.  Blocks are split by the signatures of their members, round by
-round (Blom and Orzan, 2005); only predecessors of a block that was split are looked at again.
+round (Blom and Orzan, 2005); only predecessors of nodes that changed their block are examined again.
 """
 
 from collections import defaultdict
@@ -15,13 +15,13 @@ HIDDEN = 0
 """The label of a step that cannot be observed."""
 
 Signature: TypeAlias = frozenset[tuple[int, int]]
-"""Labels, and the blocks that each may lead to."""
+"""Pairs of a label and a block, or node, that it may lead to."""
 
 
 def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
-    """The weak steps of each node, given its *hidden* and *seen* ones; linear in the result.
+    """Return the weak steps of each node, given its *hidden* and *seen* steps; linear in the result.
 
-    :data:`HIDDEN` leads to the node itself and to all that it reaches by hidden steps.
+    :data:`HIDDEN` leads to the node itself and to every node that it reaches by hidden steps.
     """
     after: list[frozenset[int]] = [frozenset()] * len(seen)
     found: list[Signature] = [frozenset()] * len(seen)
@@ -45,13 +45,13 @@ def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """The final block of each node, and the blocks it was in before, by round of refinement."""
+    """The final block of each node, and its earlier blocks by round of refinement."""
 
     block: list[int]
     history: list[list[tuple[int, int]]]
 
     def separated(self, one: int, two: int) -> int:
-        """The round that separated *one* and *two*; 0 if none did."""
+        """Return the round that separated *one* and *two*; 0 if none did."""
         if self.block[one] == self.block[two]:
             return 0
         rounds = sorted({at for node in (one, two) for at, _ in self.history[node]})
@@ -62,7 +62,10 @@ class Partition:
 
 
 def refine(weak: Sequence[Signature]) -> Partition:
-    """The coarsest partition in which nodes of one block have *weak* steps to the same blocks by the same labels."""
+    """Return the coarsest partition in which nodes of one block have the same *weak* steps.
+
+    Steps are the same if they have the same label and lead to the same block.
+    """
     size = len(weak)
     block = [0] * size
     history = [[(0, 0)] for _ in range(size)]
@@ -91,7 +94,7 @@ def _split(
     known: dict[int, Signature],
     dirty: Iterable[int],
 ) -> dict[int, int]:
-    """The new block of each node that leaves its own; only *dirty* nodes may have another signature than their block's."""
+    """New block of each node that leaves its block; only *dirty* nodes may differ from their block's signature."""
     again: defaultdict[int, dict[Signature, set[int]]] = defaultdict(dict)
     for node in sorted(dirty):
         signature = frozenset((label, block[to]) for label, to in weak[node])

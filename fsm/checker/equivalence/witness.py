@@ -1,4 +1,4 @@
-"""Evidence that two moments differ: a shortest distinguishing trace, or else a choice that one makes earlier."""
+"""Evidence that two moments differ: a shortest distinguishing trace, or else a choice that one machine makes sooner."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Blocks = frozenset[int]
 
 
 class _Step(NamedTuple):
-    """Where both may be after one more label; nowhere if only one of them can have it."""
+    """Blocks in which both machines may be after one more label; ``None`` if only one of them can have it."""
 
     label: int
     to: tuple[Blocks, Blocks] | None
@@ -21,10 +21,10 @@ class _Step(NamedTuple):
 def trace(
     weak: Sequence[Signature], partition: Partition, start: tuple[int, int], limit: int
 ) -> tuple[int, ...] | None:
-    """The labels of a shortest trace that only one of the two in *start* has; ``None`` if there is none.
+    """Return the labels of a shortest trace that only one of the two in *start* has; ``None`` if there is none.
 
-    Of several, the first in the order of labels.  Raises :class:`~fsm.machine.traversal.LimitError` beyond *limit* pairs
-    of sets that traces reach.
+    Of several, it is the first in the order of labels.  Raises :class:`~fsm.machine.traversal.LimitError` if traces
+    reach more than *limit* pairs of sets.
     """
     steps = _steps(weak, partition)
 
@@ -47,7 +47,7 @@ def trace(
 
 
 def _steps(weak: Sequence[Signature], partition: Partition) -> dict[int, dict[int, Blocks]]:
-    """For each block, by label, the blocks that it may lead to."""
+    """For each block, the blocks that each label may lead to."""
     found: dict[int, dict[int, Blocks]] = {}
     for node, block in enumerate(partition.block):
         if block not in found:
@@ -66,7 +66,7 @@ def _all(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: int) -> Blo
 class Play:
     """A play of the bisimulation game that the attacker wins.
 
-    ``rounds`` have the label and the pair of moments afterwards; in the end only the side ``owner`` has ``option``.
+    Each of ``rounds`` has a label and the pair of moments after it; at the end only the side ``owner`` has ``option``.
     """
 
     rounds: tuple[tuple[int, int, int], ...]
@@ -75,7 +75,10 @@ class Play:
 
 
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
-    """A play from *start*, two separated nodes, in which each step is answered by what is separated from it last."""
+    """Return a play from *start*, two separated nodes.
+
+    Each step is answered by the node that was separated from the step's target last.
+    """
     rounds: list[tuple[int, int, int]] = []
     pair = start
     while True:
@@ -88,7 +91,10 @@ def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]
 
 
 def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]) -> tuple[int, int, list[int], int]:
-    """A step of one side, as side, label and goal, that no answer of the other matches in the round before."""
+    """Step of one side whose answers were all separated from its target before the pair was separated.
+
+    Returns the side, the label, the answers of the other side, and the target.
+    """
     left = partition.separated(*pair)
     for side in (0, 1):
         one, two = pair[side], pair[1 - side]
@@ -99,4 +105,4 @@ def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, in
             found = answers.get(label, [])
             if all(0 < partition.separated(to, answer) < left for answer in found):
                 return side, label, found, to
-    raise AssertionError(pair)  # never: different signatures are what separated them
+    raise AssertionError(pair)  # never: nodes are separated because their signatures differ

@@ -1,7 +1,7 @@
 """The steps from a packed state, in the model's order.
 
-The compiled counterpart of :meth:`fsm.machine.product.SystemTable.step`: it takes the moves that :mod:`.programs` has written
-down, and knows nothing else of the model.
+The compiled counterpart of :meth:`fsm.machine.product.SystemTable.step`: it executes the moves that :mod:`.programs`
+has written, and knows nothing else about the model.
 """
 
 from typing import Final, NamedTuple, TypeAlias
@@ -13,11 +13,14 @@ from fsm.compiled import Number, Numbers, lean, lean_inner
 
 Words: TypeAlias = NDArray[np.uint64]
 Width: TypeAlias = tuple[int, ...]
-"""As many items as a state has words, a number that is known when a function is compiled for them: loops over it cost nothing."""
+"""One item for each word of a state.
+
+Their number is known when a function is compiled, so loops over it cost nothing.
+"""
 
 ACCEPTED: Final = -1
 REJECTED: Final = -2
-"""Where a test of a condition ends."""
+"""In place of the next test: how the test of a condition ends."""
 
 FULL: Final = -1
 """In place of a number: there is no room."""
@@ -27,15 +30,15 @@ FOLD: Final = np.uint64(32)
 
 
 class Program(NamedTuple):
-    """What the joint events of a system do, as numbers; a row of each array is one item, and its columns are as named.
+    """The joint events of a system as numbers; each row of an array is one item, with these columns.
 
-    ``tests``: word, shift, mask, where in ``members`` the set of local states begins, the next test if the state is in
-    there, the next if not.  ``events``: when, first and last path, whether outcomes may be alike, from where to where in
-    ``reads`` the copies are on which the event depends, where in ``kept`` the bits are that it leaves as they are, a word each,
-    and where in a memo its outcomes by their states are, or -1.  ``reads``: word, shift, mask, factor.  ``paths``: when, name,
-    reply, first and last move.  ``moves``: when, heard, word, shift, mask, where in ``cells`` the options of the first
-    local state are.  ``cells``: the first option of each local state.  ``options``: the state that it leads to, the error
-    that ends the event, or -1, and from where to where in ``emitted`` the names of its outputs are.
+    ``tests``: word, shift, mask, start in ``members`` of the set of local states, next test if the state is in the set,
+    next test if not.  ``events``: when, first and last path, whether outcomes may be alike, range in ``reads`` of the
+    copies that the event depends on, start in ``kept`` of the bits that it does not change, a word each, and start in a
+    memo of its outcomes by the states of these copies, or -1.  ``reads``: word, shift, mask, factor.  ``paths``: when,
+    name, reply, first and last move.  ``moves``: when, heard, word, shift, mask, start in ``cells`` of the options by
+    local state.  ``cells``: the first option of each local state.  ``options``: the state that it leads to, the error
+    that ends the event, or -1, and the range in ``emitted`` of the names of its outputs.
     """
 
     tests: Numbers
@@ -50,56 +53,58 @@ class Program(NamedTuple):
     kept: Numbers
 
     def flat(self) -> Numbers:
-        """All of it in one array, as compiled functions take it: they are called with few arguments, or slowly."""
+        """Return all arrays as one: a compiled function with many arguments is slow to call."""
         parts = [part.ravel() for part in self]
         ends = np.cumsum([OFFSETS, *map(len, parts)])
         return np.concatenate([ends[:-1], [len(self.events)], *parts])
 
 
 OFFSETS: Final = len(Program._fields) + 1
-"""What comes first in a program that is one array: where each part begins, and the number of events."""
+"""Length of the header of a flat program: where each part begins, and the number of events."""
 
 CHAINS: Final = 2
-"""What comes first in an array of chains: how many there are, and how many there is room for.
+"""Length of the header of an array of chains: their number, and how many there is room for.
 
-The chain of a step is its name, its outputs and its reply, each after the chain of those before it, which a number stands
-for: a row is the number before, or ``~name``, and the output, or ``~reply``.  After the rows comes a hash table of them.
+The chain of a step is its name, its outputs and its reply, each linked to the chain before it.  A row is the number of
+that chain, or ``~name`` if it is the first, and the output, or ``~reply``.  After the rows comes a hash table of them.
 """
 
 
 def no_chains(size: int) -> Numbers:
-    """Room for *size* chains."""
+    """Return an array without chains, with room for *size*."""
     chains = np.full(CHAINS + 4 * size, FULL, np.int64)
     chains[:CHAINS] = 0, size
     return chains
 
 
 MEMO: Final = 3
-"""What comes first in a memo: how much of it is taken, how much there is, and how much its table takes.
+"""Length of the header of a memo: how much is used, how much there is, and how much its table takes.
 
-After that comes the table: for the states of the copies that an event depends on, where its outcomes are, or 0.  These are
-their number, and for each its label and the words of the state.
+The table comes next: for each combination of states of the copies that an event depends on, it has the place of the
+outcomes, or 0.  At that place are the number of outcomes, and for each its label and the words of its state.
 """
 
 
 def no_memo(table: int, size: int) -> Numbers:
-    """A memo with a table of this length, and room for so much."""
+    """Return an empty memo with a table of length *table*, and room for *size* numbers."""
     memo = np.zeros(MEMO + table + size, np.int64)
     memo[:MEMO] = MEMO + table, len(memo), table
     return memo
 
 
 def room(size: int, width: int) -> Words:
-    """Room for *size* steps: runs that go on after one move, after the next, and that have ended; words and labels of steps.
+    """Return room for *size* steps.
 
-    A run is the words of its state, its chain, and the error that ended it.
+    First come three areas for runs: those that continue after one move, after the next, and those that have ended.
+    Then come the words of the steps, and their labels.  A run is the words of its state, its chain, and the error that
+    ended it.
     """
     return np.zeros(size * (4 * width + 7), np.uint64)
 
 
 @lean_inner
 def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
-    """How many steps there is room for in *space*, where the words of their states begin, and where their labels."""
+    """Return how many steps *space* has room for, where the words of their states begin, and where their labels."""
     part = space.shape[0] // (4 * len(width) + 7)
     words = 3 * part * (len(width) + 2)
     return part, words, words + part * len(width)
@@ -107,7 +112,7 @@ def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
 
 @lean_inner
 def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
-    """Whether the state that begins *at* this place of *words* passes the *test*."""
+    """Check whether the state that begins *at* this place of *words* passes the *test*."""
     tests, members = program[0], program[1]
     while test >= 0:
         row = tests + 6 * test
@@ -118,7 +123,7 @@ def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
 
 @lean_inner
 def chained(chains: Numbers, before: Number, last: Number) -> Number:
-    """The number of the chain that goes on with *last* after *before*; FULL if there is no room."""
+    """Return the number of the chain that continues *before* with *last*; FULL if there is no room."""
     size = chains[1]
     slots = CHAINS + 2 * size
     mask = 2 * size - 1
@@ -140,16 +145,19 @@ def chained(chains: Numbers, before: Number, last: Number) -> Number:
 
 @lean
 def chained_again(old: Numbers, new: Numbers) -> None:
-    """Enter the *old* chains in *new*, which has none, by the same numbers."""
+    """Enter the *old* chains into *new*, which is empty, with the same numbers."""
     for each in range(old[0]):
         chained(new, old[CHAINS + 2 * each], old[CHAINS + 2 * each + 1])
 
 
 @lean_inner
-def _follow(  # noqa: C901, PLR0912  (one loop: a compiled function is called slowly)
+def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are slow)
     program: Numbers, chains: Numbers, space: Words, part: Number, row: Number, width: Width
 ) -> tuple[Number, Number, Number]:
-    """Every run of the path in this *row* from the state of the first run: how many go on, how many ended, where the former begin."""
+    """Take every run of the path in this *row* from the state of the first run.
+
+    Return how many runs continue, how many ended, and where the former begin; FULL each if there is no room.
+    """
     cells, options, emitted = program[5], program[6], program[7]
     size = len(width) + 2
     going: Number = 0
@@ -203,7 +211,7 @@ def _follow(  # noqa: C901, PLR0912  (one loop: a compiled function is called sl
 
 @lean_inner
 def _alike(space: Words, words: Number, labels: Number, first: Number, step: Number, width: Width) -> bool:
-    """Whether one of the steps since the *first* is as this *step*."""
+    """Check whether one of the steps from *first* on is equal to *step*."""
     for other in range(first, step):
         if space[labels + other] == space[labels + step]:
             same = True
@@ -216,7 +224,7 @@ def _alike(space: Words, words: Number, labels: Number, first: Number, step: Num
 
 @lean_inner
 def _key(program: Numbers, row: Number, words: Words, here: Number) -> Number:
-    """The number of the states of the copies that the event in this *row* depends on."""
+    """Number of the combined states of the copies that the event in this *row* depends on."""
     key: Number = 0
     for read in range(program[8] + 4 * program[row + 4], program[8] + 4 * program[row + 5], 4):
         local = (words[here + program[read]] >> np.uint64(program[read + 1])) & np.uint64(program[read + 2])
@@ -235,7 +243,7 @@ def _remember(
     step: Number,
     width: Width,
 ) -> None:
-    """Enter in the *memo* at this *place* the outcomes that were written from the *first* step on, if there is room."""
+    """Enter the outcomes written from the *first* step on into the *memo* at this *place*, if there is room."""
     needs = 1 + (step - first) * (len(width) + 1)
     free = memo[0]
     if free + needs > memo[1]:
@@ -254,7 +262,7 @@ def _remember(
 
 
 @lean_inner
-def expand(  # noqa: C901  (one loop: a compiled function is called slowly)
+def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
     program: Numbers,
     chains: Numbers,
     memo: Numbers,
@@ -264,7 +272,7 @@ def expand(  # noqa: C901  (one loop: a compiled function is called slowly)
     width: Width,
     step: Number,
 ) -> Number:
-    """Write every step from *state* to *space*, after the first *step* ones, and give their number; or FULL."""
+    """Write every step from *state* to *space*, after the first *step* ones; return the number of steps, or FULL."""
     part, words, labels = written(space, width)
     here = state * len(width)
     for event in range(program[10]):
@@ -290,7 +298,7 @@ def expand(  # noqa: C901  (one loop: a compiled function is called slowly)
         if count == 0:
             continue
         kept, size = program[9] + program[row + 6], len(width) + 1
-        if count == 1:  # as mostly; a loop that is taken once is slow
+        if count == 1:  # the usual case: a loop for one item is slow
             for word in range(len(width)):
                 same = states[here + word] & np.uint64(program[kept + word])
                 space[words + step * len(width) + word] = same | np.uint64(memo[known + 2 + word])
@@ -320,7 +328,7 @@ def _taken(
     width: Width,
     step: Number,
 ) -> Number:
-    """The same of the event in this *row*, by its moves."""
+    """Like :func:`expand`, for the event in this *row* only and without the memo."""
     part, words, labels = written(space, width)
     size = len(width) + 2
     ended = 2 * part * size

@@ -1,4 +1,4 @@
-"""States numbered in the order in which a breadth-first search meets them, and their steps."""
+"""States numbered in breadth-first order, and their steps."""
 
 from typing import Final, NamedTuple
 
@@ -10,7 +10,7 @@ from fsm.checker.packed.representatives import represent
 from fsm.compiled import ZERO, Number, Numbers, lean, lean_inner
 
 BATCH: Final = 512
-"""Steps that are looked up together, so that the memory is asked for all of them at once."""
+"""Steps looked up together, so that their memory is requested simultaneously."""
 
 EXACT: Final = 32
 """Bits of a tag."""
@@ -21,23 +21,26 @@ MORE: Final = 0
 DONE: Final = 1
 NO_ROOM: Final = 2
 NO_CHAINS: Final = 3
-"""Why a part of a search ended: there is more to do, there is nothing more, there is no room for states, or for steps."""
+"""Reasons why a part of a search ended: more to do, nothing left to do, no room for states, or no room for steps."""
 
 EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL = range(8)
-"""What the progress of a search has: the numbers of states that were expanded, of all states that were met, of steps, and of
-the states that are as near as the one expanded next; the distance of these; the number of states whose steps are kept; and from
-which to which state the steps are in the window."""
+"""Fields of a search's progress.
+
+The number of states expanded, of states met, of steps, and of states met up to the end of the current level; the
+distance of that level; the number of states whose steps are kept; and the range of states whose steps are in the
+window.
+"""
 
 
 def no_progress() -> Numbers:
-    """The progress of a search that has met its first state."""
+    """Return the progress of a search that has met only its first state."""
     return np.array([0, 1, 0, 1, 0, 0, 0, 0], np.int64)
 
 
 class Expansion(NamedTuple):
-    """What steps are made by, and where: the program, the chains of their labels, a memo of them, and a space to write them.
+    """Data to compute steps with: the program, the chains of labels, a memo, and space for the steps.
 
-    They lead to representatives of ``orbits``.
+    The steps lead to representatives of ``orbits``.
     """
 
     program: Numbers
@@ -48,9 +51,9 @@ class Expansion(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """States by number, and a hash table: one more than the number of each state, and above that its tag.
+    """States by number, and a hash table: each slot has a state's number plus one, and above it the state's tag.
 
-    Where a state is a word of :data:`EXACT` bits at most, it is its own tag, and nothing else has to be looked at.
+    If ``exact``, a state is one word of at most :data:`EXACT` bits and is its own tag, so comparing tags is enough.
     """
 
     states: Words
@@ -59,7 +62,10 @@ class Visited(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The steps of states in a row: from ``first`` of each on, where they lead ``to``, and their labels."""
+    """Steps of consecutive states.
+
+    The steps of state ``n`` begin at ``first[n]``, where ``to`` has their targets and ``labels`` their labels.
+    """
 
     first: NDArray[np.uint32]
     to: NDArray[np.uint32]
@@ -68,7 +74,7 @@ class Steps(NamedTuple):
 
 @lean_inner
 def mixed(words: Words, at: Number, width: Width) -> np.uint64:
-    """The hash of the state in *words*."""
+    """Return the hash of the state that begins *at* this place of *words*."""
     found = np.uint64(0)
     for each in range(len(width)):
         found = (found ^ words[at + each]) * SPREAD
@@ -78,19 +84,19 @@ def mixed(words: Words, at: Number, width: Width) -> np.uint64:
 
 @lean_inner
 def slot_of(hashed: np.uint64, slots: Words) -> np.uint64:
-    """Where a state with this hash is looked for first."""
+    """Return the slot to probe first for a state with this hash."""
     return hashed >> np.uint64(20) & np.uint64(slots.shape[0] - 1)
 
 
 @lean_inner
 def tag_of(hashed: np.uint64, words: Words, at: Number, visited: Visited) -> np.uint64:
-    """The tag of the state in *words*, which has this hash."""
+    """Return the tag of the state *at* this place of *words*, which has this hash."""
     return words[at] if visited.exact else hashed >> TAG
 
 
 @lean
 def rehash(visited: Visited, count: Number, width: Width) -> None:
-    """Enter the first *count* states in the slots, which are empty."""
+    """Enter the first *count* states into the slots, which are empty."""
     states, slots, _ = visited
     last = np.uint64(slots.shape[0] - 1)
     for state in range(count):
@@ -103,7 +109,7 @@ def rehash(visited: Visited, count: Number, width: Width) -> None:
 
 @lean_inner
 def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, count: Number, width: Width) -> Number:
-    """The number of the state that begins *at* this place of *words*; *count* if it is new, and then it is entered."""
+    """Return the number of the state *at* this place of *words*; a new state is entered with number *count*."""
     states, slots, exact = visited
     last = np.uint64(slots.shape[0] - 1)
     tag = tag_of(hashed, words, at, visited)
@@ -126,7 +132,7 @@ def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, coun
 
 @lean_inner
 def count_level(progress: Numbers) -> None:
-    """Where the next state is the first that is farther away, what was met until now is as near as it."""
+    """Begin a new level if the next state is farther away: it ends with the states met so far."""
     if progress[EXPANDED] == progress[LEVEL]:
         progress[LEVEL] = progress[MET]
         progress[DEPTH] += 1
@@ -134,7 +140,7 @@ def count_level(progress: Numbers) -> None:
 
 @lean_inner
 def made(expansion: Expansion, states: Words, state: Number, width: Width, step: Number) -> Number:
-    """Write every step from *state* after the first *step* ones, and give their number; or FULL."""
+    """Write every step from *state* after the first *step* ones; return the number of steps, or FULL."""
     space = expansion.space
     found = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, step)
     if expansion.orbits[0]:
@@ -146,7 +152,7 @@ def made(expansion: Expansion, states: Words, state: Number, width: Width, step:
 
 @lean_inner
 def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, width: Width, free: Number) -> Number:
-    """Write the steps of *state*, which were not kept, from *free* on among those that are, and give their number."""
+    """Write the steps of *state*, which were not kept, to *steps* from *free* on; return their number."""
     space = expansion.space
     _, words, labels = written(space, width)
     found = made(expansion, visited.states, state, width, ZERO)
@@ -158,10 +164,10 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
 
 
 @lean
-def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
+def explore(  # noqa: C901  (one loop: calls of compiled functions are slow)
     expansion: Expansion, visited: Visited, window: Steps, progress: Numbers, ahead: Words, width: Width
 ) -> Number:
-    """Go on as far as there is room for steps in the *window*, and write them there; the progress says for how many states."""
+    """Expand states while the *window* has room for their steps; the progress says which states these are."""
     states, slots, exact = visited
     space = expansion.space
     part, words, labels = written(space, width)
@@ -210,7 +216,7 @@ def explore(  # noqa: C901  (one loop: a compiled function is called slowly)
 
 @lean
 def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, width: Width) -> Number:
-    """The first state from this *state* on that has a step *to* another."""
+    """Return the first state, from *state* on, that has a step *to* the other state."""
     space, states = expansion.space, visited.states
     _, words, _ = written(space, width)
     while True:

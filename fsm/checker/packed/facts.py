@@ -1,7 +1,7 @@
 """Conditions on the instants of a packed graph, as tests of bits.
 
-What is true of the states of copies is computed of each packed state; what else is true of an instant is asked of the
-same tests as elsewhere, once for each label.
+Atoms about the states of copies are evaluated for each packed state; all other atoms are tested once for each label, as
+in other searches.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,14 +19,14 @@ from fsm.machine.product import read
 from fsm.machine.table import Way
 
 MOST: Final = BUSY_BIT
-"""Most atoms about states, and most others; the former have the lowest bits, and :data:`BUSY_BIT` comes after these."""
+"""Most atoms about states, and most other atoms; the former have the lowest bits, followed by :data:`BUSY_BIT`."""
 MOVED: Final = 2 * (MOST + 1)
-"""The bit of a change of state; those above it are for what else is asked of the calls of an event."""
+"""The bit of a change of state; the bits above it are for further questions about the calls of an event."""
 CALLS, GRANTED, EMITTING = MOVED + 1, MOVED + 2, MOVED + 3
 
 
 def supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
-    """Whether *conditions* can be tested on *graph*."""
+    """Check whether *conditions* can be tested on *graph*."""
     found = {each for condition in conditions for each in atoms(condition)}
     return (
         len(found) <= MOST
@@ -36,7 +36,7 @@ def supported(graph: PackedGraph, conditions: Iterable[Condition]) -> bool:
 
 
 class LabelledInstants:
-    """The instants of each label of *graph*, with the replies that *successors* tell apart."""
+    """The instants of each label of *graph*, with the replies that *successors* distinguishes."""
 
     def __init__(self, graph: PackedGraph, successors: Successors) -> None:
         self._graph = graph
@@ -52,7 +52,7 @@ class LabelledInstants:
         return len(self._instants)
 
     def grow(self) -> None:
-        """Take in the labels that were met meanwhile."""
+        """Add the labels that the graph has met since."""
         new = self._graph.labels[len(self._rows) :]
         for label in new:
             if label is None:
@@ -66,7 +66,7 @@ class LabelledInstants:
             self.rows = array(self._rows, 3)
 
     def holding(self, atom: Atom) -> list[bool]:
-        """At which instants *atom* holds, so far as it is not about states."""
+        """Return, for each instant, whether *atom* holds, which must not be about states."""
         known = self._holding.setdefault(atom, [])
         if len(known) < len(self._instants):
             known += map(holds(atom, self._successors.table), self._instants[len(known) :])
@@ -74,14 +74,14 @@ class LabelledInstants:
 
 
 def labelled(graph: PackedGraph, successors: Successors) -> LabelledInstants:
-    """The instants of the labels of *graph*, made once for each set of codes that *successors* tell apart."""
+    """Return the instants of the labels of *graph*, made once for each set of codes that *successors* distinguishes."""
     if successors.codes not in graph.known:
         graph.known[successors.codes] = LabelledInstants(graph, successors)
     return cast("LabelledInstants", graph.known[successors.codes])
 
 
 class ConditionTests:
-    """The tests of *conditions* on *graph*, which are :func:`supported`, and what is known for them of its states and labels."""
+    """Tests of *conditions*, which must be :func:`supported`, and the facts about the states and labels of *graph*."""
 
     def __init__(
         self, graph: PackedGraph, instants: LabelledInstants, conditions: Sequence[Condition], event: str = ""
@@ -115,7 +115,7 @@ class ConditionTests:
         return len(self._rows) - 1
 
     def facts(self) -> Facts:
-        """What is true of all states and labels that are known by now."""
+        """Return what is true of all states and labels known so far."""
         graph, known = self._graph, self._labelled
         known.grow()
         for each, tests in enumerate(self._at):
@@ -143,7 +143,6 @@ class ConditionTests:
         )
 
     def _instant_facts(self) -> Words:
-        """What is true of all instants that are known by now."""
         known = self._labelled
         instants = np.zeros(known.count, np.uint64)
         for atom, bit in self._bits.items():
@@ -159,5 +158,5 @@ class ConditionTests:
 
 
 def is_at(atom: Atom, *, before: bool) -> bool:
-    """Whether *atom* is about the states of copies after a step, or *before* it."""
+    """Check whether *atom* is about the states of copies after a step or, if *before*, before it."""
     return isinstance(atom, At) and atom.before == before

@@ -1,6 +1,6 @@
-"""The product of a packed graph with one bit, whether a target is due, and whether a fair run of it stays due for ever.
+"""The product of a packed graph with one bit, whether a target is due; and fair runs in which it stays due for ever.
 
-The compiled counterpart of :mod:`fsm.checker.liveness`, which finds the run where there is one.
+The compiled counterpart of :mod:`fsm.checker.liveness`, which finds the run if there is one.
 """
 
 from typing import Final, NamedTuple
@@ -26,11 +26,11 @@ from fsm.compiled import Number, Numbers, compiled, inner, lean, lean_inner
 DUE: Final = 1
 TARGET_MET: Final = 2
 SOURCE_MET: Final = 4
-"""Bits of what comes of the instants of a step: whether the target is due, and what has held at one of them."""
+"""Bits of the result of a step's instants: the target is due; the target has held; the source has held."""
 
 
 class Claimed(NamedTuple):
-    """``tests`` of bits, and the first ones of the ``source`` and of the ``target``."""
+    """``tests`` of bits, and the first tests of the ``source`` and of the ``target``."""
 
     tests: Numbers
     source: Number
@@ -38,9 +38,10 @@ class Claimed(NamedTuple):
 
 
 class Links(NamedTuple):
-    """From ``first`` of each due node on, where the steps lead ``to`` by which it stays due, and what is fair that they ``take``.
+    """Links between nodes in which the target stays due: the links of node ``n`` begin at ``first[n]``.
 
-    What is fair are bits; of each node those that are ``enabled``.
+    Links lead ``to`` nodes and ``take`` fairness conditions, as bits.  ``enabled`` are the conditions enabled in each
+    node.
     """
 
     first: Numbers
@@ -51,7 +52,7 @@ class Links(NamedTuple):
 
 @lean_inner
 def _after(facts: Facts, claimed: Claimed, due: Number, base: np.uint64, at: Number, count: Number) -> Number:
-    """What comes of *count* instants, where the target was *due* before."""
+    """Bits of the result of *count* instants, given whether the target was *due* before."""
     found: Number = 0
     for each in range(at, at + count):
         here = base | facts.instants[each]
@@ -80,9 +81,9 @@ def wait(
     most: Number,
     limit: Number,
 ) -> Number:
-    """Go on for *most* edges, as far as the graph was *explored*; a node is twice a state, plus one where the target is due.
+    """Search for *most* more edges, as far as the graph is *explored*.
 
-    All that has held is noted in *held*.
+    A node is twice a state, plus one if the target is due.  *held* collects the bits of all steps.
     """
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
@@ -126,10 +127,10 @@ def link(
     links: Links,
     width: Width,
 ) -> Number:
-    """Write the links of the states *waiting*, from the one numbered *begin* to *end*, as far as there is room.
+    """Write the links of the *waiting* states numbered *begin* to *end*, while there is room.
 
-    *fair* has for each label what is fair that it takes, *number* that of each state that waits.  The number of the first one
-    for which there was no room.
+    *fair* has the bits of the fairness conditions that each label satisfies, *number* the number of each waiting state.
+    Return the number of the first state for which there was no room; *end* if there was room for all.
     """
     free = links.first[begin]
     for place in range(begin, end):
@@ -158,7 +159,10 @@ def link(
 def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
     links: Links, alive: NDArray[np.bool_], of: Numbers
 ) -> Number:
-    """Number the strongly connected components of what is *alive*, by which each node is *of* one (Tarjan, 1972)."""
+    """Number the strongly connected components of the *alive* nodes (Tarjan, 1972); return how many there are.
+
+    *of* receives the component of each node.
+    """
     size = links.first.shape[0] - 1
     order, low = np.full(size, -1, np.int64), np.zeros(size, np.int64)
     going, at, open_ = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -206,8 +210,12 @@ def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
 
 
 @compiled
-def circles(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # noqa: C901  (one loop: a compiled function is called slowly)
-    """Whether there is a component in which each of these is taken, or disabled somewhere, or everywhere."""
+def circles(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # noqa: C901  (one loop: calls are slow)
+    """Check whether there is a fair cycle.
+
+    In some component with a cycle, whatever is *weakly* fair must be taken or be disabled somewhere, and whatever is
+    *strongly* fair must be taken or be disabled everywhere.
+    """
     size = links.first.shape[0] - 1
     alive, of = np.ones(size, np.bool_), np.zeros(size, np.int64)
     left = size

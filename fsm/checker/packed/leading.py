@@ -1,4 +1,4 @@
-"""Leads-to on a packed graph: what :mod:`fsm.checker.liveness` finds to hold, found by compiled code."""
+"""Leads-to on a packed graph: compiled code proves claims, :mod:`fsm.checker.liveness` finds counterexamples."""
 
 from typing import Final
 
@@ -18,11 +18,11 @@ from fsm.machine.property.claims import Counts, Fair, LeadsTo
 from fsm.machine.traversal import LimitError
 
 MOST_FAIR: Final = 64
-"""Bits of what is fair."""
+"""Most fairness conditions of a claim; each has a bit."""
 
 
 class Waiting:
-    """All that *graph* reaches, with one bit: whether the target of *claim* is due."""
+    """The product of *graph* with one bit: whether the target of *claim* is due."""
 
     def __init__(self, graph: PackedGraph, successors: Successors, claim: LeadsTo, *, due: bool) -> None:
         self._graph = graph
@@ -37,7 +37,7 @@ class Waiting:
         self._grow()
 
     def _grow(self) -> None:
-        """Take in what the graph has meanwhile."""
+        """Catch up with the states and labels that the graph has met since."""
         self._facts = self._tests.facts()
         self._nodes = more_nodes(self._nodes, int(self._progress[MET]), 2 * self._graph.met)
 
@@ -47,7 +47,7 @@ class Waiting:
         return bool(self._held[0] & SOURCE_MET)
 
     def explore(self, limit: Limit) -> Counts:
-        """Go through all of it, and give its size.  Raises :class:`LimitError`."""
+        """Explore the whole product and return its size.  Raises :class:`LimitError`."""
         graph = self._graph
 
         def watch() -> None:
@@ -68,7 +68,7 @@ class Waiting:
         return Counts(**dict(zip(("states", "transitions", "depth"), counts, strict=True)))
 
     def stays_due(self, limit: Limit) -> bool:
-        """Whether a fair run stops or goes on for ever while the target is due."""
+        """Check whether a fair run stops or continues for ever while the target is due."""
         fair = self._claim.fair
         links = self._links(limit)
         if not len(links.enabled):
@@ -80,7 +80,7 @@ class Waiting:
         return bool(((links.enabled & of_all) == 0).any()) or bool(circles(links, weakly, strongly))
 
     def _links(self, limit: Limit) -> Links:
-        """How states in which the target is due lead to one another."""
+        """Links between the states in which the target is due."""
         graph, found = self._graph, self._nodes.nodes[: int(self._progress[MET])]
         waiting = (found[found % 2 == 1] // 2).astype(np.int64)
         number = np.zeros(graph.met, np.uint32)
@@ -98,7 +98,7 @@ class Waiting:
         return links
 
     def _fair(self) -> NDArray[np.uint64]:
-        """For each label what is fair that it takes."""
+        """Bits of the fairness conditions that each label satisfies."""
         rows = self._graph.table.rows
         return np.array(
             [
@@ -127,7 +127,7 @@ def _no_links(states: int, room: int) -> Links:
 
 
 def _more_links(links: Links) -> Links:
-    """*links* with room for twice as many."""
+    """*links* with room for twice as many steps."""
     size = 2 * len(links.to)
     to, take = np.zeros(size, np.uint32), np.zeros(size, np.uint64)
     to[: len(links.to)], take[: len(links.take)] = links.to, links.take
@@ -137,9 +137,10 @@ def _more_links(links: Links) -> Links:
 def leads_to(
     graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
 ) -> tuple[bool, bool, Counts] | None:
-    """Whether *claim* fails, whether its source was met, and the size of the search; ``None`` where that cannot be packed.
+    """Return whether *claim* fails, whether its source was met, and the size of the search.
 
-    Ends of calls that are not taken are possible, and no steps of the graph.
+    ``None`` if the claim cannot be decided on packed states.  That includes systems whose calls take time: ends of
+    calls that are not taken are possible, but they are no steps of the graph.
     """
     conditions = [claim.source.means, claim.target.means]
     if graph.table.takes_time or len(claim.fair) > MOST_FAIR or not supported(graph, conditions):

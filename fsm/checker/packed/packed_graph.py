@@ -1,4 +1,4 @@
-"""The states that a system can reach and their steps, packed, as far as they were asked for."""
+"""The reachable states of a system and their steps, packed, and explored on demand."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -41,15 +41,15 @@ from fsm.machine.traversal import Explored, LimitError
 S = TypeVar("S", bound=np.generic)
 
 WINDOW: Final = 1 << 16
-"""States and steps after which compiled code returns, so that an interruption is met within a part of a second."""
+"""Most states and steps per call of compiled code, so that an interruption is handled within a fraction of a second."""
 
 MOST_KEPT: Final = 1 << 19
-"""Steps that are kept, of the states that were met first; those of all others are made again when they are needed."""
+"""Most steps that are kept; they belong to the states met first.  All other steps are computed again when needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What a step is, but for the states: row of its event, name of its way, replies and outputs."""
+    """A step without its states: the row of its event, the name of its way, replies and outputs."""
 
     row: int
     name: str
@@ -58,18 +58,18 @@ class Label:
 
 
 class PackedGraph:
-    """The states of *table*, numbered breadth first in the model's order, and their steps.
+    """The states of *table*, numbered breadth-first in the model's order, and their steps.
 
-    Raises :class:`~fsm.checker.packed.programs.TooWideError` for a state that does not fit.
+    Raises :class:`~fsm.checker.packed.programs.TooWideError` if a state does not fit.
     """
 
     def __init__(self, table: SystemTable, *, most_kept: int = MOST_KEPT, window: int = WINDOW) -> None:
         self.table = table
         self.vector = StateVector(table)
         self.labels: list[Label | None] = []
-        """By the number of its chain; ``None`` for a chain that is no label yet."""
+        """Labels by the number of their chain; ``None`` for a chain that is incomplete."""
         self.known: dict[tuple[str, ...], object] = {}
-        """What claims know of the labels, by the error codes that they tell apart."""
+        """Data that claims derive from the labels, by the error codes that they distinguish."""
         self._writing = Writing(table, self.vector)
         self.program = self._writing.program
         self._chains = no_chains(1 << 10)
@@ -89,7 +89,7 @@ class PackedGraph:
         self._over = False
         self._passed: list[tuple[int, int]] = []
         self._degrees: list[NDArray[np.uint32]] = []
-        """Where states are representatives, how many steps each has."""
+        """Numbers of steps of the states, if these are representatives."""
 
     @property
     def met(self) -> int:
@@ -97,12 +97,12 @@ class PackedGraph:
 
     @property
     def states(self) -> Words:
-        """The words of the states met so far."""
+        """Words of the states met so far."""
         return self._visited.states[: self.met * self.vector.width]
 
     @property
     def found(self) -> tuple[Expansion, Visited, Steps, Steps, Numbers]:
-        """What compiled code takes of the graph to go through it."""
+        """The arguments that describe the graph to compiled code."""
         return self._expansion, self._visited, self.steps, self.window, self.progress
 
     @property
@@ -120,7 +120,7 @@ class PackedGraph:
         return self.vector.unpacked(self._visited.states[state * width : (state + 1) * width])
 
     def counts(self, limit: Limit) -> Counts:
-        """The size of all that can be reached; raises :class:`LimitError` if that is more states than the *limit*."""
+        """Return the size of everything that can be reached; raises :class:`LimitError` beyond *limit* states."""
         while self.met <= limit.states and self.expand(lambda: limit.watch(covered(self.progress))):
             pass
         if self.met > limit.states:
@@ -133,20 +133,26 @@ class PackedGraph:
         return Counts(states=self.met, transitions=int(self.progress[STEPS]), depth=depth)
 
     def locals_of(self, digit: int) -> set[int]:
-        """The states that the copy of this *digit* comes to; the search may have been made by other means, so it is completed."""
+        """Return the states that the copy numbered *digit* reaches.
+
+        Completes the exploration first, because the search may have been made by other means.
+        """
         while self.expand():
             pass
         words, at = self.states.reshape(self.met, self.vector.width), self.vector.fields[digit]
         return set(np.unique(words[:, at.word] >> np.uint64(at.shift) & np.uint64(at.mask)).tolist())
 
     def within(self, states: int, steps: int) -> bool:
-        """Whether no more than so many *states* and *steps* can be reached."""
+        """Check whether at most this many *states* and *steps* can be reached."""
         while self.met <= states and self.expand():
             pass
         return self.met <= states and int(self.progress[STEPS]) <= steps
 
     def expand(self, watch: Callable[[], None] = lambda: None) -> bool:
-        """Go on for a while, the longer the more there is; whether there may be more.  What *watch* raises ends it."""
+        """Explore until the number of steps has doubled; return whether there may be more.
+
+        An exception raised by *watch* ends the exploration.
+        """
         end = 2 * int(self.progress[STEPS])
         watch()
         while self.further() and self.progress[STEPS] < end:
@@ -154,7 +160,7 @@ class PackedGraph:
         return not self._over
 
     def further(self) -> bool:
-        """Go on for as many steps as there is room for in the window; whether there may be more."""
+        """Explore as many steps as the window has room for; return whether there may be more."""
         while not self._over:
             before = self.progress.copy()
             answer = explore(self._expansion, self._visited, self.window, self.progress, self._ahead, self.vector.shape)
@@ -175,7 +181,7 @@ class PackedGraph:
         return not self._over
 
     def path(self, state: int) -> list[int]:
-        """The states of a shortest path to *state*, which is the last of them."""
+        """Return the states of a shortest path to *state*, which is the last of them."""
         found = [state]
         while state:
             _, first = self._passed[bisect_right(self._passed, state, key=itemgetter(0)) - 1]
@@ -184,7 +190,7 @@ class PackedGraph:
         return found[::-1]
 
     def _keep(self) -> None:
-        """Keep the steps in the window, as long as there is room."""
+        """Keep the steps in the window if there is room and all steps before them were kept."""
         state, until = int(self.progress[RECENT]), int(self.progress[UNTIL])
         first, to, labels = self.window
         count = int(first[until - state])
@@ -205,7 +211,7 @@ class PackedGraph:
         self.progress[KEPT] = until
 
     def _more_room(self) -> None:
-        """Twice the room for steps, and, where it is nearly all taken, for chains."""
+        """Double the room for steps, and for chains if more than half of it is used."""
         size = 2 * (len(self._ahead) - 1)
         self._space = room(size, self.vector.width)
         self._ahead = np.zeros(size + 1, np.uint64)
@@ -222,7 +228,7 @@ class PackedGraph:
             chained_again(old, self._chains)
 
     def _more_states(self) -> None:
-        """Room for more of them, where there may be too little."""
+        """Make room for more states if the next batch might not fit."""
         width, met = self.vector.width, self.met
         most = met + len(self._ahead) - 1
         states, slots, _ = self._visited
@@ -237,7 +243,7 @@ class PackedGraph:
         self._visited = self._visited._replace(states=states, slots=slots)
 
     def _label(self) -> None:
-        """Read the new chains."""
+        """Make labels of the new chains."""
         count, written = int(self._chains[0]), self._writing
         chains = self._chains[CHAINS : CHAINS + 2 * count].reshape(count, 2).tolist()
         for before, last in chains[len(self.labels) :]:
@@ -254,20 +260,20 @@ class PackedGraph:
 
 
 def covered(progress: Numbers) -> Explored:
-    """How far a search with this *progress* has come."""
+    """Return how much a search with this *progress* has covered."""
     met = int(progress[MET])
     return Explored(met, int(progress[DEPTH]), met - int(progress[EXPANDED]))
 
 
 def no_steps(states: int, steps: int) -> Steps:
-    """Room for so many steps, of so many states."""
+    """Return empty arrays for this number of *states* and *steps*."""
     return Steps(
         first=np.zeros(states + 1, np.uint32), to=np.zeros(steps, np.uint32), labels=np.zeros(steps, np.uint32)
     )
 
 
 def _grown(array: NDArray[S], size: int) -> NDArray[S]:
-    """*array* with room for *size*; where it is large the system moves it, and copies nothing."""
+    """*array* with room for *size* items; the system moves a large array without copying it."""
     if size > len(array):
         array.resize(size, refcheck=False)
     return array

@@ -1,7 +1,7 @@
-"""What the joint events of a system do, as arrays of numbers.
+"""The joint events of a system, compiled to arrays of numbers.
 
-They are those of :attr:`fsm.machine.product.SystemTable.joint`, which the plain search takes one by one: the same moves in the same
-order, each with the options that the table of its part offers.
+They are the moves of :attr:`fsm.machine.product.SystemTable.joint`, which the plain search takes one by one, in the
+same order, each with the options from the table of its part.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,20 +20,20 @@ from fsm.machine.traversal import Numbering
 
 BITS: Final = 64
 WIDEST: Final = 3
-"""Machine words of the largest state that is packed."""
+"""Most machine words of a packed state."""
 
 
 MOST_REMEMBERED: Final = 1 << 12
-"""States of the copies that an event depends on, of which its outcomes are remembered."""
+"""Most combined states of the copies that an event depends on, if its outcomes are remembered."""
 
 
 class TooWideError(Exception):
-    """A state of the system does not fit."""
+    """A state of the system needs more than :data:`WIDEST` words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Where the state of one copy is: the ``word``, and the bits in it."""
+    """Place of one copy's state: the ``word``, and the bits in it."""
 
     word: int
     shift: int
@@ -74,7 +74,7 @@ class StateVector:
         return np.array(words, np.uint64)
 
     def bare(self, words: Words) -> Words:
-        """The *words* of states, without the calls in progress."""
+        """Return the *words* of states, without the calls in progress."""
         found = words.reshape(-1, self.width).copy()
         for digit, table in self._timed.items():
             at = self.fields[digit]
@@ -94,7 +94,10 @@ class StateVector:
 def first_test(
     condition: Condition, of_atom: Callable[[Atom, int, int], int], yes: int = ACCEPTED, no: int = REJECTED
 ) -> int:
-    """The first test of *condition*, made of the tests *of_atom*, after the last of which comes *yes* or *no*."""
+    """Return the first test of *condition*; after its last test comes *yes* or *no*.
+
+    ``of_atom(atom, yes, no)`` makes the first test of an atom.
+    """
     match condition:
         case Not(of=inner):
             return first_test(inner, of_atom, no, yes)
@@ -122,7 +125,7 @@ class Tests:
         self._known: dict[int, tuple[Condition, int]] = {}
 
     def of(self, condition: Condition | None) -> int:
-        """The first test of *condition*; ACCEPTED if it is none that is tested."""
+        """Return the first test of *condition*; ACCEPTED if nothing has to be tested."""
         condition = self._table.tested(condition)
         if condition is None:
             return ACCEPTED
@@ -132,7 +135,7 @@ class Tests:
         return known[1]
 
     def atom(self, condition: Atom, yes: int = ACCEPTED, no: int = REJECTED) -> int:
-        """The first test of a *condition* on the states of copies in the cone."""
+        """Return the first test of a *condition* on the states of copies in the cone."""
         if not isinstance(condition, At):
             raise TypeError(f"{condition} is not about the states of parts")
         for digit in reversed(condition.copies):
@@ -141,7 +144,7 @@ class Tests:
         return yes if condition.every else no
 
     def busy(self, no: int = REJECTED) -> int:
-        """The first test of whether calls are in progress; *no* where none takes time."""
+        """Return the first test of whether calls are in progress; *no* if no call takes time."""
         for digit, part in self._table.timed.items():
             each, first = self._vector.fields[digit], len(self.members)
             self.members += [not part.idle(local) for local in range(len(part.states))]
@@ -168,7 +171,7 @@ class Writing:
         self._vector = vector
         self._tests = Tests(table, vector)
         self.names: Numbering[tuple[int, str]] = Numbering()
-        """Rows of events, with the name of a way."""
+        """Rows of events, each with the name of a way."""
         self.outputs: Numbering[str] = Numbering()
         self.replies: Numbering[tuple[str, ...]] = Numbering()
         self._paths: list[tuple[int, ...]] = []
@@ -180,7 +183,7 @@ class Writing:
         self._kept: list[int] = []
         self._known: dict[tuple[object, ...], tuple[int, bool, bool]] = {}
         self.memo = MEMO
-        """Where the table of a memo of the outcomes of events ends."""
+        """End of the table in a memo of outcomes."""
         events = [self._event(row, each) for row, each in enumerate(table.joint)]
         self.program = Program(
             tests=array(self._tests.rows, 6),
@@ -203,7 +206,10 @@ class Writing:
         return self._tests.of(event.joint.when), first, len(self._paths), alike, *self._depends(event)
 
     def _depends(self, event: JointRow) -> tuple[int, int, int, int]:
-        """The copies that *event* reads or writes, the bits of others, and its place in the memo, if that is small."""
+        """Range of the copies that *event* reads or writes, the bits of all others, and its place in the memo.
+
+        The place is -1 if the copies have too many combined states.
+        """
         first, kept, place, size = len(self._reads), len(self._kept), self.memo, 1
         others = [(1 << BITS) - 1] * self._vector.width
         for digit in event.digits:
@@ -218,7 +224,7 @@ class Writing:
         return first, len(self._reads), kept, place
 
     def _path(self, row: int, path: JointPath) -> bool:
-        """Write the moves of *path*; whether two runs of them may have the same outcome."""
+        """Write the moves of *path*; return whether two runs of them may have the same outcome."""
         first = len(self._moves)
         alike, branched = False, set[int]()
         for move in path.moves:
@@ -234,7 +240,7 @@ class Writing:
         return alike
 
     def _options_of(self, move: JointMove) -> tuple[int, bool, bool]:
-        """The first cell of *move*; whether it has several options anywhere, and two that lead to the same state."""
+        """First cell of *move*; whether it has several options in any state; whether two lead to the same state."""
         if (known := self._known.get(move.key)) is not None:
             return known
         first, most, same = len(self._cells), 0, False
@@ -252,5 +258,5 @@ class Writing:
 
 
 def array(rows: Sequence[tuple[int, ...]], columns: int) -> Numbers:
-    """*rows* of as many *columns*."""
+    """Return *rows* as an array with this number of *columns*."""
     return np.array(rows, np.int64).reshape(len(rows), columns)

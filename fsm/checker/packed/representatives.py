@@ -1,4 +1,4 @@
-"""Of packed states that differ only by copies that can be taken for one another, the one that stands for all.
+"""Representatives of packed states that differ only by exchanging interchangeable copies.
 
 The compiled counterpart of :meth:`fsm.machine.product.symmetry.Orbits.representative`.
 """
@@ -15,7 +15,11 @@ from fsm.machine.product.symmetry import Orbits
 
 
 def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
-    """The number of groups, and of each how many members it has, of how many fields, and these: word, shift, mask."""
+    """Return the *orbits* as numbers.
+
+    The number of groups comes first.  Each group has the number of its members, the number of fields of a member, and
+    for each field word, shift and mask.
+    """
     groups = orbits.groups if orbits else ()
     found = [len(groups)]
     for group in groups:
@@ -28,7 +32,10 @@ def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
 
 
 def unfolded(orbits: Orbits, vector: StateVector, words: Words, degrees: NDArray[np.uint32]) -> tuple[int, int]:
-    """How many states representatives of these *words* stand for, and how many steps those have; of each its *degree* is known."""
+    """Return how many states these representatives stand for, and how many steps those states have.
+
+    *words* are the states of the representatives, *degrees* the number of steps of each.
+    """
 
     def locals_(digit: int) -> Words:
         at = vector.fields[digit]
@@ -72,7 +79,6 @@ def _local(orbits: Numbers, words: Words, at: Number, field: Number) -> np.uint6
 
 @lean_inner
 def _before(orbits: Numbers, words: Words, at: Number, one: Number, two: Number, size: Number) -> bool:
-    """Whether member *one* comes before member *two*."""
     for each in range(0, size, 3):
         left, right = _local(orbits, words, at, one + each), _local(orbits, words, at, two + each)
         if left != right:

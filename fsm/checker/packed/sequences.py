@@ -1,4 +1,4 @@
-"""Sequences of conditions on a packed graph: what :mod:`fsm.checker.safety` searches, found by compiled code."""
+"""Sequences of conditions on a packed graph: the searches of :mod:`fsm.checker.safety`, by compiled code."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
@@ -20,23 +20,23 @@ from fsm.machine.property.claims import Counts
 from fsm.machine.traversal import LimitError
 
 CHUNK: Final = 1 << 20
-"""Steps after which compiled code returns, so that an interruption is met within a part of a second."""
+"""Most steps per call of compiled code, so that an interruption is handled within a fraction of a second."""
 
 PackedNode: TypeAlias = tuple[Locals, int]
-"""The states of the copies, and that of the automaton."""
+"""The states of the copies, and the state of the automaton."""
 
 __all__ = ["PackedSearch", "calling_twice", "supported", "through"]
 
 
 def first_node(start: int, size: int) -> Nodes:
-    """The node of the first state in which the automaton of *size* states is in *start*."""
+    """Return the first node, in which the automaton, which has *size* states, is in state *start*."""
     nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(size, np.bool_))
     nodes.seen[start] = True
     return nodes
 
 
 def more_nodes(before: Nodes, met: int, size: int) -> Nodes:
-    """The nodes *before*, of which so many were *met*, with room for *size*."""
+    """Return the nodes *before*, of which *met* were met, with room for *size*."""
     nodes = Nodes(np.zeros(size, np.uint32), np.zeros(size, np.uint32), np.zeros(size, np.bool_))
     for old, new, known in zip(before, nodes, (met, met, len(before.seen)), strict=True):
         new[:known] = old[:known]
@@ -44,7 +44,7 @@ def more_nodes(before: Nodes, met: int, size: int) -> Nodes:
 
 
 class PackedScan:
-    """A search of *graph* for an instant at which the one condition of the *automaton* holds."""
+    """A search of *graph* for an instant at which the only condition of *automaton* holds."""
 
     def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton) -> None:
         self._graph = graph
@@ -53,7 +53,7 @@ class PackedScan:
         self._progress = no_progress()
 
     def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
-        """As :meth:`PackedSearch.run`."""
+        """Like :meth:`PackedSearch.run`."""
         graph = self._graph
         facts = self._tests.facts()
         while True:
@@ -71,12 +71,12 @@ class PackedScan:
                     return None
 
     def counts(self, path: Sequence[PackedNode] | None) -> Counts:
-        """As :meth:`PackedSearch.counts`."""
+        """Like :meth:`PackedSearch.counts`."""
         return _counts(self._progress, path)
 
 
 class PackedSearch:
-    """A search of *graph* together with an automaton of *size* states, which begins in its *start*."""
+    """A search of the product of *graph* with an automaton of *size* states that begins in state *start*."""
 
     def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton, size: int, start: int) -> None:
         self._graph = graph
@@ -88,12 +88,12 @@ class PackedSearch:
         self._grow()
 
     def _grow(self) -> None:
-        """Take in what the graph has meanwhile."""
+        """Catch up with the states and labels that the graph has met since."""
         self._facts = self._tests.facts()
         self._nodes = more_nodes(self._nodes, int(self._progress[MET]), self._graph.met * self._size)
 
     def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
-        """The nodes of a shortest run, but for the last; ``None`` if there is none.  Raises :class:`LimitError`."""
+        """Return the nodes of a shortest run, except the last, or ``None``.  Raises :class:`LimitError`."""
         graph = self._graph
 
         def watch() -> None:
@@ -114,11 +114,11 @@ class PackedSearch:
                     return None
 
     def counts(self, path: Sequence[PackedNode] | None) -> Counts:
-        """The size of the search, which found the *path*."""
+        """Return the size of the search that found the *path*."""
         return _counts(self._progress, path)
 
     def met(self, automaton: int) -> bool:
-        """Whether a node with this state of the *automaton* was met."""
+        """Check whether a node with this state of the *automaton* was met."""
         return bool((self._nodes.nodes[: self._progress[MET]] % self._size == automaton).any())
 
     def _path(self) -> Iterator[PackedNode]:
@@ -144,7 +144,7 @@ def through(
     until: Condition | None,
     start: int = 0,
 ) -> PackedSearch | PackedScan:
-    """A search for a run through *conditions*, which *until* resets; *start* of them hold at its beginning."""
+    """Return a search for a run through *conditions*, which *until* resets; *start* of them have held already."""
     tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
     first = np.array(tests.first[: len(conditions)], np.int64)
     automaton = Automaton(tests=tests.tests, conditions=first, until=tests.first[-1] if until else NEVER)
@@ -154,7 +154,10 @@ def through(
 
 
 def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
-    """A search for a call of *event* that has an effect, right after one that replied ok, and after which *once* held."""
+    """Return a search for a call of *event* that has an effect right after another one.
+
+    The first call must have replied ok, and *once* must have held after it.
+    """
     tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
     automaton = Automaton(tests=tests.tests, conditions=np.zeros(0, np.int64), until=tests.first[0])
     return PackedSearch(graph, tests, automaton, 2, 0)

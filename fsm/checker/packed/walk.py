@@ -26,26 +26,27 @@ from fsm.compiled import Number, Numbers, lean, lean_inner
 FOUND: Final = 4
 TOO_MANY: Final = 5
 UNKNOWN: Final = 6
-"""Further reasons why a part of a search ended: it found what it is for, the limit, a state whose steps are not known."""
+"""Further reasons why a part of a search ended: success, the limit, or a state whose steps are not known yet."""
 
 ALL_HELD: Final = -1
 NEVER: Final = -3
-"""In place of a first test: there is no such condition."""
+"""In place of a number of conditions: all have held; in place of a first test: there is no such condition."""
 
 ONE: Final = np.uint64(1)
 
 BUSY_BIT: Final = 29
-"""The bit of states with calls in progress, where a claim depends on it; the bits below it are for atoms."""
+"""The bit of states with calls in progress, if a claim depends on it; the bits below are for atoms."""
 
 BUSY: Final = np.uint64(1 << BUSY_BIT)
 
 
 class Facts(NamedTuple):
-    """What holds at an instant, a bit for each atom: of the states ``after`` and ``before``, if it ``moved``, and of its label.
+    """Facts about instants, a bit for each atom.
 
-    Those of label number ``n`` are ``instants`` from ``first[n]`` on, for each of its ``replies`` as many as it has
-    ``outputs``.  If nothing is asked of states before, ``before`` is empty.  ``bare`` are states without the calls in progress,
-    if these are asked for and calls take time.
+    Facts are known for the states ``after`` and ``before``, for a step that ``moved``, and for its label.  The instants
+    of label ``n`` are ``instants`` from ``first[n]`` on: ``outputs[n]`` of them for each of its ``replies[n]`` replies.
+    ``before`` is empty if no atom is about states before.  ``bare`` are the states without the calls in progress, if
+    these are needed and calls take time.
     """
 
     after: NDArray[np.uint32]
@@ -59,7 +60,10 @@ class Facts(NamedTuple):
 
 
 class Automaton(NamedTuple):
-    """``tests`` of bits: bit, the next test if it is set, the next if not; the first test of each condition, and of until."""
+    """``tests`` of bits: the bit, the next test if it is set, the next if not.
+
+    ``conditions`` and ``until`` are first tests.
+    """
 
     tests: Numbers
     conditions: Numbers
@@ -67,7 +71,10 @@ class Automaton(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Nodes in the order in which they were met, each a state times the number of conditions, plus how many have held; ``parents`` by place."""
+    """Nodes in the order in which they were met, and the places of their ``parents``.
+
+    A node is a state times the number of conditions, plus the number of conditions that have held.
+    """
 
     nodes: NDArray[np.uint32]
     parents: NDArray[np.uint32]
@@ -84,7 +91,7 @@ def mark(
     count: Number,
     facts: NDArray[np.uint32],
 ) -> None:
-    """For the states from *done* to *count*, set the bit of each of *tests*, first test and bit, that they pass."""
+    """Set the bits of the *tests* that each state from *done* to *count* passes; rows are first test and bit."""
     for state in range(done, count):
         found = np.uint32(0)
         for test in range(tests.shape[0]):
@@ -95,7 +102,7 @@ def mark(
 
 @lean_inner
 def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
-    """Whether *facts* pass the *test*."""
+    """Check whether *facts* pass the *test*."""
     while test >= 0:
         test = tests[test, 1] if facts >> np.uint64(tests[test, 0]) & ONE else tests[test, 2]
     return test == ACCEPTED
@@ -103,7 +110,7 @@ def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
 
 @lean_inner
 def held_by_all(facts: Facts, state: Number, to: Number) -> np.uint64:
-    """What holds at all instants of a step from *state* to another."""
+    """Return what holds at all instants of a step from *state* *to* another."""
     before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
     base = np.uint64(before | facts.after[to])
     return base | facts.moved if to != state and _differ(facts.bare, state, to) else base
@@ -111,7 +118,7 @@ def held_by_all(facts: Facts, state: Number, to: Number) -> np.uint64:
 
 @lean_inner
 def _differ(bare: Words, state: Number, to: Number) -> bool:
-    """Whether two states differ in more than their calls in progress; *bare* begins with the number of words per state."""
+    """Check whether two states differ in more than calls in progress; *bare* begins with the words per state."""
     if not bare.shape[0]:
         return True
     width = np.int64(bare[0])
@@ -123,7 +130,10 @@ def _differ(bare: Words, state: Number, to: Number) -> bool:
 
 @lean_inner
 def advanced(automaton: Automaton, held: Number, base: np.uint64, facts: Facts, at: Number, count: Number) -> Number:
-    """How many conditions have held after *count* instants, too; their own bits begin *at* this place, *base* are those of all."""
+    """Return how many conditions have held after *count* more instants.
+
+    The facts of these instants begin *at* this place; *base* are the facts of all of them.
+    """
     conditions = automaton.conditions
     last = conditions.shape[0] - 1
     for each in range(at, at + count):
@@ -162,10 +172,11 @@ def called_twice(
     last: np.uint64,
     limit: Number,
 ) -> Number:
-    """Take an *edge* of two calls in a row: a node is twice a state, plus one if the first call led there.
+    """Take an *edge* of a search for two calls in a row.
 
-    Of the bits of the *last* instant, the three above that of a change tell whether it is of that call, whether it replied
-    ok, and whether it has outputs; *until* is for that of the first call.  :data:`BUSY` is set where calls are in progress.
+    A node is twice a state, plus one if the first call led there.  In the facts of the *last* instant, the three bits
+    above ``moved`` tell whether it belongs to that call, whether the call replied ok, and whether it has outputs;
+    ``until`` is a condition on the first call.  :data:`BUSY` is set if calls are in progress.
     """
     node, second, to = edge
     calls, granted, emits = facts.moved << ONE, facts.moved << np.uint64(2), facts.moved << np.uint64(3)
@@ -192,7 +203,7 @@ def called_twice(
 def steps_of(
     expansion: Expansion, visited: Visited, steps: Steps, window: Steps, explored: Numbers, state: Number, width: Width
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Number, Number]:
-    """Where the steps of *state* lead to, their labels, and from where to where in these they are."""
+    """Return the array of targets and the array of labels, and the range in them of the steps of *state*."""
     if state < explored[KEPT]:
         return steps.to, steps.labels, np.int64(steps.first[state]), np.int64(steps.first[state + 1])
     if explored[RECENT] <= state < explored[UNTIL]:
@@ -216,7 +227,7 @@ def scan(
     most: Number,
     limit: Number,
 ) -> Number:
-    """The same for a single condition, for which the product is the graph itself."""
+    """Like :func:`walk`, for a single condition: the product is the graph itself."""
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
         if progress[STEPS] >= end:
@@ -262,9 +273,10 @@ def walk(
     most: Number,
     limit: Number,
 ) -> Number:
-    """Go on for *most* edges, as far as the graph was *explored*; *progress* is that of the product, whose states are *nodes*.
+    """Search for *most* more edges, as far as the graph is *explored*.
 
-    If the automaton has no conditions, it is that of two calls.
+    *progress* is the progress of the product, whose states are *nodes*.  If the automaton has no conditions, the search
+    is for two calls in a row.
     """
     size = automaton.conditions.shape[0]
     twice = size == 0

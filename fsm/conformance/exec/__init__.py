@@ -1,1 +1,1 @@
-"""SUTs that are processes of their own."""
+"""Systems under test that are processes of their own."""

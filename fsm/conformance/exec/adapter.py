@@ -1,7 +1,7 @@
-"""A SUT that is a child process, in any language: one line of JSON asks it, one line answers.
+"""A SUT that is a child process in any language: a request is one line of JSON, and so is its answer.
 
-The protocol is that of ``docs/reference/exec-protocol.md``.  After a :class:`~fsm.sut.BrokenError`, which states what was asked,
-what came, and what would have been right, the child is ended, and the next reset starts it again.
+``docs/reference/exec-protocol.md`` describes the protocol. A :class:`~fsm.sut.BrokenError` states the request, the
+answer, and what would have been right; the child is then ended, and the next reset starts it again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIMEOUT: Final = 5.0
 """Seconds that an answer may take."""
 
 START: Final = 30.0
-"""Seconds that a child may take until it greets."""
+"""Seconds that a child may take to greet."""
 
 GRACE: Final = 2.0
 """Seconds that a child has to end by itself."""
@@ -37,7 +37,7 @@ Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap",
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What it counts as that the child ends in the middle of an event; without ``shows`` the next process is asked."""
+    """The answer to an event during which the child ends; without ``shows``, the next process is asked for it."""
 
     reply: str = ""
     shows: str | None = None
@@ -45,7 +45,7 @@ class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line of a child: the protocol's version, what it can do that not every SUT can, and what its end is."""
+    """The first line of a child: protocol version, optional abilities, and what the end of the process means."""
 
     fsm: int
     can: frozenset[Ability] = frozenset()
@@ -53,7 +53,7 @@ class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a child is asked: one of these, with what belongs to it; ``id`` is set when it is sent."""
+    """One request to a child, with its parameters; ``id`` is set when it is sent."""
 
     id: int = 0
     reset: bool = False
@@ -72,7 +72,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a child answers; all but the ``id`` may be left out."""
+    """An answer of a child; everything except ``id`` may be left out."""
 
     id: int
     reply: str | None = None
@@ -86,11 +86,11 @@ class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def child(
     command: str | Sequence[str], *, timeout: float = TIMEOUT, start: float = START, grace: float = GRACE
 ) -> Child:
-    """The SUT that *command* is, once it has greeted; its greeting states what it supports beyond a SUT.
+    """Start *command* and return it as a SUT, with the abilities that its greeting lists.
 
-    A text is split as a shell would, but no shell runs it.  An answer may take *timeout* seconds, the greeting *start*
-    seconds, and to end by itself *grace* seconds.  Raises :class:`OSError` where there is no such command, and
-    :class:`BrokenError` where it does not greet.
+    A text is split as a shell would split it, but no shell runs it. The command has *start* seconds to greet, *timeout*
+    seconds for each answer, and *grace* seconds to end by itself. Raises :class:`OSError` if there is no such command,
+    and :class:`BrokenError` if it does not greet.
 
     >>> from fsm.sut import ArrangingStages
     >>> code = 'echo \\'{"fsm":1}\\'; while read -r line; do echo \\'{"id":1,"shows":"SHUT"}\\'; done'
@@ -114,11 +114,11 @@ def child(
 
 
 class Talk:
-    """Requests to *command* and its answers; the command is started when it is not running.
+    """Requests to *command* and its answers; the command is started if it is not running.
 
-    Several threads may ask at once: one of those that wait reads for all.  ``shows`` is what the last answer shows, if no
-    other request was in progress meanwhile; ``outputs`` are those that have not been taken; ``arranged`` what was arranged
-    for the next event.  The process has ``died`` if its end was the answer.
+    Several threads may send requests concurrently: one of the waiting threads reads for all. ``shows`` is the state in
+    the last answer, if no other request was in progress meanwhile. ``outputs`` are the outputs not taken yet,
+    ``arranged`` the arrangements for the next event. ``died`` is true if the process ended as its answer.
     """
 
     def __init__(self, command: tuple[str, ...], *, timeout: float, start: float, grace: float) -> None:
@@ -144,7 +144,7 @@ class Talk:
             raise
 
     def reset(self) -> None:
-        """Reset it, in a process and a folder of its own if there is none that runs."""
+        """Reset the child; if none is running, start one with a new folder first."""
         if self._process is None and self._broken != _CLOSED:
             self._folder.close()
             self._folder = ScratchFolder()
@@ -153,7 +153,7 @@ class Talk:
         self.outputs.clear()
 
     def restart(self, *before: ChildRequest) -> None:
-        """Let a new process go on with what the last one has left in the folder, after it was asked what comes *before*."""
+        """Start a new process on the last one's folder; send it the requests *before*, then that to restart."""
         if self._process is not None:
             self._process.end(gently=False)
         self._greeted()
@@ -182,7 +182,7 @@ class Talk:
                 raise self._breaks(str(error), line, right=error.right or _RIGHT) from None
             except BrokenError:
                 raise
-            except BaseException:  # interrupted: what comes next would be the answer to this
+            except BaseException:  # interrupted: the next line would be the answer to this request
                 self._breaks("was interrupted", line)
                 raise
             if request.arrange:
@@ -194,7 +194,7 @@ class Talk:
             return answer
 
     def _awaited(self, process: Process, asked: ChildRequest) -> ChildAnswer:
-        """The answer to what was *asked*; meanwhile other threads can ask, and what is read may be for them."""
+        """Return the answer to *asked*; lines read meanwhile may answer other threads."""
         waiting = self._waiting
         while (answer := waiting.get(asked.id)) is None:
             if waiting is not self._waiting:
@@ -234,7 +234,7 @@ class Talk:
         return answer
 
     def _death(self, request: ChildRequest, broken: BrokenError, *, alone: bool) -> ChildAnswer:
-        """The answer that it is to end at *request*, if it is one; else it is *broken*."""
+        """Return the answer that the end of the process means for *request*, or raise *broken* if it means none."""
         if request.crash and ((request.point or 0) < WHOLE or request.crash in self._deadly):
             self.died = True
             return ChildAnswer(id=request.id)
@@ -278,7 +278,7 @@ class Talk:
         self.greeting = greeting
 
     def _breaks(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
-        """The error with the *problem* of the process, which is ended, and what would have been *right*."""
+        """End the process and return the error about its *problem*, with what would have been *right*."""
         process, self._process = self._process, None
         self._waiting = {}
         errors = ""
@@ -292,9 +292,9 @@ class Talk:
 
 
 class Child:
-    """A child process as a SUT; methods for what it cannot do are ``None``, so that it has not these protocols.
+    """A child process as a SUT; a method is ``None`` if the child lacks its ability, so the protocol check fails.
 
-    If it can answer requests in parallel, several threads may call it at once.
+    Several threads may call it concurrently if it can answer requests in parallel.
     """
 
     def __init__(self, talk: Talk) -> None:
@@ -307,7 +307,7 @@ class Child:
         return self._replied(ChildRequest(do=event), event) or ""
 
     def shows(self) -> str:
-        """What the last answer shows, or the answer to a request for it if that one had none."""
+        """Return the state in the last answer, or ask for it if that answer had none."""
         if self._talk.shows is None:
             return self._talk.ask(ChildRequest(shows=True)).shows or ""
         return self._talk.shows

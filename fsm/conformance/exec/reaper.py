@@ -1,10 +1,10 @@
-"""A process that stands between us and a command, and leaves no process of the command behind.
+"""A process between fsm and a command that leaves no process of the command behind.
 
-It is run by itself, as ``python -c TEXT PARENT GRACE COMMAND...``, and imports no other module of fsm.  A process group
-is not enough: a process that makes a group of its own leaves it.  On Linux a *subreaper* becomes the parent of every
-descendant whose own parent is gone, so that none gets out of sight.
+It runs on its own, as ``python -c TEXT PARENT GRACE COMMAND...``, and imports no other module of fsm. A process group
+would not be enough, because a process that makes a group of its own leaves it. On Linux, a *subreaper* becomes the
+parent of every descendant whose own parent is gone, so that it loses none.
 
-It ends when the command ends, with its exit code or by its signal; when it is sent SIGTERM; and when PARENT is no more.
+It ends when the command ends, with the same exit code or signal; when it receives SIGTERM; and when PARENT is gone.
 """
 
 import ctypes
@@ -19,36 +19,36 @@ from typing import Final, NoReturn
 
 PDEATHSIG: Final = 1
 SUBREAPER: Final = 36
-"""Numbers of ``prctl(2)``."""
+"""Options of ``prctl(2)``."""
 
 LOOK: Final = 0.1
-"""Seconds between two looks at whether PARENT is still there."""
+"""Seconds between two checks that PARENT still exists."""
 
 PATIENCE: Final = 5.0
-"""Seconds in which whatever is killed must be gone."""
+"""Seconds within which a killed process must be gone."""
 
 REQUESTS: Final = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-"""The signals that ask it to end."""
+"""Signals that ask the reaper to end."""
 
 
 def control(option: int, value: int) -> None:
-    """Call ``prctl`` where there is one."""
+    """Call ``prctl`` if the system has it."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def start(command: list[str]) -> int:
-    """Start *command* as the leader of a session of its own; its process id."""
+    """Start *command* as the leader of its own session; return its process id."""
     child = os.fork()
     if child:
         return child
     try:
         os.setsid()
-        control(PDEATHSIG, signal.SIGKILL)  # if its reaper is killed
+        control(PDEATHSIG, signal.SIGKILL)  # for when its reaper is killed
         for each in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(each, signal.SIG_DFL)  # Python ignores them
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.execvp(command[0], command)  # noqa: S606  (a shell would be one more process, and quote again)
+        os.execvp(command[0], command)  # noqa: S606  (a shell would be one more process, and parse the words again)
     except OSError as error:
         os.write(2, f"cannot run {command[0]}: {error.strerror}\n".encode())
     finally:
@@ -56,7 +56,7 @@ def start(command: list[str]) -> int:
 
 
 def descendants() -> set[int]:
-    """Every process below this one that has not ended."""
+    """Return the ids of all descendants of this process that have not ended."""
     parents = {}
     for each in Path("/proc").iterdir():
         if each.name.isdecimal():
@@ -71,7 +71,7 @@ def descendants() -> set[int]:
 
 
 def reap(child: int, status: int | None) -> tuple[bool, int | None]:
-    """Whether any process is left, after ended ones are reaped, and the *status* of *child* if it has ended."""
+    """Reap ended processes; return whether any process is left, and the *status* of *child* if it has ended."""
     with suppress(ChildProcessError):
         while True:
             ended, how = os.waitpid(-1, os.WNOHANG)
@@ -83,7 +83,7 @@ def reap(child: int, status: int | None) -> tuple[bool, int | None]:
 
 
 def end(child: int, status: int | None, grace: float) -> int | None:
-    """Ask *child* and its group to end, and after *grace* seconds kill whatever is left; the status of *child*."""
+    """Ask *child* and its group to end, and kill what is left after *grace* seconds; return *child*'s status."""
     if status is None:
         with suppress(OSError):
             os.killpg(child, signal.SIGTERM)
@@ -101,7 +101,7 @@ def end(child: int, status: int | None, grace: float) -> int | None:
 
 
 def leave(status: int | None) -> NoReturn:
-    """End as the command ended."""
+    """End this process in the same way as the command."""
     number = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else 0
     if number:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -113,7 +113,7 @@ def leave(status: int | None) -> NoReturn:
 
 
 def main(parent: int, grace: float, command: list[str]) -> NoReturn:
-    """Run *command* until one of the three ends, under two reapers: if it kills its parent, there is still the other."""
+    """Run *command* until it ends, *parent* is gone or a signal asks, under two reapers: it may kill one of them."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
     control(SUBREAPER, 1)
     outer = os.getpid()
@@ -124,7 +124,7 @@ def main(parent: int, grace: float, command: list[str]) -> NoReturn:
         parent, child = outer, start(command)
     nothing = os.open(os.devnull, os.O_RDWR)
     for each in range(3):
-        os.dup2(nothing, each)  # so that an end of file is one
+        os.dup2(nothing, each)  # the pipes must have no other holder, or nobody sees an end of file
     status = None
     while status is None and os.getppid() == parent:
         received = signal.sigtimedwait({*REQUESTS, signal.SIGCHLD}, LOOK)

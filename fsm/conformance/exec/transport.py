@@ -1,4 +1,4 @@
-"""A command that is talked to in lines: none without a time limit, and nothing of it left in the end."""
+"""A command that exchanges lines with fsm: every exchange has a time limit, and no process is left in the end."""
 
 import os
 import select
@@ -12,24 +12,24 @@ from importlib.resources import files
 from typing import Final
 
 LONGEST: Final = 1 << 20
-"""Bytes that a line may have."""
+"""The most bytes of a line."""
 
 KEPT: Final = 5
-"""Lines of its standard error that are kept, the last ones; and the first one of a panic in Go, which many follow."""
+"""Lines of standard error to keep: the last ones, and the first of a Go panic, which many lines follow."""
 
 _PANICS: Final = ("panic:", "fatal error:")
 
 SHOWN: Final = 200
-"""Characters that are kept of such a line."""
+"""Characters to keep of such a line."""
 
 AT_ONCE: Final = 1 << 16
 
 FOLDER: Final = "FSM_FOLDER"
-"""The variable with the folder in which a command may leave what outlives it."""
+"""The environment variable with the folder for files of a command that survive its process."""
 
 
 class TalkError(Exception):
-    """The command does not talk as it should; the text goes on after its name, as in *does not answer*."""
+    """The command breaks the protocol; the text continues its name, as in *does not answer*."""
 
     def __init__(self, text: str, right: str = "") -> None:
         super().__init__(text)
@@ -41,9 +41,10 @@ class EndedError(TalkError):
 
 
 class Process:
-    """*command* as it runs, under a reaper of its own (:mod:`fsm.conformance.exec.reaper`); :class:`OSError` if it is none.
+    """A running *command*, under its own reaper (:mod:`fsm.conformance.exec.reaper`).
 
-    It inherits the descriptors in ``passed``, by their numbers.
+    It inherits the file descriptors *passed*, under the same numbers. Raises :class:`OSError` if the reaper cannot be
+    started.
 
     >>> cat = Process(["cat"], grace=1.0)
     >>> cat.write(b"hello\\n", timeout=5.0)
@@ -57,7 +58,7 @@ class Process:
     def __init__(self, command: Sequence[str], *, grace: float, folder: str = "", passed: tuple[int, ...] = ()) -> None:
         self._grace = grace
         reaper = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
-        self._reaper = subprocess.Popen(  # noqa: S603  (to run a given command is what this is for)
+        self._reaper = subprocess.Popen(  # noqa: S603  (its purpose is to run a given command)
             [sys.executable, "-I", "-S", "-c", reaper, str(os.getpid()), str(grace), *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -81,9 +82,9 @@ class Process:
         self._error = b""
 
     def write(self, line: bytes, *, timeout: float) -> None:
-        """Send *line*, which ends in a line feed."""
+        """Send *line*, which must end in a line feed."""
         until = time.monotonic() + timeout
-        poll = select.poll()  # of its own: another thread may be reading
+        poll = select.poll()  # not self._poll, with which another thread may be reading
         poll.register(self._in, select.POLLOUT)
         while line:
             if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
@@ -93,10 +94,10 @@ class Process:
             except BlockingIOError:
                 pass
             except BrokenPipeError:
-                return  # read reports what it wrote before, or how it ended
+                return  # read() reports what the command wrote before, or how it ended
 
     def read(self, *, timeout: float) -> bytes:
-        """The next line of its standard output; :class:`TalkError` if none comes within *timeout* seconds, or ever."""
+        """Return the next line of standard output; raise :class:`TalkError` if none comes within *timeout* seconds."""
         until = time.monotonic() + timeout
         while (found := self._buffer.find(b"\n", self._looked)) < 0:
             self._looked = len(self._buffer)
@@ -116,7 +117,7 @@ class Process:
         return line
 
     def _more(self, file: int) -> bool:
-        """Take what is there of its standard output, or error; whether there is more to come."""
+        """Read what is available of standard output or error; return false at the end of the file."""
         try:
             some = os.read(file, AT_ONCE)
         except BlockingIOError:
@@ -132,7 +133,7 @@ class Process:
         return bool(some)
 
     def _silent(self) -> TalkError:
-        """Why nothing will come any more."""
+        """Return the error for a closed standard output: the command has ended, or keeps running."""
         rest = f", after {shown(bytes(self._buffer))} without an end of line" if self._buffer else ""
         try:
             self._reaper.wait(min(1.0, self._grace))
@@ -141,12 +142,12 @@ class Process:
         return EndedError(f"{self.ended()}{rest}")
 
     def errors(self) -> tuple[str, ...]:
-        """The last lines of its standard error, and before them the one that says why it panicked."""
+        """Return the last lines of standard error, after the one that tells why the command panicked."""
         last = (*self._errors, *filter(None, [self._error.decode(errors="replace").strip()]))
         return last if not self._panic or self._panic in last else (self._panic, "…", *last)
 
     def ended(self) -> str:
-        """How it ended; only after it has."""
+        """Return how the command ended; call this only after it has."""
         code = self._reaper.returncode or 0
         if code >= 0:
             return f"ended with exit code {code}"
@@ -156,10 +157,10 @@ class Process:
             return f"was killed by signal {-code}"
 
     def end(self, *, gently: bool) -> None:
-        """Let it end, and whatever it has started; may be called again.
+        """End the command and everything that it has started; may be called again.
 
-        ``gently`` its standard input is closed first, and it has the time of grace to end; then, or else, it gets SIGTERM,
-        with as much again; then it is killed.
+        If *gently* is true, its standard input is closed first, and it has the grace period to end. Then it receives
+        SIGTERM and the grace period again; then it is killed.
         """
         reaper = self._reaper
         if reaper.stdin is None or reaper.stdin.closed:
@@ -173,13 +174,13 @@ class Process:
                 reaper.wait()
         finally:
             if reaper.returncode is None:
-                reaper.terminate()  # interrupted; the reaper goes on by itself
+                reaper.terminate()  # interrupted: the reaper continues on its own
             for each in (reaper.stdout, reaper.stderr):
                 if each is not None:
                     each.close()
 
     def _gone(self, seconds: float) -> bool:
-        """Whether it ends within *seconds*; its remaining output is read."""
+        """Wait up to *seconds* for the command to end, and discard its output; return whether it ended."""
         until = time.monotonic() + seconds
         poll = select.poll()
         left = {self._out, self._err}
@@ -199,7 +200,7 @@ class Process:
 
 
 def shown(line: bytes) -> str:
-    """*line* as it is quoted in a text, shortened.
+    """Return *line* quoted for a message, shortened.
 
     >>> shown(b"ab\\x1b" + 300 * b"c")[:16]
     "'ab\\\\x1bccccccccc"

@@ -1,11 +1,10 @@
 """A machine at the level of detail of a drawing: states under their drawn names, and the moves between them.
 
-Several states may be drawn as one, and what happens within it is not visible.  A call
-that takes time is a move when it leads to a state that is drawn as another, whether it
-has ended by then or not; a drawing may instead show where such a call leads in the end.
+Several states may be drawn as one; events within it are invisible.  A call that takes time is a move if it leads to a
+state that is drawn differently, whether or not it has ended by then; a drawing may instead show where the call ends.
 
-An event that leaves the state unchanged is a move only if it has no other outcome: that
-a stop may fail is no arrow, that a process can be executed in a container is one.
+An event that leaves the state unchanged is a move only if it has no other outcome.  So a stop that may fail is not an
+arrow from a state to itself, but executing a process in a container is.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,7 +26,7 @@ class Move(NamedTuple):
 class Act(NamedTuple):
     """One outcome of an event in one state of the machine, as part of a move.
 
-    ``named``: drawings have a label of their own for it; ``failed``: its caller gets an error.
+    If ``named``, drawings have a separate label for it; if ``failed``, its caller gets an error.
     """
 
     state: str
@@ -37,13 +36,12 @@ class Act(NamedTuple):
 
 
 class Abstraction:
-    """*machine*, whose states that *names* maps to are drawn under these names.
+    """*machine* with its states drawn under *names*; a state that is not among them is drawn under its own name.
 
-    ``must`` has the moves of a full drawing, in the machine's order, and ``may`` those that it need not have.  ``shown``
-    maps each state to the name under which it is drawn.  *nowhere* are the interrupting events that are drawn without a
-    source, since the state before them does not matter.  ``ends`` maps a move that begins a call to the moves that the
-    call may be in the end.  ``begun`` are the outcomes that begin a call and stay in the same state: a loop may show
-    that.
+    ``must`` has the moves of a full drawing, in the machine's order, and ``may`` the moves that a drawing can omit.
+    ``shown`` maps each state to its drawn name.  Events in *nowhere* interrupt; they are drawn without a source,
+    because the state before them does not matter.  ``ends`` maps a move that begins a call to the moves that the call
+    may finally make.  ``begun`` has the outcomes that begin a call and stay in the same state, which a loop may show.
 
     >>> from fsm.diagrams.abstraction.drawn_names import proposed
     >>> from fsm.language.library import load
@@ -73,7 +71,7 @@ class Abstraction:
         if not isinstance(cell, Moves | Ignores):
             return
         finals = [end for way in ways for end in _finals(table, row, way)]
-        # A deviation may make a move of what is ignored; a drawing shows the machine.
+        # Not with a deviation: it may turn an ignored event into a move, but a drawing shows the machine itself.
         stays = all(end.to == number and end.deviation is None for end in finals) and not row.ends
         for way in ways:
             key = self._key(row, number, way)
@@ -107,18 +105,18 @@ class Abstraction:
         return (*self.must.get(key, ()), *self.may.get(key, ()))
 
     def omitted(self, act: Act, event: str) -> bool:
-        """Whether the model lists *act* among what drawings leave out."""
+        """Return whether the model lists *act* among what drawings leave out."""
         omission = (self.table.machine.omits or {}).get(event, Omission())
         alike = {state for state, name in self.shown.items() if name == self.shown[act.state]}
         return act.outcome in omission.outcomes or bool(alike & omission.states)
 
     def allows(self, key: Move, outcome: str) -> bool:
-        """Whether the machine has the move, by that outcome if one is named."""
+        """Return whether the machine has the move, by *outcome* if one is named."""
         return (key, outcome) in self.begun or any(outcome in {"", act.outcome} for act in self.acts(key))
 
 
 def _finals(table: Table, row: Row, way: Way) -> list[Way]:
-    """The outcomes by which a call that begins with *way* may end, as far as they are specified."""
+    """Return the outcomes by which a call that begins with *way* may end, as far as they are specified."""
     if not way.begins:
         return [way]
     end = table.end.get(row.index, row.index)

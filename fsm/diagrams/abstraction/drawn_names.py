@@ -1,8 +1,8 @@
-"""Names in a drawing, and what they mean in a machine.
+"""Names in a drawing, and their meaning in a machine.
 
-A drawn state is a state of the machine by its name or an alias, or all states that show it.  A drawn label is an event
-by its name, its name on the wire or an alias; or one outcome of it, by an alias of the outcome or as ``event/outcome``.
-Labels along one line are joined by ``then``, so that a call drawn in two steps is an outcome with the alias
+A drawn state is the state of that name or alias, or all states that show it.  A drawn label is an event, by its name,
+its name on the wire or an alias; or one outcome of an event, by an alias of the outcome or as ``event/outcome``.
+Labels along one line are joined by ``then``, so a call drawn in two steps is an outcome with the alias
 ``"Create(Run) then Start(Run)"``.  The outputs and marks that ``fsm draw`` adds to a label are understood.  Names match
 exactly: letters, blanks and case.
 """
@@ -20,7 +20,7 @@ _SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")
 """Separates events that share a label."""
 
 _PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
-"""Words that cannot be taken for a part of a drawing."""
+"""Words that cannot be mistaken for another part of a drawing."""
 
 _OUTPUTS: Final = " / "
 """Separates an event from its outputs."""
@@ -28,7 +28,7 @@ _OUTPUTS: Final = " / "
 _ADDED: Final = re.compile(
     r"(?:: …)?(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$"
 )
-"""What pictures add to an event: a mark that it is no state, that a call ends, its error, its outputs."""
+"""Additions of pictures to an event: a mark that it is not a state, the end of a call, its error, its outputs."""
 
 
 class Meaning(NamedTuple):
@@ -58,7 +58,7 @@ class LabelMeanings:
         self._outputs = machine.outputs()
 
     def meant(self, labels: Iterable[str]) -> list[tuple[str, Meaning | None]]:
-        """The meaning of each of *labels*; a label that names several events is split."""
+        """Return the meaning of each of *labels*; a label that names several events is split."""
         found: list[tuple[str, Meaning | None]] = []
         for label in labels:
             several = [label] if self._meaning(label) else parts(self._quiet(label))
@@ -70,7 +70,7 @@ class LabelMeanings:
         return {meaning.event for _, meaning in self.meant(labels) if meaning}
 
     def _quiet(self, label: str) -> str:
-        """*label* without the outputs that ``fsm draw`` writes behind a slash, which are separated by commas too."""
+        """Remove the outputs that ``fsm draw`` writes after a slash; commas separate them, as they separate events."""
         if _OUTPUTS not in label:
             return label
         kept: list[str] = []
@@ -87,7 +87,7 @@ class LabelMeanings:
 
 
 def parts(label: str) -> list[str]:
-    """The events that share a label.
+    """Return the events that share a label.
 
     >>> parts("Stop/Exit")
     ['Stop', 'Exit']
@@ -96,7 +96,7 @@ def parts(label: str) -> list[str]:
 
 
 def plain(those: Iterable[str]) -> list[str]:
-    """Those names that can be written in any drawing without being taken for something else.
+    """Return the names that can be written in any drawing without being mistaken for something else.
 
     >>> plain(["Create(Run) then Start(Run)", "-->", "CREATED", "(note)"])
     ['Create(Run) then Start(Run)', 'CREATED']
@@ -105,10 +105,10 @@ def plain(those: Iterable[str]) -> list[str]:
 
 
 def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """The states of *machine* that each of the *drawn* names stands for; empty for unknown names.
+    """Return the states of *machine* that each of the *drawn* names stands for; none for an unknown name.
 
-    The lines below a name may name other states, which are drawn as one with it.  A state that has no alias and is not
-    drawn under its own name belongs to the drawn state that shows the same, if there is exactly one.
+    The lines below a name may name further states, which are drawn as one with it.  A state that has no alias and is
+    not drawn under its own name belongs to the drawn state that shows the same, if there is exactly one.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, below in drawn.items():
@@ -124,9 +124,9 @@ def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tu
 
 
 def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
-    """The names under which to draw *machine*, each with the states it stands for.
+    """Return the names under which to draw *machine*, each with the states that it stands for.
 
-    States that show the same are one, unless they have different aliases.
+    States that show the same are drawn as one, unless they have different aliases.
 
     >>> from fsm.language.library import load
     >>> list(proposed(load("container-status")))

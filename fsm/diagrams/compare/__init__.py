@@ -1,6 +1,6 @@
 """Differences between lifecycles, as data: machine and drawing, two machines, two drawings.
 
-Of two machines it is every outcome of every cell, with its reply and outputs; of two drawings the states and arrows.
+Machines are compared in every outcome of every cell, with reply and outputs; drawings, in states and arrows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,9 +21,9 @@ _OTHER = {where: where for where in Where} | {Where.FIRST: Where.SECOND, Where.S
 
 
 def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bool = False) -> Comparison:
-    """What *first* and *second* have in common, and what only one of them has.
+    """Return what *first* and *second* have in common, and what only one of them has.
 
-    With *complete* a drawing must show all of a machine, even if the model does not mention drawings.
+    With *complete*, a drawing must show all of a machine, even if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> compare(load("cri-pod"), load("cri-pod")).equal
@@ -52,10 +52,10 @@ def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bo
 def choose(
     first: Machine | tuple[Drawing, ...], second: Machine | tuple[Drawing, ...], *, complete: bool = False
 ) -> Comparison:
-    """As :func:`compare`, of two sides each of which is a machine or the drawings found in a file.
+    """Compare two sides, each of which is a machine or the drawings found in a file, as :func:`compare` does.
 
-    Of several drawings it is one without differences, else the only one that has a state in common with the other side.
-    Raises :class:`InputError` if several could be meant, or if one that could be meant cannot be read.
+    Of several drawings, choose one without differences, else the only one that shares a state with the other side.
+    Raises :class:`InputError` if several could be meant, or if a drawing that could be meant cannot be read.
     """
     compared = [compare(one, other, complete=complete) for one in _readable(first) for other in _readable(second)]
     for comparison in compared:
@@ -82,9 +82,9 @@ def _several(side: tuple[Drawing, ...]) -> Problem:
 
 
 def _compare_machines(first: Machine, second: Machine) -> Comparison:
-    """What the tables of two machines have in common.
+    """Compare the tables of two machines.
 
-    States and events are the same if they share a name: their own, that on the wire, or an alias.
+    States and events are the same if they share a name: their own, the name on the wire, or an alias.
     """
     states = _common(first.states.values(), second.states.values())
     events = _common(first.events.values(), second.events.values())
@@ -107,7 +107,7 @@ def _compare_machines(first: Machine, second: Machine) -> Comparison:
 
 
 def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
-    """For each of *theirs*, its name among *mine*, by any of its names; else its own."""
+    """Map the name of each of *theirs* to that of its counterpart in *mine*, or to itself if there is none."""
     taken = list(mine)
     called = {name: each.name for each in reversed(taken) for name in _names(each)}
     called |= {each.name: each.name for each in taken}
@@ -124,7 +124,7 @@ def _names(each: State | Event) -> tuple[str, ...]:
 
 
 def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -> dict[ComparedMove, tuple[str, ...]]:
-    """Every outcome of every cell, one for each reply, by the names of the first machine, with the outcomes' names."""
+    """Return every outcome of every cell, once for each reply, in the first machine's terms, with outcome names."""
     table = tabulate(one)
     found: dict[ComparedMove, tuple[str, ...]] = {}
     for row, number in table.defined():
@@ -142,7 +142,7 @@ def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -
 
 
 def _compare_drawings(first: Drawing, second: Drawing) -> Comparison:
-    """What two drawings have in common; names must be equal."""
+    """Compare two drawings; names must be equal."""
     mine, theirs = _drawn(first), _drawn(second)
     states = {**first.states, **second.states}
     return Comparison(
@@ -165,7 +165,7 @@ def _compare_drawings(first: Drawing, second: Drawing) -> Comparison:
 
 
 def _drawn(drawing: Drawing) -> dict[Move, Location]:
-    """The drawn moves, one for each event of a label, with the first place of each."""
+    """Return the drawn moves, one for each event of a label, with the first place of each."""
     found: dict[Move, Location] = {}
     for arrow in drawing.arrows:
         for label in arrow.labels or [""]:

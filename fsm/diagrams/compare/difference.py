@@ -1,4 +1,4 @@
-"""What two lifecycles have in common and what only one of them has, as data."""
+"""Common parts and differences of two lifecycles, as data."""
 
 from collections.abc import Container
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from fsm.diagrams.read.drawing import Location
 
 
 class Where(Enum):
-    """Which of the two has it."""
+    """The sides of a comparison that have a state or move."""
 
     BOTH = "both"
     FIRST = "first"
@@ -18,7 +18,7 @@ class Where(Enum):
 
 
 class Why(Enum):
-    """What is wrong with something drawn, if it is known more precisely than that the machine lacks it."""
+    """The fault of a drawn state or arrow, if more is known than that the machine lacks it."""
 
     STATE = "unknown state"
     EVENT = "unknown event"
@@ -29,7 +29,7 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedState:
-    """A state by its drawn name, the machine's states that it stands for, and where it is drawn."""
+    """A state by its drawn name, the machine's states that it stands for, and the place where it is drawn."""
 
     name: str
     where: Where
@@ -42,9 +42,10 @@ class ComparedState:
 class ComparedMove:
     """One move: an event that leads from one state to another.
 
-    ``source`` is empty for an arrow without one.  Of two machines, moves also differ by reply and outputs, and by
-    whether the call ends with it; ``silent`` is a cell that is not specified.  ``label`` is what is drawn, and
-    ``places`` are where, in the first and in the second.  ``outcomes`` are the machine's, if it has the move.
+    ``source`` is empty for an arrow without one.  Moves of two machines also differ if the reply or the outputs
+    differ, or if only one ``begins`` a call that is then in progress; ``silent`` is an unspecified cell.  ``label`` is
+    the drawn label, and ``places`` are its places in the first and in the second.  ``outcomes`` are the machine's, if
+    it has the move.
     """
 
     source: str
@@ -63,7 +64,7 @@ class ComparedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All states and moves of two lifecycles with these names; ``initial`` is empty unless both begin in one state."""
+    """All states and moves of two lifecycles with these names; ``initial`` is their common initial state, if known."""
 
     first: str
     second: str
@@ -72,7 +73,7 @@ class Comparison:
     initial: str = ""
 
     def near(self, move: ComparedMove) -> Location | None:
-        """Where *move* is drawn; if it is not, its source where that is drawn, or else its target."""
+        """Return the place where *move* is drawn; if it is not drawn, that of its source, or else of its target."""
         place = move.places[0] or move.places[1]
         if place is None:
             drawn = {state.name: state.place for state in self.states}
@@ -81,13 +82,13 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether neither has anything that the other lacks, other than what may be left undrawn."""
+        """Whether neither has anything that the other lacks, except parts that may be left undrawn."""
         wheres = {state.where for state in self.states} | {move.where for move in self.moves}
         return wheres <= {Where.BOTH, Where.UNDRAWN}
 
 
 def side_of(key: object, first: Container[object], second: Container[object]) -> Where:
-    """Which of the two contains *key*, which one of them does."""
+    """Return which of the two contains *key*, which must be in at least one."""
     if key in first:
         return Where.BOTH if key in second else Where.FIRST
     return Where.SECOND

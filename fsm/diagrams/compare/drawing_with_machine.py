@@ -1,7 +1,7 @@
-"""A drawing compared with a machine: what both have, what only one has, and what drawings may leave out.
+"""Comparison of a drawing with a machine: common parts, parts of only one, and parts that drawings may leave out.
 
-An arrow without a source comes from the initial state, or, if its event interrupts, as
-a restart does, from any state.  Without a label too, it marks the initial state.
+An arrow without a source comes from the initial state or, if its event interrupts like a restart, from any state.
+If it has no label either, it marks the initial state.
 
 If the model lists what drawings of it leave out, everything else must be drawn.  If it does not, a drawing may be a
 sketch: only the states and events that it shows are compared, and only outcomes that succeed.
@@ -18,13 +18,13 @@ from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing
 from fsm.machine import Machine
 
 ANY: Final = "any state"
-"""The name that ``fsm draw`` gives to the source of an arrow from every state."""
+"""Name that ``fsm draw`` gives to the source of an arrow from every state."""
 
 
 def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
-    """*drawing*, where an arrow that begins at its own label is one without a source.
+    """Turn each arrow that begins at its own label into an arrow without a source.
 
-    ``fsm draw`` draws so the events it otherwise leaves out, where nothing else leads to a state.
+    ``fsm draw`` uses this form for events that it usually leaves out, if nothing else leads to a state.
     """
     written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
     states = {arrow.target for arrow in drawing.arrows} | {arrow.source for arrow in drawing.arrows if arrow.steps}
@@ -44,7 +44,7 @@ def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known
 
 
 def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The states that each drawn name stands for, together with names for the same state, and those not drawn."""
+    """Map each drawn name to its states, merging names for the same state, and add names for undrawn states."""
     merged: dict[str, tuple[str, ...]] = {}
     names: dict[str, str] = {}
     for name, states in found.items():
@@ -58,9 +58,10 @@ def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str,
 
 
 class Matching:
-    """Compares *machine*, which is the first, with *drawing*.
+    """Compares *machine*, the first side, with *drawing*.
 
-    With *complete*, all that the model does not list as left out must be drawn, even if it does not mention drawings.
+    With *complete*, everything that the model does not list as left out must be drawn, even if it does not mention
+    drawings.
     """
 
     def __init__(self, machine: Machine, drawing: Drawing, *, complete: bool) -> None:
@@ -93,7 +94,7 @@ class Matching:
         )
 
     def _shown(self, name: str | None) -> str:
-        """The name under which a drawn state is compared; without one, that of the initial state."""
+        """Return the name under which a drawn state is compared; for ``None``, that of the initial state."""
         if name is None:
             return self.initial
         return next((self.abstraction.shown[state] for state in self.found[name]), name)
@@ -109,7 +110,7 @@ class Matching:
             source = "" if first else self._shown(arrow.source)
             self._only_drawn(arrow, Move(source, "", target), "", wrong)
             return
-        # An arrow from any state is one from each state in which the machine has the move.
+        # An arrow from any state stands for one from each state in which the machine has the move.
         anywhere = arrow.source == ANY and not self.found[ANY]
         for label, meaning in self.known.meant(arrow.labels):
             event, outcome = meaning or Meaning(label)
@@ -127,7 +128,7 @@ class Matching:
                 self._only_drawn(arrow, Move(source, event, target), label, why)
 
     def _only_drawn(self, arrow: Arrow, key: Move, label: str, why: Why | None) -> None:
-        # An arrowhead may be far from the label in question.
+        # Point at the wrong label if there is only one: the arrowhead may be far away from it.
         wrong = [step.place for step in arrow.steps] if why in {Why.EVENT, Why.OUTCOME} else []
         places = (None, wrong[0] if len(wrong) == 1 else arrow.place)
         self.moves.append(ComparedMove(**key._asdict(), where=Where.SECOND, label=label, places=places, why=why))
@@ -141,7 +142,7 @@ class Matching:
         self.moves.append(ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=ways, places=places))
 
     def _move(self, key: Move, acts: list[Act]) -> None:
-        """Record a move of a full drawing that is missing, or that may be left out."""
+        """Record a move of a full drawing if it is missing or may be left out."""
         drawn = self.drawn.get(key)
         ends = self.abstraction.ends.get(key)
         if drawn is not None:
@@ -156,7 +157,7 @@ class Matching:
             self.moves.append(ComparedMove(**key._asdict(), where=where, outcomes=outcomes))
 
     def _whole(self, ends: set[Move]) -> bool:
-        """Whether the drawing shows where a call leads in the end, instead of where it begins."""
+        """Return whether the drawing shows where a call finally leads, instead of where it begins."""
         seen = [end for end in ends if end.source != end.target]
         return all(end in self.drawn for end in seen) and any(end not in self.abstraction.must for end in seen)
 

@@ -1,12 +1,12 @@
 """Boxes and arrows drawn with characters, to be pasted into a comment and checked there.
 
-The states stand below each other.  Arrows from one state to the next are lines between them; loops are on the left;
-every other arrow has a row of its own at each of its boxes and a column on the right.  Events without a source are
-trunks with branches on the far right.  States that no line connects stand side by side. :mod:`fsm.diagrams.read` reads
-these drawings.
+States are stacked from top to bottom.  An arrow from a state to the one below it is a line between them; loops are on
+the left; every other arrow has a row of its own at each of its boxes, and a column on the right.  Events without a
+source are trunks with branches on the far right.  States that no line connects are side by side.
+:mod:`fsm.diagrams.read` reads these drawings.
 
-What is drawn is exactly what :mod:`fsm.diagrams.compare` expects of a full drawing: states under their drawn names, and
-arrows with their labels.  More would bury the lifecycle under the table.
+A drawing has exactly what :mod:`fsm.diagrams.compare` expects of a full one: states under their drawn names, and arrows
+with their labels.  More would bury the lifecycle under the table.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ _STEP: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutlineArrow:
-    """An arrow from one state to another, with its labels, and all of them joined."""
+    """An arrow from one state to another, with its labels, and the text that joins them."""
 
     source: str
     target: str
@@ -62,7 +62,7 @@ class Outline:
 
 
 def outline(machine: Machine) -> Outline:
-    """The outline of *machine*.
+    """Return the outline of *machine*.
 
     >>> from fsm.language.library import load
     >>> outline(load("container-status")).trunks
@@ -92,7 +92,7 @@ def outline(machine: Machine) -> Outline:
 
 
 def _lines(known: Container[str], ends: tuple[str, str], labels: list[str]) -> Iterator[OutlineArrow]:
-    """One arrow for all labels that can share it, and one for each that cannot."""
+    """Yield one arrow for all labels that can share it, and one for each label that cannot."""
     shared = [label for label in labels if parts(label) == [label] and THEN not in label]
     for group in ([shared] if shared else []) + [[label] for label in labels if label not in shared]:
         joined = "/".join(group)
@@ -102,7 +102,7 @@ def _lines(known: Container[str], ends: tuple[str, str], labels: list[str]) -> I
 
 
 def _labels(known: Mapping[str, Meaning], event: Event, acts: list[Act]) -> list[str]:
-    """The labels of a move: its event, or each outcome that has a label of its own."""
+    """Return the labels of a move: its event, or each outcome that has a label of its own."""
     general = next(iter(plain([*event.aliases, event.rpc])), event.name)
     found: dict[str, None] = {}
     for act in acts:
@@ -113,7 +113,7 @@ def _labels(known: Mapping[str, Meaning], event: Event, acts: list[Act]) -> list
 
 
 def ascii_drawing(machine: Machine) -> str:
-    """*machine* as boxes and arrows, ending in a newline.
+    """Return *machine* as boxes and arrows, ending in a newline.
 
     >>> from fsm.language.library import load
     >>> "| RUNNING |" in ascii_drawing(load("container-status"))
@@ -123,7 +123,7 @@ def ascii_drawing(machine: Machine) -> str:
 
 
 def drawn(shown: Outline) -> str:
-    """*shown* as boxes and arrows, ending in a newline."""
+    """Return *shown* as boxes and arrows, ending in a newline."""
     cells: dict[tuple[int, int], str] = {}
     left = 0
     for states in _together(shown):
@@ -136,7 +136,7 @@ def drawn(shown: Outline) -> str:
 
 
 def _together(shown: Outline) -> list[list[str]]:
-    """The states in groups connected by lines: the initial state first, the others in the order of the outline."""
+    """Return groups of states connected by lines: the initial state first, the others in the order of the outline."""
     states = sorted(shown.states, key=lambda state: state != shown.initial)
     joined = [{line.source, line.target} for line in shown.lines] + [set(trunk.targets) for trunk in shown.trunks]
 
@@ -148,7 +148,7 @@ def _together(shown: Outline) -> list[list[str]]:
 
 
 class _Page:
-    """Connected states, laid out from top to bottom; their left border is in column 0."""
+    """Connected states, laid out from top to bottom, with their left border in column 0."""
 
     def __init__(self, shown: Outline, states: list[str]) -> None:
         self.shown = shown
@@ -158,14 +158,13 @@ class _Page:
         self.cells: dict[tuple[int, int], str] = {}
         self.top: dict[str, int] = {}
         self.bottom: dict[str, int] = {}
-        # Number of arrows that have a row at the right side of each box.
+        # Number of arrows that have a row at the right side of each box so far.
         self.met: Counter[str] = Counter()
-        # Row and column at which an arrow on the right turns, and its label; no label at its end.
+        # Row and column where an arrow on the right turns, and its label, which is empty at the arrow's end.
         self.turns: list[tuple[int, int, str]] = []
         self._draw()
 
     def _draw(self) -> None:
-        """Draw everything: vertical lines first, since horizontal ones are drawn around them."""
         following = dict(zip(self.states, self.states[1:], strict=False))
         own = [line for line in self.shown.lines if line.target in self.states]
         loops: dict[str, tuple[str, ...]] = {}
@@ -188,6 +187,7 @@ class _Page:
         for state, labels in loops.items():
             self._loop(state, labels)
         self._trunks(self._around(straight, around))
+        # Horizontal lines come last, because they are drawn around vertical ones.
         for row, column, label in self.turns:
             self._put(row, self.width - 1, f"+- {label} -" if label else "<")
             self._across(row, self.width, column - 1)
@@ -228,7 +228,7 @@ class _Page:
         self._put((top + bottom) // 2, 1, state.center(inside))
 
     def _right(self, state: str) -> int:
-        """The next row at which an arrow may meet the right side of a box."""
+        """Return the next row at which an arrow may meet the right side of a box."""
         self.met[state] += 1
         return self.top[state] + 2 * self.met[state] - 1
 
@@ -252,7 +252,7 @@ class _Page:
             self._put(start + number, -_LOOP - 1 - len(label), label)
 
     def _around(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow]) -> int:
-        """Draw the vertical parts of the arrows on the right; the result is the first free column beside them."""
+        """Draw the vertical parts of the arrows on the right, and return the first free column beside them."""
         inner = [self.width + len(line.joined) + 3 for line in around]
         inner += [self._middle + 2 + len(label) for line in straight.values() for label in line.labels]
         start = max([self.width, *inner]) + _STEP

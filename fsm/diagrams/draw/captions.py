@@ -8,18 +8,18 @@ from typing import Final
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge
 
 OWN: Final = "↗"
-"""Stands for an output with the name of its event."""
+"""Sign for an output with the name of its event."""
 
 WIDTH: Final = 80
 
 FAILS: Final = "✗"
-"""Stands for an error reply."""
+"""Sign for an error reply."""
 
 DEVIATE: Final = "deviations"
 """The first word of the line that names the profiles whose deviations are drawn."""
 
 GATHERED: Final = 3
-"""So many edges from any state begin in one word."""
+"""Number of edges from any state from which on they all begin in one word."""
 
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
@@ -33,7 +33,7 @@ _RESERVED: Final = re.compile(
 
 
 def caption(label: EdgeLabel, *, emits: bool = True) -> str:
-    """*label* in a few words, with what it *emits* or without.
+    """Return *label* in a few words, with its outputs if *emits* is true.
 
     >>> caption(EdgeLabel(event="exit", kind="signal", emits=("StopContainer",)))
     'exit / StopContainer'
@@ -58,9 +58,9 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
 
 
 def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iterator[tuple[PictureEdge, str, str]]:
-    """The edges, each with the word in which it begins if that is no node, and with the words beside it.
+    """Yield each edge, the word in which it begins if its source is not a node, and the words beside it.
 
-    There is a *line* for each label, with the number of times its cell was used, if that is known.
+    ``line(text)`` formats a label with its count, if that is known; *separator* joins the lines.
     """
     told: set[str] = set()
     for edge in picture.edges:
@@ -75,7 +75,7 @@ def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iter
 
 
 def times(edge: PictureEdge) -> list[str]:
-    """For each label of *edge* how often its cell was met; empty if that is not known, 0, or said at another edge."""
+    """Return, for each label of *edge*, how often its cell was met; empty if unknown, 0, or shown at another edge."""
     if not edge.counts:
         return [""] * len(edge.labels)
     return [
@@ -85,7 +85,7 @@ def times(edge: PictureEdge) -> list[str]:
 
 
 def footer(picture: Picture) -> list[str]:
-    """The text below a picture, in short lines."""
+    """Return the text below a picture, in short lines."""
     labels = [label for edge in picture.edges for label in edge.labels]
     lines = []
     if any(caption(label).endswith(OWN) for label in labels):
@@ -112,7 +112,7 @@ def footer(picture: Picture) -> list[str]:
 
 
 def identifiers(picture: Picture) -> dict[str, str]:
-    """A unique name of letters, digits and underscores for each node, and for each source that is no node."""
+    """Return a unique name of letters, digits and underscores for each node, and for each source that is not a node."""
     names: dict[str, str] = {}
     wanted = {node.name: node.name for node in picture.nodes}
     for edge in picture.edges:
@@ -129,9 +129,9 @@ def identifiers(picture: Picture) -> dict[str, str]:
 
 
 def origin(edge: PictureEdge, picture: Picture) -> str:
-    """The name of the place where *edge* begins: its source, or the name of a word if that is no state.
+    """Return the name of the place where *edge* begins: its source, or the name of a word if that is not a state.
 
-    Each word stands beside the target; but where several edges begin in any state, that is one word for all.
+    Each word is beside the edge's target, except that several edges from any state share one word.
     """
     gathered = sum(each.source == ANY for each in picture.edges) >= GATHERED
     alone = edge.source == ELSEWHERE or (edge.source == ANY and not gathered)
@@ -139,5 +139,5 @@ def origin(edge: PictureEdge, picture: Picture) -> str:
 
 
 def _letters(name: str) -> str:
-    """*name* without what distinguishes ``StopContainer`` from ``stop-container``."""
+    """Reduce *name* to letters and digits, so that ``StopContainer`` and ``stop-container`` are equal."""
     return "".join(filter(str.isalnum, name)).lower()

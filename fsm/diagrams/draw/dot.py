@@ -1,10 +1,10 @@
 """A picture in Graphviz's language.
 
-If edges lead back to the initial state, it is drawn twice, at the top and at the bottom; otherwise half of the edges
-would run up the page.  An edge from any state, or from states that are not drawn, begins in a word beside its target; if there
-are several from any state, in one word for all.
+If edges lead back to the initial state, it is drawn twice, at the top and at the bottom; with one node, half of the
+edges would run up the page.  An edge from any state, or from states that are not drawn, begins in a word beside its
+target; several edges from any state begin in the same word.
 
-Nodes and edges have an ``id``, which an SVG made of the text keeps: see :mod:`fsm.diagrams.draw.image`.
+Nodes and edges have an ``id``, which an SVG made from the text keeps: see :mod:`fsm.diagrams.draw.image`.
 """
 
 from collections.abc import Iterator
@@ -26,20 +26,20 @@ OTHER: Final = "#8250df"
 MARK: Final = "#0969da"
 BAD: Final = "#cf222e"
 HEAT: Final = ("#ffffff", "#ddf4fe", "#b6e3ff", "#80ccff", "#54aeff")
-"""The fills of states by the number of times they were visited: 0, below ten, below a hundred and so on."""
+"""Fills of states by the number of visits: 0, below ten, below a hundred and so on."""
 
 LONG: Final = 30
-"""Largest number of characters of a label on one line."""
+"""Most characters of a label on one line."""
 
 DASHED: Final = ",dashed"
 
 START: Final = "(start)"
 AGAIN: Final = "(again)"
-"""Added to the name of the initial state for its second node; no state has brackets in its name."""
+"""Suffix of the initial state's name for its second node; no state has brackets in its name."""
 
 
 def dot(picture: Picture) -> str:
-    """*picture* as a digraph, the same text on every run.
+    """Return *picture* as a digraph, the same text on every run.
 
     >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture
@@ -73,7 +73,7 @@ def dot(picture: Picture) -> str:
 
 
 def identity(picture: Picture, *parts: str) -> str:
-    """A unique id of what is drawn: no name has a colon."""
+    """Return a unique id for a drawn part; no name has a colon."""
     return ":".join((picture.name, *parts))
 
 
@@ -87,7 +87,8 @@ def _below(picture: Picture) -> str:
 
 
 def _swatch(kind: str, look: Look, *, plain: bool) -> str:
-    """A cell of a table that looks as the nodes of *kind* do, but for dashes, by which cells have made dot 2.43 crash."""
+    """Return a table cell that looks like nodes of *kind*."""
+    # Without dashes: dashed cells have made dot 2.43 crash.
     style = look.style.removesuffix(DASHED) or "solid"
     words = f"&#160;{kind}{' (dashed)' if look.style.endswith(DASHED) else ''}&#160;"
     fill = HEAT[0] if plain else look.fill
@@ -157,14 +158,14 @@ def _edge(graph: graphviz.Digraph, picture: Picture, edge: PictureEdge, target: 
 
 
 def _word(edge: PictureEdge) -> str:
-    """The labels of *edge* on one line, so that no other word begins as it does."""
+    """Return the labels of *edge* in one row, with commas in between."""
     texts = [" ".join(rows) for rows in labelled(edge)]
     cells = (f"<td>{text}{',' if number < len(texts) else ''}</td>" for number, text in enumerate(texts, 1))
     return f'<table border="0" cellborder="0" cellspacing="0" cellpadding="2"><tr>{"".join(cells)}</tr></table>'
 
 
 def labelled(edge: PictureEdge) -> list[list[str]]:
-    """For each label of *edge* the rows that it takes: one, or two if its outputs make it long, and one for its number."""
+    """Return the rows of each label of *edge*: one, or two if its outputs make it long, and one for its count."""
     found = []
     for label, count in zip(edge.labels, times(edge), strict=True):
         rows = list(_rows(label, DIM if edge.source == ELSEWHERE else BAD if edge.failed else _colour(label)))

@@ -1,18 +1,18 @@
 """A picture as SVG or PNG, made by Graphviz's program ``dot``.
 
-A page finds the parts of an SVG by these ids, which begin with the picture's name, such as ``cri-pod:state:ready``, and
-classes; names of the model have no colon, and a script reads them from the attributes:
+A page finds the parts of an SVG by the ids and classes below.  An id begins with the picture's name, such as
+``cri-pod:state:ready``.  Names in a model have no colon; a script reads them from the attributes:
 
 ``NAME:state:STATE``, ``NAME:again:STATE``
-    a node, and the second one of the initial state: of class ``node`` and, if the model says so, ``kind-KIND``;
+    a node, and the second one of the initial state: class ``node`` and, if the model says so, ``kind-KIND``;
     ``data-states`` has all states that are drawn as this one, ``data-kind`` their kind
 ``NAME:edge:SOURCE:TARGET``
-    an edge, of class ``edge``, with ``data-from`` and ``data-to``; the source is ``*`` for any state, ``…`` if the
-    edge begins in a word for what is not drawn, and empty where every life begins
+    an edge: class ``edge``, with ``data-from`` and ``data-to``; the source is ``*`` for any state, ``…`` if the
+    edge begins in a word for events that are not drawn, and empty for the edge into the initial state
 ``NAME:cell:SOURCE:TARGET:NUMBER``
-    the words of one event on an edge, or in the word where it begins: of class ``cell``, with ``data-event``,
+    the words of one event on an edge, or in the word where it begins: class ``cell``, with ``data-event``,
     ``data-state`` (the source), ``data-to``, ``data-ends`` for the end of a call, and ``data-outcome`` and
-    ``data-deviates`` where there is one
+    ``data-deviates`` if they apply
 """
 
 import hashlib
@@ -46,7 +46,7 @@ DARK: Final = {
     **{each.fill: each.dark for each in (UNSTATED, *LOOKS.values())},
     **dict(zip(dot.HEAT, ("#0d1117", "#0c2d6b", "#0d419d", "#1158c7", "#1763d4"), strict=True)),
 }
-"""What each colour is replaced by on a dark page."""
+"""Colours on a dark page, by the colours that they replace."""
 
 
 class NoDotError(Exception):
@@ -58,10 +58,10 @@ class DotFailedError(Exception):
 
 
 def svg(picture: Picture) -> bytes:
-    """*picture* as SVG that suits light and dark pages.
+    """Return *picture* as SVG that suits light and dark pages.
 
-    Its attribute ``data-source`` is the digest of the text it was made from, so whether
-    it is up to date can be checked without ``dot``.
+    Its attribute ``data-source`` is the digest of the DOT text, so that one can check without ``dot`` whether it is up
+    to date.
     """
     text = dot.dot(picture)
     ET.register_namespace("", _SVG)
@@ -69,7 +69,7 @@ def svg(picture: Picture) -> bytes:
     root = ET.fromstring(image(text, "svg"))  # noqa: S314  (dot wrote it)
     _identify(root, picture)
     for side, length in zip(("width", "height"), root.attrib["viewBox"].split()[2:], strict=True):
-        root.set(side, f"{math.ceil(float(length))}")  # pixels, so that text has the size of the page's
+        root.set(side, f"{math.ceil(float(length))}")  # in pixels, so that text is as large as the page's
     root.set("role", "img")
     root.set("aria-label", picture.title)
     root.set("data-source", digest(text))
@@ -82,7 +82,7 @@ def svg(picture: Picture) -> bytes:
 
 
 def _identify(root: ET.Element, picture: Picture) -> None:
-    """Say of each group in *root* what it is, and of which state or edge; the words of an event become one of their own."""
+    """Add classes and data attributes to the groups in *root*, and put the words of each event into a group."""
     groups = {each.get("id", ""): each for each in root.iter(f"{{{_SVG}}}g")}
     for each in root.iter():
         if not each.get("id", "").startswith(f"{picture.name}:"):
@@ -116,7 +116,7 @@ def _cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None:
 
 
 def _by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Element]]:
-    """The texts of each label: those of its rows; in a word, which has one row, those up to the next comma."""
+    """Split the texts by label: an edge has rows for each, a word has one row with commas in between."""
     if edge.source == ELSEWHERE:
         found: list[list[ET.Element]] = [[]]
         for text in words:
@@ -129,17 +129,17 @@ def _by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Elemen
 
 
 def png(picture: Picture) -> bytes:
-    """*picture* as PNG on white, in a resolution for print."""
+    """Return *picture* as PNG on white, in a resolution for print."""
     return image(dot.dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144", 1), "png")
 
 
 def digest(text: str) -> str:
-    """The digest of the text that an image is made from."""
+    """Return the digest of the text from which an image is made."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def image(text: str, form: str) -> bytes:
-    """The image that ``dot`` makes of *text*; raises :class:`NoDotError` or :class:`DotFailedError`."""
+    """Return the image that ``dot`` makes of *text*; raises :class:`NoDotError` or :class:`DotFailedError`."""
     # Not through a pipe: if dot ends before it has read everything, SIGPIPE
     # would silently end a process that does not catch it.
     with ScratchFolder() as folder:

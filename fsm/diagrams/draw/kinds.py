@@ -1,4 +1,4 @@
-"""How pictures show what a state is in its lifecycle: by a fill and by a line, so that it is told apart without colours."""
+"""Looks of states by their kind in the lifecycle: a fill and a line, so that kinds also differ without colours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from fsm.machine import StateKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The fill of a state's box, that on a dark page, and its line: Graphviz's, Mermaid's and PlantUML's.
+    """The fill of a state's box, its fill on a dark page, and its line in Graphviz, Mermaid and PlantUML.
 
-    An empty ``style`` has square corners.  ``line`` is what it is called where a legend has words only.
+    An empty ``style`` has square corners.  ``line`` describes the line for a legend that has words only.
     """
 
     fill: str
@@ -56,25 +56,25 @@ LOOKS: Final[Mapping[StateKind, Look]] = {
 }
 
 UNSTATED: Final = Look(fill="#f6f8fa", dark="#161b22", mermaid="")
-"""Of a state of which the model does not say what it is."""
+"""Look of a state whose kind the model does not state."""
 
 PASSING: Final = Look(
     fill="#f6f8fa", dark="#161b22", style="rounded,dashed", mermaid="stroke-dasharray:4", plantuml="dashed"
 )
-"""Of one in which a call is in progress."""
+"""Look of a state in which a call is in progress."""
 
 
 def look(node: PictureNode) -> Look:
-    """How *node* is drawn."""
+    """Return the look of *node*."""
     return LOOKS[node.kind] if node.kind else PASSING if node.passing else UNSTATED
 
 
 def legend(picture: Picture) -> tuple[StateKind, ...]:
-    """The kinds that are to be explained: those of its nodes, if there is more than the initial one."""
+    """Return the kinds to explain: those of the nodes, if any of them is not the initial one."""
     met = {node.kind for node in picture.nodes}
     return tuple(kind for kind in LOOKS if kind in met) if met - {"initial", None} else ()
 
 
 def ink(picture: Picture) -> bool:
-    """Whether fills say how often states were met, and not what they are."""
+    """Return whether fills show how often states were met, instead of their kinds."""
     return any(node.count is not None for node in picture.nodes)

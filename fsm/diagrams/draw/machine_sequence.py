@@ -1,4 +1,4 @@
-"""A run of a machine as a sequence chart: who calls it, what it replies, what it puts out."""
+"""A run of a machine as a sequence chart: its calls, replies, state changes and outputs."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,10 @@ from fsm.machine.property.evidence import Run, RunStep
 
 
 def machine_chart(run: Run, machine: Machine, broken: Property | None = None) -> SequenceChart:
-    """*run* of *machine*: a row for each step, and below it what is called, changed, put out and replied.
+    """Return *run* of *machine* as a chart: a row for each step, followed by its call, state change, outputs and reply.
 
-    The property that is *broken* is so by the last step, which is marked, unless the run goes on for ever, or stops.
+    The last step, which breaks the property *broken*, is marked, unless the run breaks it by repeating for ever or by
+    stopping.
 
     >>> from fsm.language.library import load
     >>> taken = RunStep(event="stop", source="absent", target="absent", outcome="ignored", reply="ok")

@@ -1,4 +1,4 @@
-"""A machine's whole table, in Markdown."""
+"""The whole table of a machine, in Markdown."""
 
 import re
 from collections.abc import Collection
@@ -15,7 +15,7 @@ LEGEND = (
 
 
 def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: Marks | None = None) -> str:
-    """Every cell of *machine*, events down and states across, ending in a newline; *marks* add how often each was used.
+    """Return every cell of *machine*, events down and states across, ending in a newline; *marks* add use counts.
 
     >>> from fsm.language.library import load
     >>> markdown(load("cri-pod")).splitlines()[0]

@@ -16,11 +16,11 @@ CLASSES: Final[Mapping[str, str]] = {
     "failed": "stroke:#cf222e,stroke-width:3px",
     "word": "fill:none,stroke:none,font-style:italic",
 }
-"""The styles of states; where the fill is ours, so are the letters, since the page's theme may be light or dark."""
+"""Styles of states; a style that sets the fill also sets the text colour, because the page may be light or dark."""
 
 
 def mermaid(picture: Picture) -> str:
-    """*picture* as a ``stateDiagram-v2``, ending in a newline.
+    """Return *picture* as a ``stateDiagram-v2``, ending in a newline.
 
     >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture
@@ -66,5 +66,5 @@ def _quoted(node: PictureNode) -> str:
 
 
 def _text(words: str) -> str:
-    """*words* with what is syntax in Mermaid as character codes, which begin with ``#``."""
+    """Replace Mermaid's syntax in *words* with character codes, which begin with ``#``."""
     return re.sub(r"[^\w \-./,()…?✗↗]", lambda found: f"#{ord(found[0])};", words)

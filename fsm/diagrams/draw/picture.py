@@ -1,11 +1,11 @@
-"""What to draw of a machine: nodes, and edges that bundle all that leads from one to another.
+"""Content of a machine's picture: nodes, and edges that bundle everything that leads from one node to another.
 
-A picture of the whole table would be unreadable.  A picture shows what changes the state, each way once.  Outcomes that
-stay in the state, that fail or take a short cut where another outcome leads to the same state, events that interrupt
-every state, as a restart does, and states that only a profile reaches are left out unless requested.  An event that
-does the same in every state is drawn once, from *any state*; if nothing else leads on from the initial state, or back
-to it, so that no life could be followed, it is drawn from one state, too.  States that differ in nothing that is drawn
-are one node; deviations of a profile are always drawn.
+A picture of the whole table would be unreadable.  A picture shows the changes of state, each way once.  These are left
+out unless requested: outcomes that stay in the state; outcomes that fail or take a short cut, if another outcome leads
+to the same state; events that interrupt every state, such as a restart; and states that only a profile reaches.  An
+event that does the same in every state is drawn once, from *any state*.  It is also drawn from one state if nothing
+else leads on from the initial state, or back to it, because no life could be followed then.  States that are drawn
+alike are one node; deviations of a profile are always drawn.
 """
 
 import itertools
@@ -19,21 +19,21 @@ from fsm.machine import Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, 
 from fsm.machine.traversal import closure
 
 ANY: Final = "*"
-"""The source of edges that lead from every state."""
+"""Source of edges that lead from every state."""
 
 ELSEWHERE: Final = "…"
-"""The source of edges to a state that is reached only by events that are left out."""
+"""Source of edges to a state that is reached only by events that are left out."""
 
 Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts", "profiles"]
-"""What is drawn on request only: every outcome separately, outcomes that stay in the state, and so on."""
+"""Content drawn only on request: every outcome separately, outcomes that stay in the state, and so on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureNode:
-    """A state, or several that are drawn alike, with what they show; in ``passing`` ones a call is in progress.
+    """A state, or several that are drawn alike, and what they show; if ``passing``, a call is in progress.
 
-    ``name`` is that of the first of its ``states``.  ``count`` is the number of visits.
-    ``marked``: a run visited it; ``failed``: the run failed there; ``only`` has the profiles that alone reach it.
+    ``name`` is the first of its ``states``.  ``count`` is the number of visits.  ``marked``: a run visited it;
+    ``failed``: the run failed there; ``only`` has the profiles that reach it, if no event of the machine itself does.
     """
 
     name: str
@@ -50,7 +50,7 @@ class PictureNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeLabel:
-    """One event on an edge: its outcome where it has several, its error reply, its outputs."""
+    """One event on an edge: its outcome if it has several, its error reply, its outputs."""
 
     event: str
     kind: Kind
@@ -64,10 +64,11 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """How often the cell of a label was ``met``.
+    """The number of times that the cell of a label was ``met``.
 
-    Recordings do not tell by which outcome, so of several arrows of a cell one is ``told`` the number; an end of a call is
-    not, since the call was counted where it began.
+    Recordings do not show which outcome occurred, so only one of several arrows of a cell shows the number: the one
+    that is ``told``.  The end of a call never shows it, because the call was counted where it began.  ``shared``: the
+    cell has several arrows.
     """
 
     met: int
@@ -79,7 +80,7 @@ class Count:
 class PictureEdge:
     """All that leads from one node, or from :data:`ANY` or :data:`ELSEWHERE`, to another.
 
-    ``counts`` has one for each label, if they are known; ``failed``: it was observed and is not allowed.
+    ``counts`` has one count for each label, if they are known; ``failed``: the edge was observed and is not allowed.
     """
 
     source: str
@@ -92,10 +93,10 @@ class PictureEdge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """What is drawn, the events that are left out, and the profiles whose deviations are included.
+    """The nodes and edges, the events that are left out, and the profiles whose deviations are included.
 
-    ``initial`` is empty if the initial state is not drawn; ``unreached`` are the states that are left out since only
-    profiles reach them, each with those.
+    ``initial`` is empty if the initial state is not drawn; ``unreached`` has the states that are left out because only
+    profiles reach them, each with these profiles.
     """
 
     name: str
@@ -110,10 +111,10 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What a run or some recordings add to a picture.
+    """Additions to a picture from a run or from recordings.
 
-    The steps of the run by event, source and target, its states, the states in which it
-    failed and what was observed there; the number of uses of each cell.
+    ``steps`` are those of the run by event, source and target, ``states`` those it visited.  ``failed`` has the states
+    in which it failed, and ``seen`` the observation there.  ``counts`` has the number of uses of each cell.
     """
 
     steps: frozenset[tuple[str, str, str]] = frozenset()
@@ -126,7 +127,7 @@ class Marks:
 def picture(
     machine: Machine, *, show: Collection[Extra] = (), events: Collection[str] | None = None, marks: Marks | None = None
 ) -> Picture:
-    """What to draw of *machine*: its moves, and what *show* requests, of all *events* or of those named.
+    """Return what to draw of *machine*: its moves and what *show* requests, for *events* or for all events.
 
     >>> from fsm.language.library import load
     >>> [(each.source, each.target) for each in picture(load("cri-pod")).edges][0]
@@ -156,7 +157,7 @@ class _Drawing:
 
     @property
     def states(self) -> list[str]:
-        """Those that are drawn: not what only a profile reaches, unless it is applied, requested or was met."""
+        """The drawn states; one that only a profile reaches must be requested or met, or the profile applied."""
         met = {state for (_, state), count in self.marks.counts.items() if count}
         kept = met | self.marks.states | self.marks.failed
         every = bool(self.machine.profile) or "profiles" in self.show
@@ -178,7 +179,7 @@ class _Drawing:
             self.left_out[event.name] = None
 
     def _everywhere(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Targets and labels that lead there from every other state, if there is more than one other."""
+        """Return the targets and labels by which all other states lead to the target, if there are several others."""
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":
@@ -213,10 +214,10 @@ class _Drawing:
             yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
 
     def lead_on(self) -> None:
-        """Draw some of what leads from any state from one state, too, where otherwise no life could be followed.
+        """Draw some edges from any state also from one state, if no life could be followed without them.
 
-        If nothing leads on from the initial state: from the state before its target; if nothing leads back there: from
-        the last final one.
+        If nothing leads on from the initial state, draw them from the state listed before their target; if nothing
+        leads back to the initial state, draw them from the last final state.
         """
         initial, states = self.machine.initial, self.states
         final = [state for state in states if self.machine.states[state].kind == "final"]
@@ -266,7 +267,7 @@ class _Drawing:
         )
 
     def _strays(self) -> Iterator[PictureEdge]:
-        """Edges to states that nothing drawn leads to, by the events left out that do.
+        """Yield edges to states that no drawn edge leads to, labelled with the left-out events that do lead there.
 
         They begin in a word, which must not be mistaken for a state of that name.
         """
@@ -295,9 +296,9 @@ class _Drawing:
 
 
 def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
-    """The states that *event* reaches from *state* by way of a call it begins, each with whether by an error.
+    """Return the states that *event* reaches from *state* by a call it begins, each with whether errors lead there.
 
-    An outcome that leads there at once is a short cut.  The state in between may be *state* itself.
+    An outcome that leads there directly is a short cut.  The state in between may be *state* itself.
     """
     found: dict[str, set[bool]] = {}
     first = [way.to for way in ways if way.begins] or [state]
@@ -313,7 +314,7 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 
 
 def _once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
-    """*labels* with each event once, without errors if one of them succeeds; all deviations."""
+    """Return *labels* with each event once, without errors if one of them succeeds; deviations are all kept."""
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str], EdgeLabel] = {}
     for label in labels:
@@ -323,7 +324,7 @@ def _once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
 
 
 def _told_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
-    """*edges*, where the first of each cell is told how often that was met."""
+    """Yield *edges*, with the count of each cell shown only at the first edge that has it."""
     cells = [(edge.source, label.event, label.ends) for edge in edges for label in edge.labels if edge.counts]
     several = {cell for cell, number in Counter(cells).items() if number > 1}
     told: set[tuple[str, str, bool]] = set()
@@ -337,7 +338,7 @@ def _told_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
 
 
 def _joined(drawn: Picture) -> Picture:
-    """*drawn* without the states that no edge touches, if it has any edges."""
+    """Remove the states that no edge touches, if there are any edges."""
     touched = {name for edge in drawn.edges for name in (edge.source, edge.target)}
     nodes = tuple(node for node in drawn.nodes if node.name in touched) or drawn.nodes
     initial = drawn.initial if any(node.name == drawn.initial for node in nodes) else ""
@@ -345,7 +346,7 @@ def _joined(drawn: Picture) -> Picture:
 
 
 def _alike(drawn: Picture) -> Picture:
-    """*drawn* with states that are drawn alike as one node."""
+    """Merge states that are drawn alike into one node."""
     leads: dict[str, set[tuple[object, ...]]] = {node.name: set() for node in drawn.nodes}
     for edge in drawn.edges:
         rest = (edge.labels, edge.marked, edge.failed, edge.counts)
@@ -370,5 +371,5 @@ def _alike(drawn: Picture) -> Picture:
 
 
 def _error(way: Outcome) -> str:
-    """The error of an outcome that never replies ok; empty for all others."""
+    """Return the error of an outcome that never replies ok; empty for all others."""
     return "" if "ok" in way.reply else " or ".join(way.reply)

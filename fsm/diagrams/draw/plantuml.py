@@ -15,14 +15,14 @@ WORD: Final = (
     "FontStyle<<word>> italic",
     "}",
 )
-"""The style of a word in which an edge begins: a state without a box, since PlantUML has nothing else."""
+"""Style of a word in which an edge begins: a state without a box, because PlantUML has nothing else."""
 
 _LINES: Final = {"": "a thin line", "bold": "a thick line", "dashed": "dashed", "dotted": "dotted"}
-"""What the lines are called that PlantUML has."""
+"""Names of PlantUML's lines in a legend."""
 
 
 def plantuml(picture: Picture) -> str:
-    """*picture* between ``@startuml`` and ``@enduml``, ending in a newline.
+    """Return *picture* between ``@startuml`` and ``@enduml``, ending in a newline.
 
     >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture

@@ -1,4 +1,4 @@
-"""Which states of a machine are reached by what a profile does otherwise, and by nothing else."""
+"""States of a machine that only the deviations of a profile reach."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from fsm.machine.traversal import closure
 
 
 def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
-    """Those states, each with the profiles that reach it; a state that nothing reaches is none of them.
+    """Return the states that only profiles reach, each with these profiles; unreachable states are not included.
 
     >>> from fsm.language.library import load
     >>> only_under(load("container-events"))
@@ -27,7 +27,7 @@ def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
 
 
 def _reached(machine: Machine, *, deviations: bool) -> frozenset[str]:
-    """The states that events may lead to from the initial one, whether by *deviations* or not."""
+    """Return the states that events may reach from the initial one; deviations count only with *deviations*."""
 
     def following(state: str) -> list[str]:
         ways = (machine.step(state, event, ends=ends) for event in machine.events for ends in (False, True))

@@ -1,7 +1,7 @@
-"""Sequence charts: participants, and what they send each other, row by row; that of a run of a system; and as Mermaid.
+"""Sequence charts: participants, and the messages between them row by row; the chart of a system's run; Mermaid.
 
-A chart of a recording is made by :mod:`fsm.diagrams.recorded_chart`; as SVG both are drawn by
-:mod:`fsm.diagrams.draw.sequence_svg`.
+:mod:`fsm.diagrams.recorded_chart` makes the chart of a recording, and :mod:`fsm.diagrams.draw.sequence_svg` draws both
+as SVG.
 """
 
 import re
@@ -25,29 +25,29 @@ OUTSIDE: Final = "outside"
 RowKind: TypeAlias = Literal[
     "step", "call", "reply", "lost", "waits", "note", "output", "divider", "violation", "tolerated", "assumed"
 ]
-"""What a row is.
+"""Kind of a row.
 
 step, divider
-    Across all participants: the name of a step; what happened to all of them.
+    Across all participants: the name of a step, or something that concerns all of them.
 call, reply, lost, output
-    A message from ``source`` to ``target``; ``lost`` is that no reply came.
+    A message from ``source`` to ``target``; ``lost`` means that no reply came.
 waits
-    ``source`` waits for ``target``, for ever.
+    ``source`` waits for ``target`` for ever.
 note, violation, tolerated, assumed
-    At ``source``: what happened there, and what is said of the row before.
+    At ``source``: something that happened there, or a remark on the row before.
 """
 
 MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assumed": "?"}
-"""The sign before what is said of a row, by its kind: it is to be told apart without colour."""
+"""Signs before remarks, by kind of row, so that they can be told apart without colour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
     """One line of a chart.
 
-    ``clock`` is its time of day and ``place`` the line of the recording.  ``whole`` is what there is to say, of which
-    ``text`` is a short form.  A call in progress has a bar at its target, from the row that ``begins`` it to the one that
-    ``ends`` it, both with the number of the call; none reaches beyond a row that ``cuts``.
+    ``clock`` is its time of day and ``place`` the line of the recording.  ``whole`` is the full text, and ``text`` a
+    short form of it.  A call in progress has a bar at its target, from the row that ``begins`` it to the row that
+    ``ends`` it, both with the number of the call; no bar extends beyond a row that ``cuts``.
     """
 
     kind: RowKind
@@ -66,8 +66,8 @@ class ChartRow:
 class SequenceChart:
     """Participants from left to right, and rows from top to bottom.
 
-    ``title`` is for who cannot see it, ``caption`` stands above it. ``heads`` are the lines by which a participant is
-    called, if these are others than its name.
+    ``title`` is for readers who cannot see the chart; ``caption`` is above it.  ``heads`` are the lines above a
+    participant, if they differ from its name.
     """
 
     participants: tuple[str, ...]
@@ -77,11 +77,11 @@ class SequenceChart:
     heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def head(self, participant: str) -> tuple[str, ...]:
-        """The lines by which *participant* is called."""
+        """Return the lines above *participant*."""
         return self.heads.get(participant, (participant,))
 
     def bars(self) -> list[tuple[str, int, int]]:
-        """Of each call in progress, the participant, and the numbers of the rows from which and to which it is."""
+        """Return the participant of each call in progress, and the numbers of the first and last row of its bar."""
         open_: dict[int, tuple[str, int]] = {}
         found = []
         for number, row in enumerate(self.rows):
@@ -96,10 +96,10 @@ class SequenceChart:
 
 
 def chart(run: Run, system: System, broken: Property | None = None) -> SequenceChart:
-    """*run* of *system*, with only the parts that do something in it, or wait at its end.
+    """Return the chart of *run* of *system*, with only the parts that do something in it, or wait at its end.
 
-    The property that is *broken* is so by the last step, which is marked, unless the run goes on for ever, or stops: then
-    who waits for whom is shown, by what has to happen if it can.
+    The last step, which breaks the property *broken*, is marked, unless the run breaks it by repeating for ever or by
+    stopping.  If the run stops, the chart shows which part waits for which, according to the property's fair events.
     """
     steps = (*run.steps, *run.cycle)
     rows: list[ChartRow] = []
@@ -122,7 +122,7 @@ def chart(run: Run, system: System, broken: Property | None = None) -> SequenceC
 
 
 def breaks_at(run: Run) -> int:
-    """The number of the step by which *run* breaks a property; 0 if it does so by going on for ever, or by stopping."""
+    """Return the number of the step by which *run* breaks a property; 0 if it does so by repeating or by stopping."""
     return 0 if run.cycle or run.stopped else len(run.steps)
 
 
@@ -153,13 +153,13 @@ def _rows(number: int, taken: RunStep, system: System, *, broken: bool) -> Itera
 
 
 def _hearer(done: Done, system: System) -> str:
-    """The only copy whose state determines whether the output is delivered; ``OUTSIDE`` if there is not exactly one."""
+    """Return the only copy whose state determines whether the output is delivered, else ``OUTSIDE``."""
     asked = read(system.parts[system.copies[done.digit].part].heard)
     return system.copies[min(asked)].name if len(asked) == 1 else OUTSIDE
 
 
 def mermaid(shown: SequenceChart) -> str:
-    """*shown* as a sequence diagram of Mermaid, ending in a newline."""
+    """Return *shown* as a sequence diagram of Mermaid, ending in a newline."""
     names = {name: f"p{number}" for number, name in enumerate(shown.participants)}
     lines = ["sequenceDiagram"]
     lines += [f"  accTitle: {_text(shown.title)}"] if shown.title else []
@@ -185,6 +185,6 @@ _ARROWS: Final = {"call": "->>", "reply": "-->>", "lost": "--x", "waits": "--)",
 
 
 def _text(words: str) -> str:
-    """*words* with what is syntax in Mermaid, or in HTML, as character codes, which begin with ``#``."""
+    """Replace the syntax of Mermaid and of HTML in *words* with character codes, which begin with ``#``."""
     coded = re.sub(r"[^\w \-./,():='…?✗~→µ·]", lambda found: f"#{ord(found[0])};", words)
     return re.sub("^((?:no)?wrap):", r"\1#58;", coded) if coded.strip() else "#32;"

@@ -1,7 +1,7 @@
-"""A sequence chart as SVG that suits light and dark pages, and black and white; nothing in it refers to anything outside.
+"""A sequence chart as SVG that suits light and dark pages, and black and white; it refers to nothing outside.
 
-Participants stand as far apart as what they send each other needs, within bounds; a text that is longer than its place is
-shortened, and whole in the row's title, as a reader of the page hears it and a pointer shows it.
+Participants are as far apart as their messages need, within bounds.  A text that is longer than its place is shortened;
+the row's title has it in full, for screen readers and as a tooltip.
 """
 
 import unicodedata
@@ -16,16 +16,16 @@ from fsm.diagrams.draw.sequence import MARKS, ChartRow, SequenceChart
 _HIGH: Final = 30
 _NEAREST: Final = 120
 _FARTHEST: Final = 420
-"""How high a row is, and how far apart two participants are, in pixels."""
+"""Height of a row, and smallest and largest distance between two participants, in pixels."""
 
 _GUTTER: Final = 150
-"""The room for lines and times, where there are any."""
+"""Room for lines and times, if there are any."""
 
 _BAR: Final = 5
-"""Half the width of the bar of a call in progress, and how much further right one that began later stands."""
+"""Half the width of the bar of a call in progress, and how much further right a bar that began later is."""
 
 _BOLD: Final = 1.08
-"""How much wider bold letters are."""
+"""Factor by which bold letters are wider."""
 
 _SVG: Final = "http://www.w3.org/2000/svg"
 _STYLE: Final = """
@@ -53,12 +53,12 @@ text { font: 12px sans-serif; fill: #1f2328; text-anchor: middle; paint-order: s
 
 
 def svg(shown: SequenceChart) -> bytes:
-    """*shown* as SVG."""
+    """Return *shown* as SVG."""
     return bytes(ET.tostring(_Drawing(shown).drawn(), encoding="utf-8"))
 
 
 def width(text: str) -> float:
-    """About how wide *text* is in pixels, in the widest of the usual fonts.
+    """Return the approximate width of *text* in pixels, in the widest of the usual fonts.
 
     >>> width("stop") < width("STOP") < width("停止停止")
     True
@@ -70,7 +70,7 @@ def width(text: str) -> float:
 
 
 def fitting(text: str, room: float) -> str:
-    """*text*, shortened in its middle if it is wider than *room*.
+    """Shorten *text* in its middle if it is wider than *room*.
 
     >>> fitting("UpdateContainerResources: ok", 120)
     'UpdateCon…s: ok'
@@ -83,7 +83,7 @@ def fitting(text: str, room: float) -> str:
 
 @dataclass(slots=True)
 class _Drawing:
-    """Where everything of ``shown`` is."""
+    """Positions of everything in ``shown``."""
 
     shown: SequenceChart
     at: dict[str, int] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class _Drawing:
         self.top = _HIGH * max((len(shown.head(name)) + 1 for name in shown.participants), default=2) // 2
         self.top += 24 if shown.caption else 0
         self._place()
-        # The level of a bar is how many others are in progress there when it begins.
+        # The level of a bar is the lowest one that is free at its participant when it begins.
         ends: defaultdict[str, dict[int, int]] = defaultdict(dict)
         for name, first, last in shown.bars():
             level = next(each for each in range(len(ends[name]) + 1) if ends[name].get(each, -1) <= first)
@@ -197,7 +197,7 @@ class _Drawing:
         _add(group, "text", x=(source + target) // 2, y=y - 5).text = fitting(row.text, max(room, _NEAREST - 20))
 
     def _edge(self, name: str, number: int, *, right: bool) -> int:
-        """Where an arrow touches the line of *name*, or its outermost bar on that side."""
+        """Return the column where an arrow touches the line of *name*, or its outermost bar on that side."""
         levels = [level for at, first, last, level in self.levels if at == name and first <= number <= last]
         if not levels:
             return self.at[name]
@@ -214,6 +214,6 @@ def _marker(root: ET.Element, name: str, middle: int) -> ET.Element:
 
 
 def _add(parent: ET.Element, tag: str, **attributes: str | int) -> ET.Element:
-    """A new element; *kind* is its class."""
+    """Add an element to *parent*; *kind* is its class."""
     named = {"class" if name == "kind" else name: f"{value}" for name, value in attributes.items()}
     return ET.SubElement(parent, tag, named)

@@ -1,11 +1,11 @@
-"""Drawings of lifecycles in text files: found and read, without guessing.
+"""Find and read drawings of lifecycles in text files, without guessing.
 
-Boxes and arrows of characters, state diagrams of Mermaid and PlantUML, and DOT graphs are read from any text: a document, a source file,
-a file of their own.  Whatever is ambiguous is a problem with its place.
+Boxes and arrows of characters, state diagrams of Mermaid and PlantUML, and DOT graphs are read from any text: a
+document, a source file, or a file of their own.  Anything ambiguous is a problem with its place.
 
-A lost blank, or a tab that was meant to be narrower, tears apart all lines and boxes that meet there, and each would be a
-problem of its own.  It is found by mending: where a drawing can be read with narrower tabs, or with one blank more, that
-is the problem.  What is read then is used for nothing else.
+A lost blank, or a tab that was meant to be narrower, tears apart all lines and boxes that meet there, and each would be
+a separate problem.  The cause is found by trial: if a drawing can be read with narrower tabs, or with one more blank,
+that is the problem reported.  The result of the trial is not used for anything else.
 """
 
 import re
@@ -30,7 +30,7 @@ LARGEST: Final = 1 << 20
 """Largest file, in bytes."""
 
 _MOST_DRAWINGS: Final = 200
-"""Largest number of drawings in a file."""
+"""Most drawings in a file."""
 
 _FLOWCHART: Final = re.compile(r"\s*(?:flowchart|graph)\s+(?:TB|TD|BT|RL|LR)\b")
 
@@ -38,22 +38,22 @@ _SPREAD: Final = re.compile(r"\S {2,}\S")
 """Blanks between columns."""
 
 _SQUEEZED: Final = 3
-"""Number of strokes like the top of a box from which lost columns are diagnosed."""
+"""Number of strokes like the top of a box from which on lost columns are diagnosed."""
 
 _WIDTHS: Final = (4, 2, 3)
-"""Columns of a tab that are tried; tabs are read as eight."""
+"""Widths of a tab that are tried; tabs are read as eight columns."""
 
 _MOST: Final = 100_000
-"""Number of characters other than blanks that are read anew to find the places of lost blanks."""
+"""Most characters other than blanks that are read again to find lost blanks."""
 
 _GAP: Final = re.compile(r"(?<=\S)(?=[ ])|^")
-"""Where a line may have lost a blank: at its beginning, and before those that are left."""
+"""Places where a line may have lost a blank: at its beginning, and before its remaining blanks."""
 
 
 def find(path: str) -> tuple[Drawing, ...]:
-    """All drawings in the file at *path*, or in standard input for ``-``, in the order of their lines.
+    """Return all drawings in the file at *path*, or in standard input for ``-``, in the order of their lines.
 
-    Raises :class:`InputError` if the file cannot be read or has none.
+    Raises :class:`InputError` if the file cannot be read or has no drawing.
     """
     data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or a model's name", dash=True)
     if len(data) > LARGEST:
@@ -62,7 +62,7 @@ def find(path: str) -> tuple[Drawing, ...]:
 
 
 def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
-    """Those of the drawings *found* in the file at *path* that reach over *line*; all of them for 0."""
+    """Return those of the drawings *found* in the file at *path* that include *line*; all of them for 0."""
     here = tuple(each for each in found if each.line <= line <= each.last) if line else found
     if not here:
         places = ", ".join(f"{each.line} to {each.last}" for each in found)
@@ -71,7 +71,7 @@ def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
 
 
 def parse(text: str, path: str) -> tuple[Drawing, ...]:
-    """All drawings in *text*; *path* is the name used in problems.
+    """Return all drawings in *text*; *path* is the name used in problems.
 
     >>> [found.states.keys() for found in parse("digraph { A -> B }", "x.dot")]
     [dict_keys(['A', 'B'])]
@@ -83,7 +83,7 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
         *plantuml.drawings(text, path),
         *dot.drawings(text, path),
     ]
-    found = [each for each in found if each.states or each.problems]  # what shows nothing would equal anything
+    found = [each for each in found if each.states or each.problems]  # an empty drawing would equal anything
     if not found:
         raise InputError([_nothing(sheet, lines)])
     if len(found) > _MOST_DRAWINGS:
@@ -92,11 +92,11 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
 
 
 _parsed = lru_cache(maxsize=4)(parse)
-"""As :func:`parse`, for text that is read once for each profile that is compared with it."""
+"""Cached :func:`parse`, for text that is read once for each profile that is compared with it."""
 
 
 def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
-    """The reason why there is no drawing: its boxes do not close, or there are none."""
+    """Return the reason why there is no drawing: its boxes do not close, or there are none."""
     drawn = {within: strokes(sheet, within) for within in sheet.paragraphs}
     pieces = [cell for cells in drawn.values() for cell in cells]
     for line, text in enumerate(lines, 1):
@@ -122,7 +122,7 @@ def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
 
 
 def _explained(found: Sequence[Drawing], sheet: Canvas, lines: Sequence[str]) -> Iterator[Drawing]:
-    """Those *found* in *sheet*, with the one problem that all problems of a drawing come from, if that is known.
+    """Yield the drawings *found* in *sheet*; a known common cause of all problems of a drawing replaces them.
 
     *lines* are those of the text.
     """
@@ -137,7 +137,7 @@ def _explained(found: Sequence[Drawing], sheet: Canvas, lines: Sequence[str]) ->
 
 
 def _tabs(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | None:
-    """The problem with the tabs in a drawing in these *rows*, which cannot be read; ``None`` if it has none."""
+    """Return the problem with the tabs in the unreadable drawing in *rows*; ``None`` if tabs are not the problem."""
     own = lines[rows.start : rows.stop]
     indents = {line[: len(line) - len(line.lstrip("\t"))] for line in own}
     row = next((at for at in rows if "\t" in lines[at].lstrip("\t") or ("\t" in lines[at] and len(indents) > 1)), None)
@@ -152,7 +152,7 @@ def _tabs(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | None:
 
 
 def _lost_blank(sheet: Canvas, lines: Sequence[str], rows: range, found: Drawing, most: int) -> Problem | None:
-    """The lost blank near the problems of the drawing that was *found* in these *rows*, reading *most* characters."""
+    """Return the lost blank near the problems of the drawing *found* in *rows*; read at most *most* characters."""
     own = lines[rows.start : rows.stop]
     size = sum(len(line) - line.count(" ") for line in own)
     near = sorted({row for each in found.problems for row in range(each.line - 2, each.line + 1) if row in rows})
@@ -167,6 +167,6 @@ def _lost_blank(sheet: Canvas, lines: Sequence[str], rows: range, found: Drawing
 
 
 def _read(lines: Sequence[str]) -> bool:
-    """Whether what is drawn in these *lines* has no problems."""
+    """Return whether the drawing in *lines* has no problems."""
     found = list(characters.drawings(canvas("\n".join(lines), "")))
     return bool(found) and not any(each.problems for each in found)

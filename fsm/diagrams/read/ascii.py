@@ -1,8 +1,8 @@
 """Boxes and arrows drawn with characters, in any text.
 
-A drawing is a paragraph with boxes and arrows in it.  Nothing is guessed: a line that
-ends at nothing, a label that could belong to two lines, or a box that is not closed is
-a problem with its place, so that no arrow is read that was not drawn.
+A drawing is a paragraph with boxes and arrows in it.  Nothing is guessed: a line that ends at nothing, a label that
+could belong to two lines, or a box that is not closed is a problem with its place, so no arrow is read that was not
+drawn.
 
 An arrow is a path along a line from its beginning to an arrowhead.  A line that branches has an arrow to each head,
 with the labels along that path.  An arrow whose line begins at nothing has no source.
@@ -26,20 +26,20 @@ from fsm.diagrams.read.wires import Stroke, Wires
 from fsm.errors import Problem
 
 LARGEST: Final = 100_000
-"""Largest number of characters in the drawings of a file."""
+"""Most characters in the drawings of a file."""
 
 _LONGEST: Final = 1_000_000
 """Largest sum of the lengths of the arrows of a drawing."""
 
 _MOST_LABELS: Final = 1_000
-"""Largest number of labels that an arrow has, counted in all its readings."""
+"""Most labels of an arrow, counted in all its readings."""
 
 _GAP: Final = 2
-"""Largest number of empty rows between a drawing and a piece of line that belongs to it."""
+"""Most empty rows between a drawing and a piece of line that belongs to it."""
 
 
 def drawings(sheet: Canvas) -> Iterator[Drawing]:
-    """The drawing in each paragraph that has boxes and lines, with its problems from top to bottom."""
+    """Yield the drawing in each paragraph that has boxes and lines, with its problems from top to bottom."""
     left = LARGEST
     for within in sheet.paragraphs:
         inner, around = boxes(sheet, within)
@@ -106,7 +106,7 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
 def _arrows(
     ends: list[tuple[NetEnd, NetEnd]], labels: Mapping[Stroke, list[PlacedLabel]], lines: Wires
 ) -> Iterator[tuple[Arrow, list[Stroke]]]:
-    """The arrows between these *ends* of a net, of which all begin at one, or all end there; and the strokes of each."""
+    """Yield the arrows between *ends* of a net, which share their start or their end, with the strokes of each."""
     start, end = ends[0]
     root = start.node if all(each.node == start.node for each, _ in ends) else end.node
     before = {root: root}
@@ -140,7 +140,7 @@ def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
 
 
 def _fault(net: Net, heads: list[NetEnd], tails: list[NetEnd], lines: Wires) -> tuple[GridCell, str, str, str] | None:
-    """What is wrong with *net*, if anything is: where, the code, what it is, and the way out."""
+    """Return the cell, code, description and remedy of the fault in *net*; ``None`` if there is no fault."""
     top = min(net.nodes).cell
     first = tails[0].cell if tails else top
     if sum(len(lines.links[node]) for node in net.nodes) >= 2 * len(net.nodes):
@@ -183,7 +183,7 @@ def _contested(arrows: list[tuple[Arrow, list[Stroke]]], labels: list[PlacedLabe
 
 
 def _reach(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]:
-    """The first and the last row of a drawing: its boxes, their lines, and lines close to them.
+    """Return the first and the last row of a drawing: its boxes, their lines, and lines close to them.
 
     Arrows in the text around a drawing are not part of it.
     """

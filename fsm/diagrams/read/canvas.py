@@ -1,7 +1,7 @@
 """A text as a grid of characters: without comment marks, each character in the column where it is seen.
 
-Drawings stand in comments of all kinds of files.  Comment marks at the beginning of a line become blanks, so that every
-character keeps its column; tabs are expanded and wide characters take two columns, as on a terminal.
+Drawings occur in comments of all kinds of files.  Comment marks at the beginning of a line become blanks, so that every
+character keeps its column; tabs are expanded, and wide characters take two columns, as on a terminal.
 """
 
 import re
@@ -17,21 +17,21 @@ from fsm.diagrams.read.strokes import GridCell
 
 _TAB: Final = 8
 _FILL: Final = "\0"
-"""The second column of a wide character."""
+"""Second column of a wide character."""
 
 _MARK: Final = re.compile(
     r"^(?:[ \t]*(?://+!?|/\*+!?|\*+(?=[ \t/]|$)|\#+:?|;+|%+|--(?=[ \t]|$)|\"\"\"|''')| {0,3}>(?=[ \t]|$))"
 )
 _WORD: Final = re.compile(r"(?<=[\w.])(?:-+(?=[\w.])|[vV])|[vV](?=[\w.])")
-"""What is no stroke but part of a word, as the v of "Remove" and most hyphens are."""
+"""Parts of words that look like strokes, such as the v of "Remove" and most hyphens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """The grid; ``columns`` has for each column the index of its character in the line.
+    """The grid; ``columns`` has, for each column of each row, the index of its character in the line.
 
-    ``drawn`` are the rows with blanks for what looks like a stroke in a word, and ``paragraphs`` the runs of rows that
-    are not empty.
+    ``drawn`` are the rows with blanks in place of parts of words that look like strokes; ``paragraphs`` are the runs of
+    rows that are not empty.
     """
 
     path: str
@@ -41,11 +41,11 @@ class Canvas:
     paragraphs: tuple[range, ...]
 
     def at(self, cell: GridCell) -> str:
-        """The character at *cell*; a blank beyond the edges."""
+        """Return the character at *cell*; a blank beyond the edges."""
         return _at(self.rows, cell)
 
     def stroke(self, cell: GridCell) -> str:
-        """The character at *cell*; a blank if it is part of a word."""
+        """Return the character at *cell*; a blank if it is part of a word."""
         return _at(self.drawn, cell)
 
     def place(self, cell: GridCell) -> Location:
@@ -54,12 +54,12 @@ class Canvas:
         return Location(line=row + 1, column=(columns[column] if 0 <= column < len(columns) else column) + 1)
 
     def text(self, row: int, first: int, last: int) -> str:
-        """The text in *row* from one column to another, both included."""
+        """Return the text in *row* from column *first* to *last*, both included."""
         return self.rows[row][first : last + 1].replace(_FILL, "")
 
 
 def runs(marks: Iterable[bool]) -> Iterator[tuple[int, int]]:
-    """The first and the last index of each run of true *marks*.
+    """Yield the first and the last index of each run of true *marks*.
 
     >>> list(runs([True, True, False, True]))
     [(0, 1), (3, 3)]
@@ -76,7 +76,7 @@ def _at(rows: Sequence[str], cell: GridCell) -> str:
 
 
 def canvas(text: str, path: str) -> Canvas:
-    r"""*text* as a grid.
+    r"""Return *text* as a grid.
 
     >>> canvas("\t// +-> A", "x.go").rows
     ('           +-> A',)
@@ -92,7 +92,7 @@ def canvas(text: str, path: str) -> Canvas:
 
 
 def _bare(line: str) -> str:
-    """*line* with blanks instead of comment marks."""
+    """Replace comment marks in *line* with blanks."""
     mark = _MARK.match(line)
     if mark is not None:
         line = re.sub(r"[^\t]", " ", mark.group()) + line[mark.end() :]
@@ -107,7 +107,7 @@ def _bare(line: str) -> str:
 
 
 def _spread(line: str) -> tuple[str, Sequence[int]]:
-    """*line* as its columns are seen, and for each column the index of its character."""
+    """Return *line* as its columns are seen, and for each column the index of its character."""
     if line.isascii() and line.isprintable():
         return line, range(len(line))
     row: list[str] = []

@@ -1,8 +1,8 @@
 """DOT graphs: nodes are states, edges are arrows.
 
-The name of a state is the first line of the node's label, else the node's name.  An arrow from a point, or from a node
-with an empty label, has no source.  The grammar is that of https://graphviz.org/doc/info/lang.html; names without
-quotation marks may also have dots, and begin with a digit.
+The name of a state is the first line of the node's label or, without a label, the node's name.  An arrow from a point,
+or from a node with an empty label, has no source.  The grammar is that of https://graphviz.org/doc/info/lang.html;
+names without quotation marks may also contain dots, and begin with a digit.
 """
 
 import itertools
@@ -30,10 +30,10 @@ _KEYWORDS: Final = frozenset({"strict", "graph", "digraph", "subgraph", "node", 
 _NAMES: Final = ("name", "quoted")
 _GROUPS: Final = ("subgraph", "{")
 _KEPT: Final = frozenset({"label", "shape"})
-"""The attributes on which the reading depends."""
+"""Attributes on which the reading depends."""
 
 _DEEPEST: Final = 100
-"""Largest number of groups within one another."""
+"""Most groups nested within one another."""
 
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _BREAK: Final = re.compile(r"<br\s*/?>|</tr>", re.IGNORECASE)
@@ -41,7 +41,7 @@ _TAG: Final = re.compile(r"<[^<>]*>")
 
 
 def drawings(text: str, path: str) -> Iterator[Drawing]:
-    """The graphs in a text: each from its heading to the brace that closes it, or to the end."""
+    """Yield the graphs in *text*, each from its heading to the brace that closes it, or to the end."""
     starts, end = [0, *(found.end() for found in re.finditer("\n", text))], 0
     for heading in _HEADING.finditer(text):
         if heading.start() >= end:
@@ -51,7 +51,7 @@ def drawings(text: str, path: str) -> Iterator[Drawing]:
 
 
 class _NotDotError(Exception):
-    """The next token cannot be read: the reason, and the way out."""
+    """The next token cannot be read: has the reason and a remedy."""
 
     def __init__(
         self, what: str, hint: str = "see https://graphviz.org/doc/info/lang.html", code: str = "FSM409"
@@ -61,7 +61,7 @@ class _NotDotError(Exception):
 
 
 class _Token(NamedTuple):
-    """``kind`` is a keyword, a mark, ``name``, ``quoted`` for a name in quotation marks, or what else it is in words."""
+    """A token; ``kind`` is a keyword, a mark, ``name``, ``quoted`` for a name in quotation marks, or a description."""
 
     kind: str
     text: str
@@ -71,8 +71,8 @@ class _Token(NamedTuple):
 class _Graph:
     """The graph that begins at index *start* of *text*, whose lines begin at the indices *starts*.
 
-    ``nodes`` has the attributes of each, ``met`` all nodes as often as they are named, with their places; ``edges`` are
-    source, target, labels and place; ``end`` is the index behind the graph.
+    ``nodes`` has the attributes of each node, ``met`` every mention of a node with its index; ``edges`` have source,
+    target, labels and place; ``end`` is the index after the graph.
     """
 
     def __init__(self, text: str, start: int, path: str, starts: list[int]) -> None:
@@ -199,7 +199,7 @@ class _Graph:
             raise _NotDotError(what, "cut out the part that is meant", "FSM411")
 
     def _end(self, node: _Token | None = None) -> tuple[str, ...]:
-        """The nodes at one end of an edge: *node*, or the one that comes next, without its ports; or those of a group."""
+        """Return the nodes at one end of an edge: those of a group, or *node*, by default the next, without ports."""
         if node is None and self.token.kind in _GROUPS:
             if self._take("subgraph"):
                 self._take(*_NAMES)
@@ -217,7 +217,7 @@ class _Graph:
         return (name.text,)
 
     def _attributes(self) -> dict[str, str]:
-        """Those attributes that are kept, of all lists that come next."""
+        """Return the attributes in :data:`_KEPT` from all lists that come next."""
         found: dict[str, str] = {}
         while self._take("["):
             while not self._take("]"):
@@ -258,7 +258,7 @@ class _Graph:
 
 
 def _closed(text: str, start: int) -> int:
-    """The index behind the bracket that closes the one at *start*; 0 if none does."""
+    """Return the index after the bracket that closes the one at *start*; 0 if it is never closed."""
     depth = 0
     for found in re.compile("[<>]").finditer(text, start):
         depth += 1 if found.group() == "<" else -1

@@ -1,7 +1,6 @@
-"""A drawing of a lifecycle as data: what is drawn, and where.
+"""A drawing of a lifecycle as data: its names and arrows, and where they are drawn.
 
-A drawing has names and arrows only; what the names mean is up to a machine.
-:mod:`fsm.diagrams.compare` compares the two.
+The meaning of the names depends on a machine; :mod:`fsm.diagrams.compare` compares the two.
 """
 
 import itertools
@@ -13,7 +12,7 @@ from fsm.diagrams.abstraction.drawn_names import THEN
 from fsm.errors import Problem
 
 MOST: Final = 30_000
-"""Largest number of names and arrows in a drawing."""
+"""Most names and arrows in a drawing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -33,7 +32,7 @@ class ArrowLabel:
 
 
 def only_step(names: Iterable[str], place: Location) -> tuple[ArrowLabel, ...]:
-    """The steps of an arrow with one label at most."""
+    """Return the steps of an arrow with at most one label."""
     found = tuple(names)
     return (ArrowLabel(names=found, place=place),) if found else ()
 
@@ -53,7 +52,7 @@ class Arrow:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Its labels joined, once for every choice among stacked ones; empty if it has none."""
+        """Labels of the arrow, joined along it, one for each choice among stacked labels; empty if it has none."""
         choices = itertools.product(*(step.names for step in self.steps))
         return tuple(THEN.join(choice) for choice in choices if choice)
 
@@ -62,7 +61,7 @@ class Arrow:
 class Drawing:
     """States with their first place and the lines written ``below`` their name; arrows in the order of their places.
 
-    With ``problems`` it cannot be read, and the rest means nothing.
+    If it has ``problems``, it cannot be read, and the rest means nothing.
     """
 
     path: str
@@ -75,5 +74,5 @@ class Drawing:
 
     @property
     def place(self) -> str:
-        """The file and line at which it begins, as ``path:line``."""
+        """File and line at which it begins, as ``path:line``."""
         return f"{self.path}:{self.line}"

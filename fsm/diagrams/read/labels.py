@@ -1,7 +1,7 @@
-"""Labels: which line each phrase belongs to.
+"""Labels: the line to which each phrase belongs.
 
-A label stands above or below a horizontal stretch of its line, beside a vertical one, or within the line.  One that is
-equally near to two lines is a problem; it is not assigned to either.
+A label is above or below a horizontal stretch of its line, beside a vertical one, or within the line.  A phrase that is
+equally near to two lines is a problem; it is assigned to neither.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,15 +15,15 @@ from fsm.diagrams.read.strokes import Direction, GridCell, beyond
 from fsm.diagrams.read.wires import Stroke, Wires
 
 FARTHEST: Final = 8
-"""Largest number of blanks between a label and the line beside it."""
+"""Most blanks between a label and the line beside it."""
 
 _JUNCTION: Final = 3
-"""Number of lines that make a junction."""
+"""Fewest lines that make a junction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedLabel:
-    """A label, the stroke at which it stands, and strokes of other lines that it touches too."""
+    """A label, the stroke at which it is, and strokes of other lines that it also touches."""
 
     step: ArrowLabel
     at: Stroke
@@ -38,13 +38,13 @@ class Labels:
     stretch: dict[Stroke, int] = field(default_factory=dict)
 
     def find(self, nets: Nets, first: int, last: int) -> list[PlacedLabel]:
-        """The labels of a drawing that reaches from row *first* to *last*.
+        """Return the labels of a drawing that extends from row *first* to *last*.
 
-        They are all phrases of *nets* within it, and those between the two parts of a
-        broken line.  A phrase directly above or below the drawing may be a sentence
-        about it; it is a label only if it is next to an outermost line without one.
+        They are all phrases of *nets* within it, and those between the two parts of a broken line.  A phrase
+        directly above or below the drawing may be a sentence about it; it is a label only if it is next to an outermost
+        line that has no label.
         """
-        # What lies between two junctions, or a junction and an end, has one label.
+        # A stretch between two junctions, or between a junction and an end, has one label.
         links, touches = self.wires.links, self.wires.touches
         plain = self.wires.components(lambda node: len(links[node]) + len(touches.get(node, ())) < _JUNCTION)
         for number, nodes in enumerate(plain):
@@ -91,7 +91,7 @@ class Labels:
         self.wires.add_problem(stack[0].start, "FSM406", what, "move it nearer to one of them")
 
     def _level(self, stack: tuple[Phrase, ...]) -> dict[int, Stroke]:
-        """The horizontal stretches directly above or below *stack*."""
+        """Return the horizontal stretches directly above or below *stack*."""
         found: dict[int, Stroke] = {}
         for phrase in stack:
             for cell in phrase.cells():
@@ -102,7 +102,7 @@ class Labels:
         return found
 
     def _beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Stroke]]:
-        """The stretches to the left and right of *stack*, with the number of blanks between."""
+        """Return the stretches to the left and right of *stack*, each with the number of blanks in between."""
         found: dict[int, tuple[int, Stroke]] = {}
         for phrase in stack:
             sides: tuple[tuple[int, Direction], ...] = ((phrase.first, "W"), (phrase.last, "E"))
@@ -114,7 +114,7 @@ class Labels:
         return found
 
     def _nearest(self, cell: GridCell, to: Direction) -> tuple[int, Stroke] | None:
-        """The first stroke on the way from *cell*, and the number of blanks before it."""
+        """Return the first stroke from *cell* in direction *to*, and the number of blanks before it."""
         for gap in range(FARTHEST + 1):
             there = beyond(cell, to, gap + 1)
             node = next(self.wires.strokes_at(there, "v"), None)

@@ -1,7 +1,7 @@
-"""Mermaid state diagrams: as a file, between fences of Markdown, or in a comment.
+"""Mermaid state diagrams: in a file, between fences of Markdown, or in a comment.
 
-The part of the language that defines states and transitions is read.  The name of a state is its text if it has one
-(``state "TEXT" as id``), else its id; what follows a colon is a remark.  Colours, notes and directions are skipped.
+Only the part of the language that defines states and transitions is read.  The name of a state is its text if it has
+one (``state "TEXT" as id``), else its id; text after a colon is a remark.  Colours, notes and directions are skipped.
 Nested states, choices and forks have no meaning in a flat lifecycle, and are problems.  The grammar is that of
 https://mermaid.js.org/syntax/stateDiagram.html.
 """
@@ -36,7 +36,7 @@ _CODES: Final = {"quot": '"', "lt": "<", "gt": ">", "amp": "&", "colon": ":", "s
 
 @dataclass(frozen=True, slots=True)
 class StateDiagram:
-    """Collects what the statements of a diagram in the file at ``path`` say."""
+    """Collects the states and arrows of a diagram in the file at ``path``."""
 
     path: str
     problems: list[Problem] = field(default_factory=list)
@@ -45,7 +45,7 @@ class StateDiagram:
     arrows: list[tuple[str, str, str, Location]] = field(default_factory=list)
 
     def read(self, heading: int, lines: Iterable[tuple[int, str]]) -> Drawing:
-        """The diagram whose heading is on that line, with *lines* below it."""
+        """Return the diagram whose heading is on line *heading*, with *lines* below it."""
         note, line = False, heading
         for line, text in lines:
             statement = text.strip().rstrip(";").strip()
@@ -94,7 +94,7 @@ class StateDiagram:
 
 
 def _plain(text: str) -> str:
-    """*text* with Mermaid's character codes resolved.
+    """Resolve Mermaid's character codes in *text*.
 
     >>> _plain("a#colon; #35;1")
     'a: #1'
@@ -109,7 +109,7 @@ def _plain(text: str) -> str:
 
 
 def drawings(text: str, path: str) -> Iterator[Drawing]:
-    """The diagrams in a text: each from its heading to the end of its fence, its comment, or the file."""
+    """Yield the diagrams in *text*, each from its heading to the end of its fence, its comment, or the file."""
     rows = iter(enumerate(text.split("\n"), 1))
     for line, row in rows:
         if heading := _HEADING.match(row):
@@ -117,7 +117,7 @@ def drawings(text: str, path: str) -> Iterator[Drawing]:
 
 
 def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The lines of a diagram without the *mark* of the comment that it is in."""
+    """Yield the lines of a diagram without the *mark* of the comment that contains it."""
     for number, row in rows:
         bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
         if _FENCE.match(bare) or (mark and bare == row):

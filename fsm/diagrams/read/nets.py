@@ -1,6 +1,6 @@
 """Nets: connected lines, their beginnings and their ends.
 
-A net has one beginning and one or several ends, or several beginnings and one end.  A beginning is a line that leaves a
+A net has one beginning and one or more ends, or several beginnings and one end.  A beginning is a line that leaves a
 box without an arrowhead, or begins at nothing; an end is an arrowhead at a box, or at a word without a box.
 """
 
@@ -14,7 +14,7 @@ from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, STRAIGHT, Directi
 from fsm.diagrams.read.wires import Stroke, Wires
 
 NEAR: Final = 2
-"""Largest number of blanks between an arrowhead and its word, and in a line that counts as broken rather than ended."""
+"""Most blanks between an arrowhead and its word, and in a line that counts as broken, not as ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class NetEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """Connected lines; ``broken`` if there is a problem with one of their ends."""
+    """Connected lines; ``broken`` if one of their ends has a problem."""
 
     nodes: tuple[Stroke, ...]
     ends: tuple[NetEnd, ...]
@@ -40,8 +40,8 @@ class Net:
 class Nets:
     """Finds the nets among the lines of a paragraph, and the words that are part of them.
 
-    ``phrases`` are those that are part of no line, by each of their cells; ``words`` are states without a box;
-    ``between`` are the phrases within a broken line, by the node that stands for them.
+    ``phrases`` maps cells to the phrases that are part of no line; ``words`` are states without a box; ``between`` maps
+    the node that joins a broken line to the phrases within the line.
     """
 
     wires: Wires
@@ -50,7 +50,7 @@ class Nets:
     between: dict[Stroke, list[Phrase]] = field(default_factory=dict)
 
     def find(self) -> list[Net]:
-        """The nets, from the top; phrases that are part of one are removed from ``phrases``."""
+        """Return the nets, from the top; phrases that are part of one are removed from ``phrases``."""
         for node in self.wires.links:
             to = HEADS.get(self.wires.sheet.at(node.cell))
             touched = any(touch.head for touch in self.wires.touches.get(node, ()))
@@ -79,7 +79,7 @@ class Nets:
             self.phrases.pop(cell, None)
 
     def _mend(self) -> None:
-        """Join the two parts of each line that is broken by a label."""
+        """Join the two parts of each line that a label interrupts."""
         for node in list(self.wires.links):
             for to in ("E", "S"):
                 found = self._across(node, to) if self._open(node, to) else None
@@ -94,7 +94,7 @@ class Nets:
                 self._take(label)
 
     def _open(self, node: Stroke, to: Direction) -> bool:
-        """Whether a line could continue from *node* in that direction, and does not."""
+        """Return whether a line could continue from *node* in direction *to*, but does not."""
         char = self.wires.sheet.at(node.cell)
         return reaches(char, to) and to not in self.wires.links[node] and not self._touched(node, to)
 
@@ -102,7 +102,7 @@ class Nets:
         return any(touch.border == beyond(node.cell, to) for touch in self.wires.touches.get(node, ()))
 
     def _across(self, node: Stroke, to: Direction) -> tuple[list[Phrase], Stroke] | None:
-        """The label at which the line from *node* is broken, and where the line continues behind it."""
+        """Return the label that interrupts the line from *node*, and the stroke where the line continues after it."""
         label: list[Phrase] = []
         if to == "E":
             cells = [beyond(node.cell, to, far) for far in range(1, NEAR + 1)]
@@ -142,7 +142,7 @@ class Nets:
                 yield from self._beginning(node, named)
 
     def _beginning(self, node: Stroke, named: Mapping[GridCell, Phrase]) -> Iterable[NetEnd]:
-        """The end of a line that has no arrowhead and touches no box; *named* are the words by each of their cells."""
+        """Yield the end of a line without an arrowhead or a box; *named* maps cells to states without a box."""
         (back,) = self.wires.links[node] or [to for to in OPPOSITE if self._touched(node, to)]
         to = OPPOSITE[back]
         for far in range(1, NEAR + 1):

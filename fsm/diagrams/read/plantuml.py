@@ -1,7 +1,7 @@
 """PlantUML state diagrams: from ``@startuml`` to ``@enduml``, in a file or in a comment.
 
-Their statements of states and transitions are those of Mermaid but for the shapes of arrows, colours and stereotypes, which
-mean nothing here.  Other diagrams of PlantUML are passed over.  The grammar is that of https://plantuml.com/state-diagram.
+Statements of states and transitions are those of Mermaid, except for shapes of arrows, colours and stereotypes, which
+mean nothing here.  Other diagrams of PlantUML are skipped.  The grammar is that of https://plantuml.com/state-diagram.
 """
 
 import re
@@ -28,7 +28,7 @@ _BLOCK_ENDS: Final = re.compile(r"^(?:\}|end ?\w+|</style>)$|'/$")
 
 
 def drawings(text: str, path: str) -> Iterator[Drawing]:
-    """The state diagrams in a text."""
+    """Yield the state diagrams in *text*."""
     rows = iter(enumerate(text.split("\n"), 1))
     for line, row in rows:
         if start := _START.match(row):
@@ -38,7 +38,7 @@ def drawings(text: str, path: str) -> Iterator[Drawing]:
 
 
 def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The lines of a diagram without the *mark* of the comment that it is in."""
+    """Yield the lines of a diagram without the *mark* of the comment that contains it."""
     for number, row in rows:
         bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
         if bare.strip() == _END:
@@ -47,7 +47,7 @@ def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, st
 
 
 def _statements(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Those of *lines* that say what is drawn, as Mermaid has them."""
+    """Yield those of *lines* that define states and arrows, in Mermaid's syntax."""
     inside = False
     for number, line in lines:
         statement = line.strip()

@@ -1,4 +1,4 @@
-"""The characters of a drawing: the directions in which each connects, joints and arrowheads."""
+"""Characters of a drawing: the directions in which each connects, joints and arrowheads."""
 
 import re
 from collections.abc import Mapping
@@ -30,25 +30,25 @@ _ARMS: Final[Mapping[str, str]] = {
     "'`": "NEW",
 }
 ARMS: Final[Mapping[str, str]] = {char: arms for chars, arms in _ARMS.items() for char in chars}
-"""The directions in which a line continues from a character."""
+"""Directions in which a line continues from a character."""
 
 ROUND: Final = ".'`"
-"""Characters that are corners only where a line turns."""
+"""Characters that are corners only if a line turns there."""
 
 _HEADS: Final[Mapping[Direction, str]] = {"N": "^▲△↑", "E": ">►▶▷→", "S": "vV▼▽↓", "W": "<◄◀◁←"}
 HEADS: Final[Mapping[str, Direction]] = {char: to for to, chars in _HEADS.items() for char in chars}
-"""Arrowheads, and the direction in which they point."""
+"""Arrowheads, and the direction in which each points."""
 
 _REACHED: Final = {**ARMS, **{char: OPPOSITE[to] for char, to in HEADS.items()}}
 STROKE: Final = re.compile(f"[{re.escape(''.join(_REACHED))}]")
 """Any character of a line."""
 
 STARTS: Final = frozenset({"*", "o", "O", "●", "⬤", "(*)", "[*]"})
-"""What may stand at the beginning of an arrow without a source."""
+"""Marks that may be at the beginning of an arrow without a source."""
 
 
 def beyond(cell: GridCell, to: Direction, far: int = 1) -> GridCell:
-    """The cell *far* steps from *cell*.
+    """Return the cell *far* steps from *cell* in direction *to*.
 
     >>> beyond((3, 3), "E", 2)
     (3, 5)
@@ -58,7 +58,7 @@ def beyond(cell: GridCell, to: Direction, far: int = 1) -> GridCell:
 
 
 def reaches(char: str, to: Direction) -> bool:
-    """Whether a line continues from *char* in that direction; an arrowhead continues opposite to where it points.
+    """Return whether a line continues from *char* in direction *to*; from an arrowhead, opposite to where it points.
 
     >>> reaches("+", "N"), reaches("|", "E"), reaches("v", "N"), reaches("v", "S")
     (True, False, True, False)

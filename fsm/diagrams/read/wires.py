@@ -1,7 +1,7 @@
-"""Lines: which cells are strokes of a line, and where a line continues from each of them.
+"""Lines: the cells that are strokes of a line, and where the line continues from each of them.
 
-Strokes join at a joint (``+``), and where one ends at the side of another (``|---``).
-Where a stroke continues on both sides (``--|--``) the lines cross without joining.
+Strokes join at a joint (``+``), and where one ends at the side of another (``|---``).  If a stroke continues on both
+sides (``--|--``), the lines cross without joining.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,11 +15,11 @@ from fsm.errors import Problem
 from fsm.machine.traversal import closure
 
 _AXES: Final[Mapping[str, tuple[Direction, ...]]] = {"": tuple(OPPOSITE), "h": ("E", "W"), "v": ("N", "S")}
-"""The directions of a stroke: all, or along one axis where lines cross."""
+"""Directions of a stroke: all, or along one axis if lines cross."""
 
 
 class Stroke(NamedTuple):
-    """One stroke: a cell, and the ``axis`` if two lines cross there."""
+    """A stroke: a cell, and the ``axis`` if two lines cross there."""
 
     cell: GridCell
     axis: str = ""
@@ -34,7 +34,7 @@ class Touch(NamedTuple):
 
 
 class Wires:
-    """The lines in the rows *within* around *boxes*: each stroke, the strokes it continues to, and the boxes it meets.
+    """Lines in the rows *within* around *boxes*: each stroke, the strokes it continues to, and the boxes it meets.
 
     ``owners`` maps cells to their boxes; ``problems`` are those of the paragraph.
     """
@@ -58,7 +58,7 @@ class Wires:
         self.problems.append((cell, Problem(path=self.sheet.path, line=place.line, code=code, what=what, hint=hint)))
 
     def components(self, among: Callable[[Stroke], bool] = lambda _: True) -> Iterator[tuple[Stroke, ...]]:
-        """Those strokes *among* all that are connected, from the top."""
+        """Yield the groups of connected strokes, from the top, of those for which ``among(stroke)`` is true."""
         seen: set[Stroke] = set()
         for root in sorted(self.links):
             if root not in seen and among(root):
@@ -67,15 +67,15 @@ class Wires:
                 yield found
 
     def strokes_at(self, cell: GridCell, axes: str = "hv") -> Iterator[Stroke]:
-        """The strokes at *cell*: one, or where lines cross those along *axes*."""
+        """Return the strokes at *cell*: one or, if lines cross there, those along *axes*."""
         return (node for node in (Stroke(cell), *(Stroke(cell, axis) for axis in axes)) if node in self.links)
 
     def char(self, cell: GridCell) -> str:
-        """The character at *cell* if it could be part of a line, else a blank."""
+        """Return the character at *cell* if it could be part of a line, else a blank."""
         return self.chars.get(cell, " ")
 
     def _turns(self, cell: GridCell, char: str) -> bool:
-        """Whether a line turns at a dot or a quotation mark."""
+        """Return whether a line turns at a dot or a quotation mark; true for any other character."""
         if char not in ROUND:
             return True
         near = {to: self.sheet.at(beyond(cell, to)) for to in OPPOSITE if reaches(char, to)}
@@ -83,13 +83,13 @@ class Wires:
         return bool(ways & {"E", "W"} and ways & {"N", "S"})
 
     def _crossed(self, cell: GridCell) -> bool:
-        """Whether two lines cross at *cell* without joining."""
+        """Return whether two lines cross at *cell* without joining."""
         char = self.char(cell)
         sides: tuple[Direction, Direction] = ("W", "E") if reaches(char, "N") else ("N", "S")
         return char in STRAIGHT and all(self._ends_at(beyond(cell, to), OPPOSITE[to]) for to in sides)
 
     def _ends_at(self, cell: GridCell, to: Direction) -> bool:
-        """Whether a plain stroke, or the tail of an arrowhead, leads from *cell* in that direction."""
+        """Return whether a plain stroke, or the tail of an arrowhead, leads from *cell* in direction *to*."""
         char = self.char(cell)
         return reaches(char, to) and (char in STRAIGHT or char in HEADS)
 
@@ -97,14 +97,14 @@ class Wires:
         there = beyond(cell, to)
         char, back = self.char(there), OPPOSITE[to]
         if not reaches(self.char(cell), to):
-            # The side of a stroke: only another that ends there continues it.
+            # At the side of a stroke, only another stroke that ends there continues it.
             side = self.char(cell) in STRAIGHT and self._ends_at(there, back) and not self.crossed(cell)
             return self.node(there, to) if side else None
         onward = reaches(char, back) or (char in STRAIGHT and self._ends_at(cell, to))
         return self.node(there, to) if onward else None
 
     def node(self, cell: GridCell, to: Direction) -> Stroke:
-        """The stroke that a line going in direction *to* is on at *cell*."""
+        """Return the stroke at *cell* of a line that goes in direction *to*."""
         return Stroke(cell, "h" if to in "EW" else "v") if self.crossed(cell) else Stroke(cell)
 
     def _link(self, cell: GridCell) -> None:

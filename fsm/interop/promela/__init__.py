@@ -1,11 +1,10 @@
 """A machine in Promela, alone or with one of its properties, for the model checker SPIN.
 
-There is one process, which repeatedly takes one of the machine's steps.  A step is a ``d_step``, so that SPIN stores
-the states that the machine has and none between them.  What a claim adds is in variables beside ``state`` and is
-updated in the same ``d_step``.  A claim about finite runs fails by an assertion, one about infinite runs by an
-acceptance cycle.
+A single process repeatedly takes one of the machine's steps.  A step is a ``d_step``, so that SPIN stores the states
+that the machine has and none between them.  A claim adds variables beside ``state``, which are updated in the same
+``d_step``.  A claim about finite runs fails by an assertion, a claim about infinite runs by an acceptance cycle.
 
-Each step prints its name, so that ``spin -t`` shows a counterexample readably.
+Each step prints its name, so that ``spin -t`` shows a readable counterexample.
 """
 
 import textwrap
@@ -24,10 +23,10 @@ WIDTH: Final = 100
 
 
 def promela(machine: Machine, stated: claims.Property | None = None, *, file: str = "") -> str:
-    """*machine* in Promela, with the claim of *stated* if there is one, ending in a newline.
+    """Return *machine* in Promela, with the claim of *stated* if it is given, ending in a newline.
 
-    *file* is the name of the text in the commands of its head.  Raises
-    :class:`CannotExportError` for a claim that SPIN cannot decide.
+    *file* is the name of the text in the commands of its header.  Raises :class:`CannotExportError` for a claim that
+    SPIN cannot decide.
 
     >>> from fsm.language.library import load
     >>> print(promela(load("nri-pod")).partition(" in ")[0])
@@ -57,7 +56,10 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
 
 
 def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: bool) -> Iterator[str]:
-    """Every step in every way the product takes it; with *codes* a step for each reply that the claim distinguishes."""
+    """Yield every way in which the product takes each step.
+
+    If *codes*, there is a step for each reply that the claim distinguishes.
+    """
     event = ""
     for step in steps(machine, words.codes if codes else None):
         if step.event != event:
@@ -96,7 +98,7 @@ def _product(claim: claims.Claim, words: PromelaNames) -> Product:
 
 
 def _head(machine: Machine, stated: claims.Property | None, product: Product, file: str) -> Iterator[str]:
-    """What the file is, the commands to run, and the expected result."""
+    """Yield what the file is, the commands to run, and the expected result."""
     yield f"{machine.name}: {machine.title}"
     if stated is None:
         yield "Every state that can be reached, for SPIN (https://spinroot.com)."

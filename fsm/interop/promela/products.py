@@ -1,7 +1,7 @@
-"""What a claim adds to the machine in Promela: a few variables, and what each step does to them.
+"""Products of a machine and a claim in Promela: a few variables, and what each step does to them.
 
-Each of the machine's steps remains one step of SPIN's, so that both count the same
-states and find counterexamples of the same length.
+Each step of the machine remains one step of SPIN, so that both count the same states and find counterexamples of the
+same length.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,15 +20,15 @@ BROKEN: Final = 255
 """The value of a variable once the claim is broken."""
 
 MOST: Final = 30
-"""Largest number of things that have a bit each."""
+"""Most items that have a bit each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """The machine with a claim: macros and variables, the ways of taking a step, and options that are no step of it.
+    """The machine with a claim: macros and variables, the options for a step, and ``others``, which are no steps of it.
 
-    ``cases`` is the number of parts of the claim, each of which is checked separately;
-    a ``lasting`` claim is about infinite runs.
+    ``cases`` is the number of parts of the claim, each of which is checked separately; a ``lasting`` claim is about
+    infinite runs.
     """
 
     options: Callable[[ExportedStep], Iterable[str]]
@@ -39,7 +39,7 @@ class Product:
 
 
 def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = "") -> str:
-    """*step*, if *guard* holds beside its source state, with further *effects* beside the next state."""
+    """Return the option that takes *step* if *guard*, too, holds, with further *effects*."""
     asked, calls = words.calls(step)
     when = " && ".join([f"state == {words.states[step.source]}", *asked, *([guard] if guard else [])])
     changes = (f"{words.begun[event]} = {number}" for event, number in calls.items())
@@ -51,7 +51,10 @@ def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = 
 def sequence_product(
     words: PromelaNames, sequences: tuple[tuple[Condition, ...], ...], until: Condition | None = None
 ) -> Product:
-    """A run through one of *sequences*: ``held`` conditions have held one after the other, and *until* resets that."""
+    """Return the product for runs through one of *sequences*, with the number of conditions that have ``held``.
+
+    The conditions hold in order; *until* resets the number.
+    """
     several = len(sequences) > 1
     lines = [f"#define UNTIL({INSTANT}) {words.expression(until) if until else 'false'}", f"#define BROKEN {BROKEN}"]
     lines += ["#ifndef CASE", "#define CASE 1", "#endif"] if several else []
@@ -71,7 +74,7 @@ def sequence_product(
 
 
 def _next(length: int) -> str:
-    """The number of conditions of *length* that have held after an instant: at most one more."""
+    """Expression for the number of conditions, of *length*, that have held after an instant: at most one more."""
     last = length - 1
     parts = [f"held == BROKEN || (held == {last} && HOLDS_{length}({INSTANT})) -> BROKEN"]
     if last:
@@ -81,10 +84,10 @@ def _next(length: int) -> str:
 
 
 def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
-    """The call of the claim, and another right after it.
+    """Return the product for the call of *claim* and another one right after it.
 
-    ``stage`` 1 is the moment between the two, when no call is in progress, 2 the second in progress; ``between`` is the
-    state at 1.
+    ``stage`` is 1 between the two, when no call is in progress, and 2 while the second is in progress; ``between`` is
+    the state at stage 1.
     """
 
     def options(step: ExportedStep) -> Iterator[str]:
@@ -125,15 +128,16 @@ def _called(words: PromelaNames, step: ExportedStep, guard: str, *, first: bool)
 
 
 def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
-    """The machine, whether the target is due, and the rounds of fairness: infinite runs, decided by acceptance cycles.
+    """Return the product with one bit, whether the target is due, and with rounds of fairness.
 
-    In a run that breaks the claim the target is due for ever from some instant on.  SPIN guesses that instant
-    (``committed``), and from then on takes only steps without the target; each fairness condition is then waited for in
-    ``turn``, one after the other, and each round ends at an accepting label.
+    Infinite runs are decided by acceptance cycles.  In a run that breaks the claim, the target is due for ever from
+    some instant on.  SPIN guesses that instant (``committed``), and from then on takes only steps without the target.
+    Each fairness condition is then awaited in its ``turn``, one after the other, and each round ends at an accepting
+    label.
 
     The turn of a weakly fair event is over when it is taken or is disabled.  The turn of a strongly fair one is over
-    when it is taken, or was guessed to be disabled for ever (``spared``), after which no step may enable it.  A run that
-    stops is one whose rounds continue without steps.
+    when it is taken, or was guessed to be disabled for ever (``spared``), after which no step may enable it.  A run
+    that stops is one whose rounds continue without steps.
     """
     if len(claim.fair) > MOST:
         raise CannotExportError(f"more than {MOST} things are fair: state the property with fewer")
@@ -141,7 +145,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     macros, rounds = [], list[str]()
     for number, fair in enumerate(claim.fair):
         where = [step.source for step in taken if _is(fair, step)]
-        # A begin that is not followed is possible too, and so is an end for which nothing is written.
+        # Also possible: the begin of a second call, which no step takes, and an end for which nothing is written.
         possible = words.any_of(where, "is") if fair.outcome or not fair.ends else "true"
         possible += " && begun" if fair.ends else ""
         title = f"{fair.event}{' ends' if fair.ends else ''}{'/' if fair.outcome else ''}{fair.outcome}"
@@ -196,10 +200,11 @@ def _is(fair: Fair, step: ExportedStep) -> bool:
 
 
 def follows_product(words: PromelaNames, other: Machine) -> Product:
-    """The machine of *words* with ``belief``, which has a bit for each state that *other* may be in: a subset construction.
+    """Return the product with ``belief``, which has a bit for each state that *other* may be in: a subset construction.
 
-    The outputs of the machine, and the signals that both have, are events of the other.  Sets of states are closed under
-    hidden events.  It is independent of :mod:`fsm.monitor`, and does not support calls of the other that take time.
+    The outputs of the machine, and the signals that both have, are events of *other*.  Sets of states are closed under
+    hidden events.  The construction is independent of :mod:`fsm.monitor`, and does not support calls of *other* that
+    take time.
     """
     if len(other.states) > MOST:
         what = f"'{other.name}' has more than {MOST} states, and each needs a bit"
@@ -240,7 +245,7 @@ def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
 
 
 def _reached(other: Machine, state: str) -> set[str]:
-    """The states that *other* may reach from *state* by hidden events."""
+    """States that *other* may reach from *state* by hidden events."""
     hidden = [event for event in other.events.values() if event.kind == "hidden"]
     found: set[str] = set()
     fresh = {state}

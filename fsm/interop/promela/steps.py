@@ -1,7 +1,7 @@
 """The steps of a machine, straight from its cells, one for each outcome and reply.
 
-What is exported is for a second opinion, so nothing here uses the table of a machine, its
-graph or the checker; ``tests/repo/test_layers.py`` holds that.
+The export is a second opinion, so nothing here uses the table of a machine, its graph or the checker;
+``tests/repo/test_layers.py`` checks that.
 """
 
 from collections.abc import Collection, Iterator
@@ -12,7 +12,7 @@ from fsm.machine import ANY_ERROR, Machine, Outcome, Silent, outcomes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedStep:
-    """One outcome of an event in a state, or, with ``ends``, of a call in progress; ``reply`` may be empty."""
+    """One outcome of an event in a state or, if ``ends``, of a call in progress; ``reply`` may be empty."""
 
     event: str
     ends: bool
@@ -29,9 +29,9 @@ class ExportedStep:
 
 
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
-    """Every step of *machine*, in its order; silent cells have none.
+    """Yield every step of *machine*, in its order; silent cells have none.
 
-    There is one for each reply.  Where any error may be replied, each of *codes* is one more reply.  Without *codes*
+    There is a step for each reply.  If any error may be replied, each of *codes* is one more reply.  Without *codes*
     there is one step for each outcome, with all of its replies.
     """
     for event in machine.events.values():
@@ -44,7 +44,7 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
 
 
 def reached(machine: Machine) -> tuple[list[frozenset[tuple[str, frozenset[str]]]], int]:
-    """The number of steps to each reachable state with the calls begun in it, and the number of all steps."""
+    """Return the reachable states with the calls begun in them, by distance, and the number of all steps."""
     start = (machine.initial, frozenset[str]())
     layers, met, taken, every = [frozenset({start})], {start}, 0, list(steps(machine))
     while layers[-1]:
@@ -72,5 +72,5 @@ def _replies(replies: tuple[str, ...], codes: Collection[str] | None) -> tuple[s
 
 
 def silent(machine: Machine, event: str) -> tuple[str, ...]:
-    """The states in which the specification is silent on *event*."""
+    """Return the states in which the specification is silent on *event*."""
     return tuple(state for state, cell in machine.events[event].cells.items() if isinstance(cell, Silent))

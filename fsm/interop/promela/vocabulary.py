@@ -1,8 +1,8 @@
 """The names of a machine in Promela, and conditions as expressions over them.
 
 An expression is about one instant and has seven variables, the parameters of its macro: ``was`` and ``is`` are the
-states before and after, ``event`` happens, ``whose`` call gets a ``reply``, ``output`` is emitted, and ``all`` is the
-number of the list of outputs that the whole step emits.
+states before and after, ``event`` happens, ``whose`` is the call that gets a ``reply``, ``output`` is emitted, and
+``all`` is the number of the list of outputs that the whole step emits.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,11 +21,11 @@ SMALL: Final = 250
 
 
 class CannotExportError(Exception):
-    """The target language cannot express it; says what, and a way out."""
+    """The target language cannot express the claim; the message says why, and what to do."""
 
 
 class PromelaNames:
-    """Promela's names for the states, events, replies and outputs of *machine*, and for those that the conditions *stated* mention.
+    """Promela's names for the states, events, replies and outputs of *machine* and of the conditions *stated*.
 
     ``codes`` are the error replies that the conditions distinguish.
     """
@@ -47,11 +47,11 @@ class PromelaNames:
         self.outputs = identifiers("o_", dict.fromkeys(outputs), taken=["o_none"])
         timed = [event.name for event in machine.events.values() if event.ends]
         self.begun = identifiers("begun_", dict.fromkeys(timed))
-        """A flag for each call that takes time: whether one has begun."""
+        """A flag for each call that takes time: whether it has begun."""
         self.lists = tuple(dict.fromkeys(step.way.emits for step in taken))
 
     def definitions(self) -> Iterator[str]:
-        """A line for each name; numbers of states start at 0, all others at 1."""
+        """Yield a line for each name; states are numbered from 0, all other names from 1."""
         yield "/* states; s_none is before the first */"
         yield from (f"#define {name} {number}" for number, name in enumerate(self.states.values()))
         yield f"#define {NOWHERE} {len(self.states)}"
@@ -61,11 +61,11 @@ class PromelaNames:
             yield from (f"#define {name} {number}" for number, name in enumerate(names.values(), 1))
 
     def first(self) -> str:
-        """The first instant of a run, as arguments."""
+        """Return the first instant of a run, as arguments of a macro."""
         return f"{NOWHERE}, {self.states[self.machine.initial]}, e_none, e_none, r_none, o_none, 0"
 
     def instants(self, step: ExportedStep) -> tuple[str, ...]:
-        """The instants of *step*, as arguments: one for each output."""
+        """Return the instants of *step*, as arguments of a macro: one for each output."""
         event = self.events[step.event]
         # The end of a call is not another occurrence of the event: it only replies.
         happens = "e_none" if step.ends else event
@@ -76,7 +76,7 @@ class PromelaNames:
         return tuple(f"{place}, {happens}, {replies}, {output}, {all_}" for output in outputs)
 
     def calls(self, step: ExportedStep) -> tuple[list[str], dict[str, int]]:
-        """The guard on the begun calls that *step* needs, and the assignments that it makes to them."""
+        """Return the guard on calls in progress for *step*, and the values that the step assigns to their flags."""
         own, event = self.begun.get(step.event, ""), self.machine.events[step.event]
         if step.ends:
             return [own], {} if step.way.begins else {step.event: 0}
@@ -85,13 +85,13 @@ class PromelaNames:
         return [], dict.fromkeys(self.begun, 0) if event.interrupts else {}
 
     def any_of(self, states: Iterable[str], of: str) -> str:
-        """Whether *of* is one of *states*, in the model's order."""
+        """Return an expression for whether *of* is one of *states*, in the model's order."""
         wanted = frozenset(states)
         found = [f"{of} == {word}" for state, word in self.states.items() if state in wanted]
         return f"({' || '.join(found)})" if found else "(false)"
 
     def expression(self, condition: Condition) -> str:
-        """*condition* as an expression about one instant."""
+        """Return *condition* as an expression about one instant."""
         match condition:
             case conditions.Not(of=inner):
                 return f"(!{self.expression(inner)})"
@@ -126,5 +126,5 @@ class PromelaNames:
 
 
 def size(numbers: int) -> str:
-    """The type that holds the numbers from 0 to *numbers*."""
+    """Return the type that holds the numbers from 0 to *numbers*."""
     return "byte" if numbers <= SMALL else "short" if numbers < 1 << 15 else "int"

@@ -1,7 +1,7 @@
-"""From a model as written to a machine that is well formed, or every reason why not.
+"""From a written model to a well-formed machine, or every reason why it is not one.
 
-What the rules here promise, the engines take for granted: every cell is there, every name exists, calls reply and
-signals do not, a call that begins can end.  The rules and their codes stand in :mod:`fsm.language.codes`.
+The engines rely on what the rules here promise: every cell exists, every name is defined, calls reply and signals do
+not, a call that begins can end.  The rules and their codes are in :mod:`fsm.language.codes`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,13 +22,13 @@ from fsm.machine import Machine, Omission, State, StateKind
 __all__ = ["LARGEST_TABLE", "build"]
 
 LARGEST_TABLE: Final = 500_000
-"""Outcomes of all cells: for each event the most that one of its entries has, times the states."""
+"""Maximum number of outcomes in all cells: for each event the most that one of its entries has, times the states."""
 
 
 def build(model: Model) -> Machine:
-    """The machine that *model* describes.
+    """Return the machine that *model* describes.
 
-    Raises :class:`InputError` with every mistake of meaning in the file.
+    Raises :class:`InputError` with every error of meaning in the file.
     """
     problems = Problems(model=model)
     written = model.written
@@ -57,7 +57,7 @@ def _outcomes(event: Cells) -> int:
 
 
 def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -> Machine:
-    """All but the profiles."""
+    """Return the machine without its profiles."""
     written, header = problems.model.written, problems.model.written.machine
     problems.known("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
     known = clauses_of(problems, written.clause, written.event)
@@ -109,7 +109,7 @@ def _states(problems: Problems[Written]) -> dict[str, State]:
 
 
 def _check_kinds(problems: Problems[Written]) -> None:
-    """The initial state has the kind initial, and no other state has it."""
+    """Check that the initial state has the kind initial, and that no other state has it."""
     initial, states = problems.model.written.machine.initial, problems.model.written.states
     for name, each in states.items() if initial in states else ():
         if each.kind is not None and (each.kind == "initial") != (name == initial):
@@ -120,7 +120,7 @@ def _check_kinds(problems: Problems[Written]) -> None:
 
 
 def _check_rpcs(problems: Problems[Written]) -> None:
-    """A trace may name an event by either of its names, so no two events share one."""
+    """Check that no two events share a name: a trace may name an event by either of its names."""
     events = problems.model.written.event
     seen: dict[str, str] = {}
     for name, event in events.items():
@@ -139,7 +139,7 @@ def _check_rpcs(problems: Problems[Written]) -> None:
 
 
 def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
-    """A drawing may use any name of an event, so no two share one; nor do states, unless they show the same."""
+    """Check that no two events, or states that show different things, share a name: a drawing may use any name."""
     events: dict[str, str] = {}
     for event in machine.events.values():
         events |= {event.name: event.name, event.rpc or event.name: event.name}
@@ -157,7 +157,7 @@ def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
 
 
 def _aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[str, str, int, str]]:
-    """Of every event, and then of every outcome, the event, what it is called, the line of each alias, and the alias."""
+    """Yield event, description, line and alias for each alias of an event, and then for each alias of an outcome."""
     for event in machine.events.values():
         for index, alias in enumerate(event.aliases):
             line = problems.model.lines.find("event", event.name, "aliases", index)
@@ -172,7 +172,7 @@ def _aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[st
 def _omissions(
     problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]
 ) -> Mapping[str, Omission] | None:
-    """What drawings leave out of each event; ``None`` where the model does not say."""
+    """Return what drawings leave out of each event; ``None`` if the model does not say."""
     written = problems.model.written.drawing
     if written is None:
         return None

@@ -1,4 +1,4 @@
-"""What one event, or one override of it, does in which state."""
+"""The cells of one event, or of one override of it, by state."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from fsm.language.read.toml import Keys
 from fsm.machine import Cannot, Cell, Clause, Ignores, Kind, Moves, Outcome, Refuses, Silent
 
 REST: Final = "*"
-"""Every state that is not mentioned otherwise."""
+"""Stands for every state that is not mentioned elsewhere."""
 
 STAYS: Final = ""
 """The target of an outcome that stays, until its state is known."""
@@ -29,7 +29,7 @@ _PLAIN: Final[Mapping[Group, type[Ignores | Cannot | Silent]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Cells as they are ``written`` at the path ``at``, and by state the clauses that they rest on."""
+    """Cells as ``written`` at the path ``at``, and the clauses that they rest on, by state."""
 
     written: Cells
     clauses: Mapping[str, Clause]
@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Mention:
-    """A state, or ``*``, in one of the groups of cells of a part; ``key`` is the state, or the set that has it."""
+    """A state, or ``*``, in one of the groups of cells of a part; ``key`` names the state, or a set that has it."""
 
     part: Part
     group: Group
@@ -49,7 +49,7 @@ class _Mention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The cells of event *name*, which are written in several *parts*; *sets* are the sets of states that they may name."""
+    """The cells of the event *name*, written in several *parts*; these may name *sets* of states."""
 
     problems: Problems[Written]
     name: str
@@ -58,7 +58,7 @@ class Groups:
     sets: Mapping[str, tuple[str, ...]]
 
     def cells(self) -> dict[str, Cell]:
-        """The cells by state, ``*`` and sets expanded; those for unknown states are left out."""
+        """Return the cells by state, with ``*`` and sets expanded; cells for unknown states are left out."""
         mentions = self._mentions("cells", [group for group in GROUPS if group != "ends"])
         named = {mention.state for mention in mentions}
         rest = [state for state in self._states() if state not in named]
@@ -74,7 +74,7 @@ class Groups:
         return cells
 
     def ends(self) -> dict[str, Moves]:
-        """How a call that has begun ends, by the state that it is in meanwhile, in the order of the states."""
+        """Return how a call that has begun ends, by the state that it is in, in the order of the states."""
         if self.kind != "call":
             for part in self.parts:
                 if part.written.ends:
@@ -88,7 +88,7 @@ class Groups:
         return self.problems.model.written.states
 
     def _mentions(self, what: str, groups: Sequence[Group]) -> list[_Mention]:
-        """The known states in these *groups*; unknown ones are noted, and those that have *what* is there twice."""
+        """Return the known states in these *groups*; note unknown ones, and those that have *what* twice."""
         found = [
             _Mention(
                 part=part,
@@ -189,7 +189,7 @@ class Groups:
         )
 
     def _target(self, each: WrittenOutcome, at: Keys) -> str:
-        """The state that *each* leads to; empty where it stays, or does not say."""
+        """Return the state that *each* leads to; empty if it stays, or names none."""
         states = self._states()
         given = {
             word: value
@@ -206,7 +206,7 @@ class Groups:
         return each.to or each.begins or STAYS
 
     def _check_words(self, each: WrittenOutcome, at: Keys) -> None:
-        """Only calls reply and begin; one that has only begun neither replies nor emits."""
+        """Check that only calls reply and begin, and that one that has only begun neither replies nor emits."""
         for word in ("reply", "begins", "emits"):
             if word not in each.model_fields_set:
                 continue
@@ -219,13 +219,13 @@ class Groups:
 
 
 def keys(written: Cells) -> Iterator[str]:
-    """Every state, set of states or ``*`` that *written* has cells or ends for."""
+    """Yield every state, set of states or ``*`` for which *written* has cells or ends."""
     for group in GROUPS:
         yield from getattr(written, group)
 
 
 def ways(cells: Iterable[Cell]) -> Iterator[Outcome]:
-    """Every outcome of *cells*, in order."""
+    """Yield every outcome of *cells*, in order."""
     for cell in cells:
         if isinstance(cell, Moves):
             yield from cell.outcomes

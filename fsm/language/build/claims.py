@@ -1,4 +1,4 @@
-"""The one claim of a property, of a machine or of a system."""
+"""The single claim of a property, about a machine or a system."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimBuilder:
-    """Makes the one claim of the property *name*, of a machine or of what is in the scope of a system."""
+    """Builds the claim of the property *name*, about a machine or about the scope of a system."""
 
     problems: Problems[Stated]
     of: Machine | Scope
@@ -51,7 +51,7 @@ class ClaimBuilder:
     define: Definitions
 
     def claim(self) -> claims.Claim | None:
-        """The claim; ``None`` if there is none that makes sense, which is noted."""
+        """Return the claim; ``None`` if no claim makes sense, which is noted."""
         values = self.written.model_dump(by_alias=True, exclude_defaults=True)
         made = [kind for kind in KINDS if kind in values]
         if len(made) != 1:
@@ -64,7 +64,7 @@ class ClaimBuilder:
                 self._say("FSM302", f"'{word}' says nothing with '{kind}'", "leave it out", word)
         try:
             return self._claim(kind)
-        except ConditionError:  # noted where it arose
+        except ConditionError:  # already noted
             return None
 
     def _claim(self, kind: str) -> claims.Claim:
@@ -180,10 +180,10 @@ class ClaimBuilder:
         return found
 
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
-        """What *text*, which stands at the word *at*, says to be fair.
+        """Return the fairness that *text*, written at the word *at*, demands.
 
-        Of a machine that is ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``; of a system ``stop`` or
-        ``stop/stopped``: those of every copy, whichever the claim is about.
+        For a machine *text* is ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.  For a system it is
+        ``stop`` or ``stop/stopped``, and stands for the events of every copy, whichever copy the claim is about.
         """
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):
@@ -204,7 +204,7 @@ class ClaimBuilder:
         return (claims.Fair(event=name, ends=ends, outcome=outcome),)
 
     def _senseless(self, code: str, what: str, hint: str, at: str) -> ConditionError:
-        """The error of a claim that makes no sense, which is noted."""
+        """Note that a claim makes no sense, and return the error to raise."""
         self._say(code, what, hint, at)
         return ConditionError(what, hint)
 
@@ -224,7 +224,7 @@ class ClaimBuilder:
         return tuple(self._read(text, Grammar.sequence, *at) for text, at in listed(written, kind))
 
     def _read(self, text: str, read: Callable[[Grammar], T], *at: str | int) -> T:
-        """What is *read* of *text*; what is wrong with it, or with a definition in it, is noted, and raised."""
+        """Return what *read* reads from *text*; note and raise an error in it, or in a definition that it uses."""
         try:
             if isinstance(self.of, Machine):
                 return read(MachineGrammar(text=text, machine=self.of, define=self.define))
@@ -236,7 +236,7 @@ class ClaimBuilder:
 
 
 def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, tuple[str | int, ...]]]:
-    """The texts of a claim, each with its place in the property."""
+    """Return the texts of a claim, each with its place in the property."""
     if isinstance(value, str):
         return [(value, (kind,))]
     return [(text, (kind, index)) for index, text in enumerate(value or ())]
@@ -251,7 +251,10 @@ def _from(state: str, sequence: Sequence) -> Sequence:
 def subject(
     problems: Problems[Stated], machine: Machine | System, name: str, part: str | None, number: int
 ) -> Machine | Scope:
-    """What the property *name* of *machine* is about: of a system what belongs to the copy *number* of *part*, if one is named."""
+    """Return the subject of the property *name*: a machine, or the scope of a system.
+
+    If the property names a *part*, the scope is what belongs to the copy *number* of that part.
+    """
     if isinstance(machine, Machine):
         if part is not None:
             problems.say("FSM302", "only a property of a system has 'for'", "leave it out", "property", name, "for")

@@ -1,7 +1,7 @@
-"""What a file defines under a name: sets of states, and conditions.
+"""Names that a file defines: sets of states, and conditions.
 
-A name stands for what it is defined as, wherever a state or a condition may stand.  So it is no name that already
-means something there, it is used, and what it is defined as does not need it again.
+A name may be used wherever its definition may.  So it must not already mean something there, it must be used, and its
+definition must not need the name itself.
 """
 
 import re
@@ -15,7 +15,7 @@ from fsm.machine.traversal import closure
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
 Definitions: TypeAlias = "Mapping[str, str | tuple[str, ...]]"
-"""By name the text of a condition, or all states of a set."""
+"""Definitions by name: the text of a condition, or all states of a set."""
 
 
 def definitions(
@@ -26,10 +26,10 @@ def definitions(
     taken: Mapping[str, Collection[str]],
     texts: Iterable[str],
 ) -> dict[str, str | tuple[str, ...]]:
-    """What *define* comes to: its conditions as they are written, its sets with the *states* of the sets within.
+    """Return the definitions resolved: conditions as they are written, sets with the *states* of nested sets.
 
-    Mistakes are noted: names that are *taken*, which are given by what they name and are left out; definitions that
-    none of the *texts* uses; sets of what are no states; and circles.
+    Notes errors: names that are *taken*, listed by what they name, which are left out; definitions that none of the
+    *texts* uses; sets with members that are not states; and circles.
     """
     members = (*states, *(name for name, value in define.items() if not isinstance(value, str)))
     needs = {name: _words(value) & define.keys() for name, value in define.items()}
@@ -72,7 +72,7 @@ def _check_circles(problems: Problems[F], needs: Mapping[str, Collection[str]]) 
 
 
 def _members(define: Mapping[str, str | Sequence[str]], name: str, met: frozenset[str] = frozenset()) -> Iterator[str]:
-    """What is in the set *name*, and in the sets that it names, in the order in which it is written."""
+    """Yield the members of the set *name*, and of the sets that it names, in the order in which they are written."""
     value = define.get(name, "")
     for each in () if isinstance(value, str) or name in met else value:
         yield each

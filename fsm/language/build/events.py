@@ -1,4 +1,4 @@
-"""The events of a machine: the clauses that their cells rest on, events that are like another, calls that can end."""
+"""The events of a machine: the clauses of their cells, events that are like another, and calls that can end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,19 +15,19 @@ from fsm.machine.calls.endings import begun_in, found_in
 C = TypeVar("C", bound=Cell)
 
 _OF_THE_OTHER: Final = ("kind", "MUST", "SHOULD", "MAY", "observed", "clause", "says", "link", "interrupts")
-"""What an event that is like another has from it, and does not say itself."""
+"""Words that an event which is like another inherits, and must not have itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """Builds the events of a machine, with the clauses *known* in it and its *sets* of states."""
+    """Builds the events of a machine, given the clauses *known* in it and its *sets* of states."""
 
     problems: Problems[Written]
     known: Mapping[str, Clause]
     sets: Mapping[str, tuple[str, ...]]
 
     def by_name(self) -> dict[str, Event]:
-        """Every event, in the order of the file; those that are like another have its cells but for their own."""
+        """Return every event, in the order of the file; one that is like another inherits cells that it lacks."""
         making = self.problems.model.written.event
         made = {name: self._event(name, each) for name, each in making.items() if each.like is None}
         for name, each in making.items():
@@ -62,7 +62,7 @@ class Events:
         )
 
     def _like(self, name: str, written: WrittenEvent, model: Event | None) -> Event:
-        """The event *name*, which has the cells of *model* but for those that are *written*."""
+        """Return the event *name*, which has the cells of *model* except those that are *written*."""
         at = ("event", name)
         others = self.problems.model.written.event
         if model is None:
@@ -100,11 +100,11 @@ class Events:
         )
 
     def _implied(self, name: str, about: WrittenEvent, of: WrittenEvent) -> Clause:
-        """The clause that the event itself is, where its cells name none."""
+        """Return the clause of the event itself, for cells that name none."""
         return implied(self.problems, self.problems.model.written.machine, name, about.about, of)
 
     def _groups(self, name: str, written: WrittenEvent, kind: Kind, own: Clause) -> Groups:
-        """The cells of an event: those that rest on its clause, and those that rest on others."""
+        """Return the cells of an event: those that rest on its clause, and those that rest on others."""
         at = ("event", name)
         states = self.problems.model.written.states
         usual = self.known.get(written.clause or "", own)
@@ -121,7 +121,7 @@ class Events:
 
 
 def check_ends(problems: Problems[Written], machine: Machine) -> None:
-    """Note every call of *machine* that begins and cannot end, and every end that no call can come to."""
+    """Note every call of *machine* that begins and cannot end, and every end that no call can reach."""
     for event in machine.events.values():
         begun = begun_in(event)
         for state, line in begun.items():
@@ -145,11 +145,11 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
 
 
 def endless(event: Event) -> list[str]:
-    """The states from which a call of *event* only ever begins again."""
+    """Return the states from which a call of *event* only ever begins again."""
     ending: set[str] = set()
 
     def leaves(end: Moves) -> bool:
-        # A call that begins where no end is written is noted elsewhere.
+        # A call that begins in a state without an end is noted elsewhere.
         ways = end.outcomes
         return not ways or any(not way.begins or way.to in ending or way.to not in event.ends for way in ways)
 
@@ -159,6 +159,6 @@ def endless(event: Event) -> list[str]:
 
 
 def in_progress(machine: Machine, event: Event) -> set[str]:
-    """The states in which a call of *event* may be that has begun and not yet ended."""
+    """Return the states in which a call of *event* may be that has begun and not yet ended."""
     begun = begun_in(event)
     return {*begun} if event.ends.keys() <= begun.keys() else {*begun, *found_in(machine, event)}

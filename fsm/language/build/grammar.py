@@ -1,4 +1,4 @@
-"""What conditions of machines and of systems have in common: ``not``, ``and``, ``or``, ``then`` and parentheses."""
+"""Common grammar of conditions on machines and systems: ``not``, ``and``, ``or``, ``then`` and parentheses."""
 
 import re
 from abc import ABC, abstractmethod
@@ -10,26 +10,26 @@ from fsm.machine import Kind
 from fsm.machine.conditions import All, Condition, Not, Sequence, Some, WrittenCondition
 
 DEEPEST: Final = 50
-"""Parentheses and ``not`` within one another."""
+"""Maximum nesting of parentheses and ``not``."""
 
 _TOKEN: Final = re.compile(r"([A-Za-z0-9_.-]+|[(),])|(\S)")
 
 
 class ConditionError(Exception):
-    """Text that is no condition: what was found, and the way out."""
+    """Text that is not a condition: what was found, and how to fix it."""
 
     def __init__(self, what: str, hint: str, at: tuple[str, ...] = ()) -> None:
         self.what = what
         self.hint = hint
-        self.at = at  # where in the file, if that is known
+        self.at = at  # where in the file, if known
         super().__init__(f"{what}: {hint}")
 
 
 @dataclass(slots=True, kw_only=True)
 class Grammar(ABC):
-    """Reads *text*, with the names in *define*; what other words mean is for subclasses.
+    """Reads *text*, with the names in *define*; subclasses give meaning to the other words.
 
-    What is wrong with the text is raised as :class:`ConditionError`.
+    Raises :class:`ConditionError` for errors in the text.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Grammar(ABC):
         self.words = _tokens(self.text)
 
     def sequence(self) -> Sequence:
-        """All of the text: conditions, which ``then`` separates."""
+        """Read the whole text: conditions, separated by ``then``."""
         found = [self.written()]
         while self.take("then"):
             found.append(self.written())
@@ -51,25 +51,25 @@ class Grammar(ABC):
         return tuple(found)
 
     def condition(self) -> WrittenCondition:
-        """All of the text: one condition."""
+        """Read the whole text as one condition."""
         found = self.sequence()
         if len(found) > 1:
             raise ConditionError(f"{self.text!r} speaks of several instants", "leave 'then' out here")
         return found[0]
 
     def peek(self) -> str:
-        """The next word; empty at the end."""
+        """Return the next word; empty at the end."""
         return self.words[self.next][0] if self.next < len(self.words) else ""
 
     def take(self, word: str) -> bool:
-        """Whether *word* is next; if so it is passed."""
+        """Skip *word* if it is next, and return whether it was."""
         if self.peek() != word:
             return False
         self.next += 1
         return True
 
     def written(self) -> WrittenCondition:
-        """A condition, with its text."""
+        """Read a condition, with its text."""
         start = self.words[self.next - 1][1] if self.next else 0
         means = self._some()
         return WrittenCondition(text=self.text[start : self.words[self.next - 1][1]].strip(), means=means)
@@ -111,10 +111,10 @@ class Grammar(ABC):
 
     @abstractmethod
     def atom(self, word: str) -> Condition:
-        """The condition that begins with *word*, and is neither defined nor made of others."""
+        """Read a condition that begins with *word*, and is neither defined nor made of others."""
 
     def word(self, expected: str) -> str:
-        """The next word, which is to be *expected*."""
+        """Read the next word; *expected* describes it in an error."""
         word = self.peek()
         if not word:
             raise ConditionError(f"{self.text!r} ends where {expected} should be", "say what is meant, or leave it out")
@@ -122,14 +122,14 @@ class Grammar(ABC):
         return word
 
     def emitted(self) -> list[str]:
-        """The outputs behind ``emits only``."""
+        """Read the outputs after ``emits only``."""
         found = [self.word("an output")]
         while self.take(","):
             found.append(self.word("an output"))
         return found
 
     def reply(self, event: str, kind: Kind) -> str:
-        """The reply behind ``replies`` of *event*."""
+        """Read the reply after ``replies`` of *event*."""
         if kind != "call":
             raise ConditionError(f"'{event}' is no call and has no reply", "leave 'replies' out")
         word = self.word("a reply")
@@ -139,7 +139,7 @@ class Grammar(ABC):
 
 
 def _tokens(text: str) -> list[tuple[str, int]]:
-    """The words of *text*, each with the offset behind it."""
+    """Return the words of *text*, each with the offset after it."""
     found = []
     for match in _TOKEN.finditer(text):
         if odd := match[2]:

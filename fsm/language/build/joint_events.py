@@ -1,4 +1,4 @@
-"""Joint events from a system as written: as a profile has them, their ways, and their steps, counted out for each copy."""
+"""Joint events of a written system under a profile: their ways, and their steps, enumerated for each copy."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _STEP: Final = re.compile(
 
 
 def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, WrittenJoint]:
-    """The joint events by name as *file* has them under *profile*, or without one."""
+    """Return the joint events of *file* by name, under *profile* or without one."""
     joints, changes = file.written.event, dict[str, WrittenChange]()
     for own in meant(profile, file.written.profile).values():
         changes |= file.written.profile[own].event
@@ -34,7 +34,7 @@ def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, Wr
 
 
 def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
-    """*joint* with what *change* says: its only way, or single ways by their names."""
+    """Return *joint* with *change* applied: its only way, or single ways by their names."""
     words = ("about", "clause", "when")
     changed: dict[str, object] = {word: getattr(change, word) for word in words if word in change.model_fields_set}
     if change.steps:
@@ -46,7 +46,7 @@ def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
 
 
 def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
-    """Where *rest* of the joint event *name* stands in *file*: in *profile*, if that says it, else in the event."""
+    """Return the path of *rest* of the joint event *name*: in *profile*, if it is written there, else in the event."""
     for variant in meant(profile, file.written.profile).values():
         own = ("profile", variant, "event", name, *rest)
         if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:
@@ -57,7 +57,7 @@ def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest
 def means(
     problems: Problems[WrittenSystem], text: str, within: Scope, define: Definitions, *at: str | int
 ) -> Condition | None:
-    """What *text* means of what is *within* its reach, with the names in *define*; what is wrong with it is noted."""
+    """Return the condition that *text* means *within* a scope, with the names in *define*; note an error in it."""
     try:
         return SystemGrammar(text=text, scope=within, define=define).condition().means
     except ConditionError as error:
@@ -67,7 +67,7 @@ def means(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointEventBuilder:
-    """Makes the joint event *name*, for each copy that it is of."""
+    """Builds the joint event *name*, once for each copy that it is of."""
 
     problems: Problems[WrittenSystem]
     profile: str | None
@@ -77,7 +77,7 @@ class JointEventBuilder:
     define: Definitions
 
     def joints(self) -> Iterator[JointEvent]:
-        """One for each copy."""
+        """Yield the joint event, once for each copy that it is of."""
         of = self.written.of
         if not self.problems.known("FSM701", "unknown part", of, self.system.parts, *self._at("of")):
             return
@@ -171,7 +171,7 @@ class JointEventBuilder:
             )
 
     def _known(self, machine: Machine, name: str, outcomes: frozenset[str], ends: bool, *at: str | int) -> bool:  # noqa: FBT001  (one of the words of a step)
-        """Whether the machine has the event *name*, and somewhere each of *outcomes*."""
+        """Check that the machine has the event *name*; note *outcomes* that it has nowhere."""
         if not self.problems.known("FSM701", "unknown event", name, machine.events, *self._at(*at)):
             return False
         event = machine.events[name]
@@ -197,7 +197,7 @@ class JointEventBuilder:
 
 
 def conditions(written: WrittenSystem) -> Iterator[str]:
-    """The text of every condition in *written*."""
+    """Yield the text of every condition in *written*."""
     yield from (part.heard for part in written.part.values() if part.heard is not None)
     changes = [change for profile in written.profile.values() for change in profile.event.values()]
     joints: list[WrittenJoint | WrittenChange] = [*written.event.values(), *changes]

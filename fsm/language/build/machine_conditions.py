@@ -1,4 +1,4 @@
-"""The little language in which properties speak of instants: ``was running and stop replies error``.
+"""The small language in which properties describe instants: ``was running and stop replies error``.
 
 ``docs/reference/property-language.md`` has all of its words.
 """
@@ -16,7 +16,7 @@ WORDS: Final = frozenset(
     {"is", "was", "shows", "showed", "emits", "only", "happens", "replies", "moves", "stays", "silent", "on"}
     | {"not", "and", "or", "then"}
 )
-"""What a name in a condition cannot be."""
+"""Words that cannot be names in a condition."""
 
 NOTHING: Final = "nothing"
 
@@ -69,7 +69,7 @@ class MachineGrammar(Grammar):
         return SilentOn(event=event)
 
     def _event(self, word: str) -> str:
-        """The name of the event that *word* names, here or on the wire; empty if there is none."""
+        """Return the name of the event that *word* names, here or on the wire; empty if there is none."""
         return next((each.name for each in self.machine.events.values() if word in {each.name, each.rpc}), "")
 
     def _named(self, word: str) -> Condition:
@@ -115,7 +115,7 @@ class MachineGrammar(Grammar):
 
 
 def outputs(machine: Machine) -> tuple[str, ...]:
-    """Every output of *machine* or of one of its profiles, in the model's order."""
+    """Return every output of *machine* or of one of its profiles, in the model's order."""
     rows = [
         *((event.cells, event.ends) for event in machine.events.values()),
         *((each.cells, each.ends) for profile in machine.profiles.values() for each in profile.overrides),

@@ -1,4 +1,4 @@
-"""The mistakes of one file, collected while everything that can be made is made."""
+"""The errors of one file, collected while everything that can be built is built."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -10,23 +10,24 @@ from fsm.language.read import F, File
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problems(Generic[F]):
-    """What is wrong with the *model*, or another file; the same mistake is noted once."""
+    """Errors in the *model*, or in another file; the same error is noted once."""
 
     model: File[F]
     _found: dict[Problem, None] = field(default_factory=dict)
 
     def say(self, code: str, what: str, hint: str, *at: str | int) -> None:
-        """Note a mistake in what stands at the path *at*."""
+        """Note an error at the path *at*."""
         self.say_at(self.model.lines.find(*at), code, what, hint)
 
     def say_at(self, line: int, code: str, what: str, hint: str) -> None:
-        """Note a mistake in *line*."""
+        """Note an error on *line*."""
         self._found[Problem(path=self.model.path, line=line, code=code, what=what, hint=hint)] = None
 
     def known(self, code: str, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
-        """Whether *word*, which *what* introduces, is among *names*, or is not written; if neither, that is noted.
+        """Check that *word* is among *names*, or is not written (``None``); note it if neither.
 
-        *what* ends in the kind of thing that is meant, such as ``unknown state``.
+        *what* introduces the word in the message.  It ends in the kind of thing that is meant, such as ``unknown
+        state``.
         """
         if word is None or word in names:
             return True
@@ -34,6 +35,6 @@ class Problems(Generic[F]):
         return False
 
     def refuse(self) -> None:
-        """Raise :class:`InputError` if there is any mistake."""
+        """Raise :class:`InputError` if any error was noted."""
         if self._found:
             raise InputError(sorted(self._found, key=lambda problem: problem.line))

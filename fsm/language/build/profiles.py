@@ -1,4 +1,4 @@
-"""Profiles as written to the cells that they change, and whether they say what they change."""
+"""From written profiles to the cells that they change, with checks that they declare what they change."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from fsm.machine import Cell, Event, Machine, Moves, Override, Profile, outcomes
 
 
 def profiles(problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]) -> dict[str, Profile]:
-    """Every profile of *machine* by name, in the order of the file; each begins with what it extends."""
+    """Return every profile of *machine* by name, in the order of the file; each begins with what it extends."""
     written = problems.model.written.profile
     made: dict[str, Profile] = {}
     for name in _parents_first(problems):
@@ -24,7 +24,7 @@ def profiles(problems: Problems[Written], machine: Machine, sets: Mapping[str, t
 
 
 def _parents_first(problems: Problems[Written]) -> list[str]:
-    """The names of the profiles, each behind the one that it extends."""
+    """Return the names of the profiles, each after the one that it extends."""
     written = problems.model.written.profile
     ordered: dict[str, None] = {}
     for first in written:
@@ -46,7 +46,7 @@ def _parents_first(problems: Problems[Written]) -> list[str]:
 
 
 def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[Override]:
-    """What the profile *name* takes over from *parent*: all that its *own* overrides do not replace in every version."""
+    """Yield the overrides that *name* inherits from *parent*: those that its *own* do not replace in every version."""
     named = {each.name for each in own}
     own = [each for each in own if each.deviation or not (each.since or each.until)]
     cells = {(each.event, state) for each in own for state in each.cells}
@@ -63,7 +63,7 @@ def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overriding:
-    """Builds the profile *name* of *machine*, noting what is wrong with it."""
+    """Builds the profile *name* of *machine*, and notes its errors."""
 
     problems: Problems[Written]
     machine: Machine
@@ -71,7 +71,7 @@ class Overriding:
     name: str
 
     def profile(self, written: WrittenProfile, parent: Profile | None) -> Profile:
-        """The profile, which extends *parent* if that is given, without the overrides of events that do not exist."""
+        """Return the profile, which extends *parent* if given, without overrides of events that do not exist."""
         overrides = []
         for key, override in written.cell.items():
             at = ("profile", self.name, "cell", key, "event")
@@ -92,10 +92,10 @@ class Overriding:
             overrides=(*_inherited(parent, overrides, self.name), *overrides) if parent else tuple(overrides),
             exemptions=(*taken_over, *own),
         )
-        # A call that begins can end, profiled as well.
+        # A call that begins can end under the profile, too.
         profiled = replace(self.machine, profiles={self.name: made}).under(self.name)
         check_ends(self.problems, profiled)
-        # Outcomes of one cell have distinct names, those of deviations too.
+        # Outcomes of one cell have distinct names, including outcomes of deviations.
         for event in (each for name, each in profiled.events.items() if each is not self.machine.events[name]):
             for state, cell in (*event.cells.items(), *event.ends.items()):
                 times = Counter(way.name for way in cell.outcomes) if isinstance(cell, Moves) else Counter[str]()
@@ -131,7 +131,7 @@ class Overriding:
         return made
 
     def _check_changes(self, made: Override, event: Event, *, deviates: bool) -> None:
-        """An override that allows more names the clause it breaks; one that does not, does not."""
+        """Check that an override names the clause that it breaks if, and only if, it allows more."""
         cells: list[tuple[str, Cell, Cell | None]]
         cells = [(state, cell, event.cells[state]) for state, cell in made.cells.items()]
         cells += [(state, end, event.ends.get(state)) for state, end in made.ends.items()]
@@ -153,7 +153,7 @@ class Overriding:
             self.problems.say_at(made.line, "FSM116", what, "name those that differ, or drop it")
 
     def _check_once(self, overrides: Iterable[Override]) -> None:
-        """Deviations from several clauses may meet in a cell; what replaces it stands alone."""
+        """Check that only deviations meet in a cell: an override that replaces the cell must be the only one."""
         meeting: defaultdict[tuple[str, str, bool], list[tuple[Override, int]]] = defaultdict(list)
         for override in overrides:
             for state, cell in override.cells.items():

@@ -1,4 +1,4 @@
-"""What states require of fields, and the profiles that break it."""
+"""Requirements of states on fields, and the profiles that break them."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _TEXT: Final[tuple[FieldKind, ...]] = ("text",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """Reads what is required of fields of these *kinds* with these *states*, of which *sets* have names."""
+    """Reads requirements on fields of these *kinds* in these *states*; *sets* are named sets of states."""
 
     problems: Problems[Written] | Problems[Stated]
     states: Collection[str]
@@ -26,7 +26,7 @@ class Demands:
     kinds: Mapping[str, FieldKind]
 
     def requirement(self, clause: Clause, written: WrittenDemand, *at: str) -> Requirement:
-        """What *clause* requires, as is *written* at the path *at*."""
+        """Return what *clause* requires, as *written* at the path *at*."""
         self._check(written, *at)
         return Requirement(
             clause=clause,
@@ -75,7 +75,7 @@ class Demands:
 
 
 def requirements(problems: Problems[Written], demands: Demands, clauses: Collection[str]) -> dict[str, Requirement]:
-    """Every clause on fields by name; no other of the *clauses* has that."""
+    """Return every clause on fields by name; none of the other *clauses* may have that name."""
     made = {}
     for name, each in problems.model.written.requires.items():
         at = ("requires", name)
@@ -91,7 +91,7 @@ def requirements(problems: Problems[Written], demands: Demands, clauses: Collect
 def exemptions(
     problems: Problems[Written], demands: Demands, profile: str, requires: Mapping[str, Requirement]
 ) -> Iterator[Exemption]:
-    """How the *profile* itself breaks what is required."""
+    """Yield the exemptions that *profile* itself declares."""
     for name, each in problems.model.written.profile[profile].exempt.items():
         at = ("profile", profile, "exempt", name)
         demands.check_values(each.when, *at, "when")
@@ -101,7 +101,7 @@ def exemptions(
 
 
 def kinds_of_fields(problems: Problems[Written]) -> dict[str, FieldKind]:
-    """The kind of each field of a model."""
+    """Return the kind of each field of a model."""
     found: dict[str, FieldKind] = {}
     listed = problems.model.written.fields
     for kind, names in zip((*_NUMBERS, *_TEXT), (listed.time, listed.int, listed.text), strict=True):
@@ -119,6 +119,6 @@ def _values(written: Mapping[str, list[int | str]]) -> Values:
 def deviation(
     name: str, profile: str, clause: Clause, written: WrittenExemption | WrittenOverride, event: str = ""
 ) -> Deviation:
-    """The deviation *name* of *profile* from *clause*: what is *written*, of the cells of an *event* or of fields."""
+    """Return the deviation *name* of *profile* from *clause*, as *written* for cells of an *event*, or for fields."""
     words = written.model_dump(include={"about", "since", "until", "link"})
     return Deviation(name=name, event=event, clause=clause, profile=profile, **words)

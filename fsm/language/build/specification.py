@@ -1,4 +1,4 @@
-"""From a property file as written to a specification that is well formed, or every reason why not."""
+"""From a written property file to a well-formed specification, or every reason why it is not one."""
 
 from collections.abc import Callable, Collection, Iterator
 from operator import itemgetter
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 
 def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
-    """What *file* states; *find* gives the machines and systems that it names.
+    """Return the specification in *file*; *find* returns the machines and systems that it names.
 
-    Of a system, what is claimed of each copy of a part is claimed of the first one; with another number *copy*, of that one
-    alone, of which nothing else is claimed.
+    In a system, claims about each copy of a part are made about the first copy.  With another number *copy* they are
+    made about that one, and all other claims are left out.
 
-    Raises :class:`InputError` with every mistake of meaning in the file.
+    Raises :class:`InputError` with every error of meaning in the file.
     """
     problems = Problems(model=file)
     written = file.written
@@ -58,7 +58,7 @@ def _copies(machine: Machine | System, part: str | None) -> int:
 
 
 def _define(problems: Problems[Stated], machine: Machine | System) -> dict[str, str | tuple[str, ...]]:
-    """What the file has names for: conditions, and sets of states."""
+    """Return the definitions of the file: conditions, and sets of states, by name."""
     written = problems.model.written
     if isinstance(machine, System):
         states = dict.fromkeys(state for part in machine.parts.values() for state in part.machine.states)
@@ -73,7 +73,7 @@ def _define(problems: Problems[Stated], machine: Machine | System) -> dict[str, 
 
 
 def _conditions(written: WrittenProperty) -> Iterator[str]:
-    """The text of every condition in *written*, and the states that it names."""
+    """Yield the text of every condition in *written*, and the states that it names."""
     for value in (written.always, written.never, written.reachable):
         yield from (text for text, _ in listed(value, ""))
     yield from filter(None, (written.once, written.when, written.until, written.leads_to, written.from_))
@@ -86,7 +86,7 @@ def _machine(problems: Problems[Stated], find: Callable[[str], M]) -> M:
         return find(name)
     except InputError as error:
         if any(each.path != name for each in error.problems):
-            raise  # it is there, and not well formed
+            raise  # it exists, and is not well formed
         first = error.problems[0]
         problems.say("FSM304", f"machine '{name}' {first.what}", first.hint, "machine")
         problems.refuse()
@@ -131,7 +131,7 @@ def _failures(
 
 
 def _handed_down(machine: Machine | System, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
-    """What is *stated* by profile, and for other profiles what is of the nearest that they extend, if not of it *alone*."""
+    """Return *stated*; other profiles inherit from the nearest one that they extend, unless it is in *alone*."""
     if isinstance(machine, System):
         return stated
     lines = {name: [each for each in machine.lineage(name) if each in stated] for name in machine.profiles}

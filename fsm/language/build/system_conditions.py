@@ -1,9 +1,8 @@
-"""The little language for systems: the words of :mod:`fsm.language.build.machine_conditions`, of parts instead of states.
+"""The small language for systems: that of :mod:`fsm.language.build.machine_conditions`, about parts, not states.
 
-``docs/reference/system-language.md`` has those that are new here.
+``docs/reference/system-language.md`` has the words that are new here.
 
-Where a copy of a part is spoken of, the copies of other parts that belong to
-it, or it to them, are those that are meant.
+If a copy of a part is meant, so are the copies of other parts that belong to it, or that it belongs to.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -19,14 +18,14 @@ from fsm.machine.product.system import Copy, Part, System
 WORDS: Final = frozenset(
     {"every", "some", "no", "is", "was", "not", "and", "or", "then", "emits", "only", "tells", "replies", "happens"}
 )
-"""What no part and no joint event is called."""
+"""Words that cannot be the name of a part or of a joint event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a condition may speak of in *system*: the copies that are ``meant`` of each part, and joint ``events`` by name.
+    """The copies ``meant`` of each part, and the joint ``events``, that a condition on *system* may mention.
 
-    An event's name stands for its names for the copies that are meant.
+    The name of an event maps to its names for the copies that are meant.
     """
 
     system: System
@@ -35,7 +34,7 @@ class Scope:
 
 
 def scope(system: System, copy: Copy | None) -> Scope:
-    """What may be spoken of in *system* where *copy* is meant."""
+    """Return what a condition may mention in *system* if *copy* is meant."""
     meant = {name: system.related(name, copy) for name in system.parts}
     those = {each for copies in meant.values() for each in copies}
     events: dict[str, list[str]] = {}
@@ -99,7 +98,7 @@ class SystemGrammar(Grammar):
         return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")
 
     def _emits_only(self, words: list[str]) -> Condition:
-        """The outputs *words* in this order, and nothing else of the copies that emit them."""
+        """Return the condition that *words* are emitted in order, and nothing else by the copies that emit them."""
         found: list[str] = []
         among: set[str] = set()
         for word in words:

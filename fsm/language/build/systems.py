@@ -1,7 +1,7 @@
-"""From a system as written to one that is well formed, or every reason why not.
+"""From a written system to a well-formed one, or every reason why it is not one.
 
-Copies are counted out here: each copy of the part that a joint event is *of* has one of its own, ``every`` stands for
-a step of each copy, and conditions speak of the copies that are meant.
+Copies are enumerated here: each copy of the part that a joint event is *of* has a separate event, ``every`` becomes a
+step of each copy, and conditions are about the copies that are meant.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,13 +20,13 @@ from fsm.machine import Machine
 from fsm.machine.product.system import Copy, JointEvent, Part, System, Variant
 
 MOST_COPIES: Final = 400
-"""Copies of parts in one system."""
+"""Maximum number of copies of parts in one system."""
 
 
 def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> System:
-    """The system that *model* describes; *find* gives the machines of its parts.
+    """Return the system that *model* describes; *find* returns the machines of its parts.
 
-    Raises :class:`InputError` with every mistake of meaning in the file.
+    Raises :class:`InputError` with every error of meaning in the file.
     """
     problems = Problems(model=model)
     written = model.written
@@ -42,9 +42,9 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
 def rebuilt(
     system: System, file: File[WrittenSystem], name: str, written: WrittenJoint, profile: str | None = None
 ) -> System:
-    """*system*, which *file* describes, with its joint event *name* as it is *written* instead.
+    """Return *system*, which *file* describes, with its joint event *name* as it is *written* here.
 
-    Raises :class:`InputError` with every mistake of meaning in that.
+    Raises :class:`InputError` with every error of meaning in that.
     """
     problems = Problems(model=file)
     define = _define(problems, system.parts)
@@ -57,7 +57,7 @@ def rebuilt(
 
 
 def _define(problems: Problems[WrittenSystem], parts: Mapping[str, Part]) -> Definitions:
-    """What the file has names for: conditions, and sets of the states of *parts*."""
+    """Return the definitions of the file: conditions, and sets of the states of *parts*, by name."""
     written = problems.model.written
     taken = {
         "part": parts,

@@ -1,8 +1,8 @@
-"""From a TOML file to a model as written, with the line of every word in it.
+"""From a TOML file to a written model, with the line of every word in it.
 
 Reading knows bytes and lines (:mod:`fsm.language.read.toml`) and the vocabulary of :mod:`fsm.language.machine_file`
-(:mod:`fsm.language.read.forms`); whether the names in a model fit together is for :mod:`fsm.language.build` to say.
-All mistakes of a file are reported at once.
+(:mod:`fsm.language.read.forms`); :mod:`fsm.language.build` checks whether the names in a model fit together. All errors
+of a file are reported together.
 """
 
 import codecs
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Form)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File(Generic[F]):
-    """A file as written, and where each of its words stands."""
+    """A file as written, and the line of each of its words."""
 
     path: str
     written: F
@@ -36,11 +36,11 @@ class File(Generic[F]):
 Model: TypeAlias = File[Written]
 
 _document = lru_cache(maxsize=1)(document)
-"""What a file is, is asked just before it is read."""
+"""Cached, because the form of a file is determined just before it is read."""
 
 
 def form_of(data: bytes, *, path: str) -> type[Form]:
-    """Whether the TOML in *data* is of a machine, of a system, or of properties."""
+    """Return the form of the TOML in *data*: a machine, a system, or properties."""
     found = _document(data.removeprefix(codecs.BOM_UTF8), path)
     if "property" in found or isinstance(found.get("machine"), str):
         return Stated
@@ -48,7 +48,7 @@ def form_of(data: bytes, *, path: str) -> type[Form]:
 
 
 def content(path: str | Path) -> bytes:
-    """The bytes of the file at *path*, and no more than one beyond what is read at all.
+    """Return the bytes of the file at *path*; if there are too many, only one more than is allowed.
 
     Raises :class:`InputError` if it cannot be opened.
     """
@@ -56,7 +56,7 @@ def content(path: str | Path) -> bytes:
 
 
 def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
-    """What *data* is as a file of this *form*; *path* is only the name that problems carry.
+    """Return *data* as a file of this *form*; *path* is only the name in problems.
 
     >>> parse(b"x = ", Written, path="door.toml")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What does not fit the vocabulary, in the words of the language instead of pydantic's."""
+"""Errors of form, in the words of the language instead of pydantic's."""
 
 import datetime as dt
 import json
@@ -16,7 +16,7 @@ _LARGE: Final = 2**64
 
 
 def controls(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterator[Problem]:
-    """The names and texts in the document *value* that have a character which a terminal would obey, one a place."""
+    """Yield a problem for each name or text in the document *value* with a character that a terminal would obey."""
     for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield from controls(each, path, lines, (*where, key))
         if found := obeyed(f"{key}{each if isinstance(each, str) else ''}"):
@@ -28,13 +28,13 @@ def controls(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterat
 def misfits(
     errors: Iterable[ErrorDetails], document: Mapping[str, Any], path: str, lines: Lines, vocabulary: Vocabulary
 ) -> tuple[Problem, ...]:
-    """What pydantic found in *document*, one problem a place, by line."""
+    """Return the errors that pydantic found in *document* as problems, one for each place, by line."""
     places = [(error, *place(error, document)) for error in errors]
     around = {where[:length] for _, where, _ in places for length in range(len(where))}
     found: dict[tuple[Keys, bool], Problem] = {}
     for error, where, named in places:
-        # Where text or a list may stand pydantic tries both, and complains of
-        # both: that a list is no text is not what is wrong with one of its entries.
+        # If text or a list is allowed, pydantic tries both and reports both: that a list is not text is irrelevant if
+        # one of its entries is wrong.
         if named or where not in around:
             code, what, hint = _described(error, where, vocabulary, named=named)
             problem = Problem(path=path, line=lines.find(*where), code=code, what=what, hint=hint)
@@ -43,10 +43,10 @@ def misfits(
 
 
 def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]:
-    """Where in *document* the *error* is, and whether it is about the name that stands there.
+    """Return the path of the *error* in *document*, and whether it is about the name there.
 
-    pydantic mixes words of its own into the path, such as ``<table>`` for one
-    form of several; only what leads on in the document is a key.
+    pydantic mixes words of its own into the path, such as ``<table>`` for one form of several; only parts that lead
+    further into the document are keys.
     """
     loc = error["loc"]
     named = error["type"] != "extra_forbidden" and loc[-1] == "[key]" and error["input"] == loc[-2]
@@ -54,12 +54,12 @@ def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]
     value: Any = document
     for part in loc[:-1] if named else loc:
         if (isinstance(value, dict) and part in value) or (isinstance(value, list) and part in range(len(value))):
-            where, value = (*where, part), value[part]  # type: ignore[index]  # the part fits, as was just asked
+            where, value = (*where, part), value[part]  # type: ignore[index]  # the part fits, as just checked
     return ((*where, loc[-1]) if error["type"] == "missing" else where), named
 
 
 def _described(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, named: bool) -> tuple[str, str, str]:
-    """The code of the problem, what was found, and the way out."""
+    """Return the code of the problem, what was found, and the hint."""
     table, last = where[:-1], where[-1] if where else ""
     match error["type"]:
         case "extra_forbidden":
@@ -81,12 +81,11 @@ def _described(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, name
 
 
 def _table(where: Keys) -> str:
-    """What to call the table at *where*."""
     return f"[{_dotted(where)}]" if where else "the file"
 
 
 def _dotted(where: Keys) -> str:
-    """*where* as TOML would write it, entries of lists counted from 0."""
+    """Return *where* as TOML would write it, with entries of lists counted from 0."""
     text = ""
     for part in where:
         if isinstance(part, int):
@@ -97,7 +96,7 @@ def _dotted(where: Keys) -> str:
 
 
 def _short(value: object) -> str:
-    """*value*, which TOML gave, in no more than half a line."""
+    """Return *value*, which was read from TOML, in no more than half a line."""
     match value:
         case bool():
             text = str(value).lower()

@@ -1,4 +1,4 @@
-"""Mistakes of form and of meaning in one report: what is left of a file that does not fit its vocabulary is made anyway."""
+"""Errors of form and of meaning in one report: the rest of a file that does not fit its vocabulary is built anyway."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,23 +13,23 @@ from fsm.language.read.forms import place
 from fsm.language.read.toml import Keys, document, locate
 
 ROUNDS: Final = 8
-"""Times that what does not fit is left out: what then lacks something is found in the next."""
+"""Maximum number of times that parts are left out: what lacks such a part is found, and left out, in the next round."""
 
 STAND_IN: Final = "stand-in"
 _FORM: Final = {"FSM010", "FSM011", "FSM012"}
 _ALONE: Final = re.compile(r"FSM(10[12458]|11[0478]|12[468]|13[0124]|30[45]|70[12])")
-"""The codes of mistakes in what is written, whatever else stands in its table."""
+"""Codes of errors in what is written, whatever else is in its table."""
 _AMONG: Final = re.compile(r"FSM(11[1569]|12[29])")
-"""The codes of what may be a mistake only for want of what was left out elsewhere."""
+"""Codes of errors that may only be due to something that was left out elsewhere."""
 
 
 def with_meaning(
     error: InputError, data: bytes, form: type[F], *, path: str, make: Callable[[File[F]], object]
 ) -> InputError:
-    """*error*, how *data* does not fit *form*, with what *make* finds wrong in the parts of it that do.
+    """Return *error*, about the *form* of *data*, with the errors that *make* finds in the parts that fit.
 
-    Left out is what may come of what was left out: it speaks of a word that stands there, or is about the same table
-    or the file as a whole.
+    Errors that may result from what was left out are omitted: those that mention a word from it, or are about the same
+    table or the file as a whole.
     """
     if not {each.code for each in error.problems} <= _FORM:
         return error
@@ -51,7 +51,7 @@ def with_meaning(
 
 
 class _Rest:
-    """What is left of a file, the words in what was left out, and the tables where that stood."""
+    """The rest of a file, the words in what was left out, and the tables that it was in."""
 
     def __init__(self, data: bytes, path: str) -> None:
         self.document: Any = document(data, path)
@@ -61,9 +61,9 @@ class _Rest:
         self._touched: set[str | int] = set()
 
     def mended(self, error: ErrorDetails) -> bool:
-        """Leave out what does not fit, or put a stand-in for what is missing; whether anything is left."""
+        """Leave out what does not fit, or put a stand-in for what is missing; return whether anything is left."""
         at, _ = place(error, self.document)
-        if not at:  # all that it stood in is left out
+        if not at:  # everything around it is left out
             return False
         self._touched |= {*at[1:2]} or {*at}
         self._lost |= {*_words(at[1:2])} if at[0] == "part" else set()
@@ -73,14 +73,14 @@ class _Rest:
             self._holder(at)[at[-1]] = STAND_IN
             return True
         at = at[:-1] if missing else at
-        while at and isinstance(at[-1], int):  # of a list nothing is left
+        while at and isinstance(at[-1], int):  # a list is left out as a whole
             at = at[:-1]
         if at:
             self._lost |= {*_words(at[-1]), *_words(self._holder(at).pop(at[-1], None))}
         return (len(at) > 1 and at[0] != "define") or error["type"] == "extra_forbidden"
 
     def _holder(self, at: Keys) -> dict[str | int, Any]:
-        """The table in which *at* stands, or one that is in none if it was left out with that."""
+        """Return the table that contains *at*, or an empty one if it was left out."""
         found = self.document
         for key in at[:-1]:
             try:
@@ -90,7 +90,7 @@ class _Rest:
         return found if isinstance(found, dict) else {}
 
     def sound(self, problem: Problem) -> bool:
-        """Whether *problem* is one whatever takes the place of what was left out."""
+        """Check whether *problem* remains, whatever replaces what was left out."""
         like = {name for name, each in self.document.get("event", {}).items() if each.get("like") in self._touched}
         near = {line for key, line in self.lines.of.items() if not (self._touched | like).isdisjoint(key)}
         quoted = {word for text in re.findall("'([^']*)'", problem.what) for word in _words(text)}
@@ -102,7 +102,6 @@ class _Rest:
 
 
 def _words(value: object) -> Iterator[str]:
-    """The words in *value*, and in the keys and values within."""
     match value:
         case str():
             yield from re.findall(r"[A-Za-z0-9_.-]+", value)

@@ -1,4 +1,4 @@
-"""From bytes to a TOML document, within bounds: no input takes long, or much memory; and where its keys stand."""
+"""From bytes to a TOML document, and to the lines of its keys, in bounded time and memory."""
 
 import re
 import tomllib
@@ -12,10 +12,10 @@ import tree_sitter_toml
 from fsm.errors import InputError, decoded_text, refused
 
 LARGEST: Final = 4 * 1024 * 1024
-"""Bytes; a machine of a thousand states and a hundred events is smaller."""
+"""Maximum number of bytes; a machine of a thousand states and a hundred events is smaller."""
 
 DEEPEST: Final = 32
-"""Nesting of arrays and tables, and parts of a key; the language itself needs six."""
+"""Maximum nesting of arrays and tables, and maximum parts of a key; the language itself needs six."""
 
 
 Keys: TypeAlias = tuple[str | int, ...]
@@ -23,7 +23,7 @@ Keys: TypeAlias = tuple[str | int, ...]
 
 
 def document(data: bytes, path: str) -> dict[str, Any]:
-    """*data* as TOML; *path* is only the name that a problem carries.
+    """Return *data* as TOML; *path* is only the name in a problem.
 
     Raises :class:`InputError` with the one problem that keeps it from being read at all.
     """
@@ -31,7 +31,7 @@ def document(data: bytes, path: str) -> dict[str, Any]:
         what = f"is larger than {LARGEST // 1024 // 1024} MiB"
         raise refused(path, "FSM002", what, "models are small text files; is this the right one?")
     text = decoded_text(data, path, code="FSM003")
-    # tomllib takes cubic time for a key of many parts, so they are counted first, if so many dots are on one line.
+    # tomllib takes cubic time for a key of many parts, so the parts are counted first if a line has that many dots.
     counted = _nesting(text) if re.search(rf"(?:\.[^.\n]*+){{{DEEPEST}}}", text) else ()
     if line := next((line for line, _, parts in counted if parts > DEEPEST), 0):
         raise _too_deep(path, line)
@@ -73,7 +73,7 @@ _TOKEN: Final = re.compile(
 
 
 def _nesting(text: str) -> Iterator[tuple[int, int, int]]:
-    """After each token: the line, open brackets, parts of the key so far."""
+    """Yield the line, the open brackets, and the parts of the key so far, after each token."""
     line, brackets, parts = 1, 0, 1
     for token in _TOKEN.finditer(text):
         line += token[0].count("\n")
@@ -90,12 +90,12 @@ def _nesting(text: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _deepest_line(text: str) -> int:
-    """Where the brackets of *text* nest too deep; 0 if they do not."""
+    """Return the line where the brackets of *text* nest too deep; 0 if they do not."""
     return next((line for line, brackets, _ in _nesting(text) if brackets > DEEPEST), 0)
 
 
 def _depth(document: Mapping[str, Any]) -> int:
-    """How deep *document* nests; an iterative walk, since depth is what is in doubt."""
+    """Return how deep *document* nests; an iterative walk, because the document may be too deep for recursion."""
     deepest = 0
     stack: list[tuple[Any, int]] = [(document, 1)]
     while stack:
@@ -113,7 +113,7 @@ class Lines:
     of: Mapping[Keys, int]
 
     def find(self, *path: str | int) -> int:
-        """The line of *path*, or of the nearest table around it; 1 if there is none."""
+        """Return the line of *path*, or of the nearest table around it; 1 if there is none."""
         for length in range(len(path), 0, -1):
             if (line := self.of.get(path[:length])) is not None:
                 return line
@@ -121,10 +121,10 @@ class Lines:
 
 
 def locate(data: bytes) -> Lines:
-    """The line of every key and entry in the TOML document *data*, which must be valid.
+    """Return the line of every key and entry in the TOML document *data*, which must be valid.
 
-    A table that is only implied, as ``event`` is by ``[event.push]``, is where
-    it is first mentioned; one that has a header of its own is there.
+    A table that is only implied, like ``event`` by ``[event.push]``, has the line where it is first mentioned; a table
+    with a header has the line of the header.
     """
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(data)
     walk = _Walk(implied={}, written={}, entries={})
@@ -134,14 +134,14 @@ def locate(data: bytes) -> Lines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """Where tables are implied, where keys are written, and how many ``[[…]]`` a table has so far."""
+    """Lines of implied tables and of written keys, and how many ``[[…]]`` a table has so far."""
 
     implied: dict[Keys, int]
     written: dict[Keys, int]
     entries: dict[Keys, int]
 
     def keys(self, node: tree_sitter.Node, at: Keys) -> None:
-        """Note the keys in *node*, the document or a table, which stands *at* this path."""
+        """Note the keys in *node*, which is the document, or a table at the path *at*."""
         for child in node.named_children:
             match child.type:
                 case "pair":
@@ -171,13 +171,13 @@ class _Walk:
                 self.keys(node, at)
 
     def _key(self, key: tree_sitter.Node, prefix: Keys) -> Keys:
-        """The path of *key* under *prefix*, noted with its line."""
+        """Return the path of *key* under *prefix*, and note its line."""
         line = key.start_point[0] + 1
         *around, last = _parts(key)
         for part in around:
             prefix = (*prefix, part)
             self.implied.setdefault(prefix, line)
-            if prefix in self.entries:  # a header inside [[…]] means its latest entry
+            if prefix in self.entries:  # a header inside [[…]] refers to its latest entry
                 prefix = (*prefix, self.entries[prefix] - 1)
         prefix = (*prefix, last)
         self.written.setdefault(prefix, line)

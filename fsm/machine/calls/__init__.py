@@ -1,8 +1,14 @@
-"""What may happen with calls in progress: the one semantics of every engine.
+"""The semantics of calls in progress, shared by all engines.
 
-A *configuration* is a state together with the calls in progress (:mod:`~fsm.machine.calls.configuration`).  How one
-instant follows another, and which replies fit, stands in :mod:`~fsm.machine.calls.rules`; what may happen unobserved, in
-:mod:`~fsm.machine.calls.unobserved`; which configurations add nothing, in :mod:`~fsm.machine.calls.covering`; what an observation leaves of a set of configurations, in
-:mod:`~fsm.machine.calls.belief`; what a step of a test leaves, in :mod:`~fsm.machine.calls.held`; how a whole call may
-end, in :mod:`~fsm.machine.calls.endings`.  An engine that knows more than a monitor restricts these by a named argument.
+A *configuration* is a state together with the calls in progress (:mod:`~fsm.machine.calls.configuration`).  The
+modules:
+
+- :mod:`~fsm.machine.calls.rules`: how one instant follows another, and which replies fit;
+- :mod:`~fsm.machine.calls.unobserved`: what may happen unobserved;
+- :mod:`~fsm.machine.calls.covering`: which configurations add nothing;
+- :mod:`~fsm.machine.calls.belief`: what an observation leaves of a set of configurations;
+- :mod:`~fsm.machine.calls.held`: what a step of a test leaves;
+- :mod:`~fsm.machine.calls.endings`: how a whole call may end.
+
+An engine that knows more than a monitor restricts these with a named argument.
 """

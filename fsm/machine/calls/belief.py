@@ -1,6 +1,6 @@
-"""What may be true of one entity, given what was observed: sets of configurations, and what an observation leaves of them.
+"""Beliefs about one entity: sets of configurations, and how observations narrow them.
 
-An observation keeps the configurations that explain it, with all that may come of them unobserved
+An observation keeps the configurations that explain it and adds everything reachable from them unobserved
 (:mod:`~fsm.machine.calls.unobserved`).
 """
 
@@ -22,10 +22,10 @@ from fsm.trace import ABSENT, Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """What an observation leaves: configurations, and the (row, state) pairs it certainly rests on.
+    """Result of an observation: the configurations left, and the (row, state) pairs it certainly rests on.
 
-    ``unspecified`` if it is legal only where the specification is silent; ``passed`` are the states, as bits, that a whole
-    call may have been in on its way.
+    ``unspecified`` is true if the observation is legal only because the specification is silent.  ``passed`` has the
+    states, as bits, that the entity may have been in during a whole call.
     """
 
     configurations: Configurations
@@ -36,12 +36,13 @@ class Remainder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dynamics(Unobserved):
-    """How sets of configurations move, also by what is observed."""
+    """Moves sets of configurations, also by observations."""
 
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
-        """What is left of *before*, which is closed, when *seen* is seen; closed again.
+        """Return what the observation *seen* leaves of *before*; both sets are closed.
 
-        *since* are the states, as bits, in which an unrecorded call may have acted; without them it is those of *before*.
+        *since* has the states, as bits, in which an unrecorded call may have acted; 0 stands for the states of
+        *before*.
         """
         event, phase, reply, shows, met, output, emits = seen
         met = self.understood(met)
@@ -52,7 +53,7 @@ class Dynamics(Unobserved):
             kept = self._emitted(before, output)
             before = self.closed(kept.configurations)
         elif self.calls(row):
-            # A whole call has acted, whatever its reply; of an end alone that is not known.
+            # A whole call whose reply was not seen has acted; a call of which only the end was seen need not have.
             vague = self.rules.indefinite(reply) and bool(reply or phase)
             match phase:
                 case "request":
@@ -63,7 +64,7 @@ class Dynamics(Unobserved):
                     before = self._lost(self.asked(before, row), row)
                 case "answered":
                     answers = self._answers(numbers(since or bits(before)), seen)
-                    # It has acted: before what was last seen, or after.
+                    # It has acted, before the last observation or after it.
                     acted = self._replied(self.asked(before, row), row, reply, met, emits, vague=vague).configurations
                     already = {resting_on(each, deviation) for each in before for deviation in answers}
                     before = self.closed(self.started(already | acted)) if answers else frozenset()
@@ -90,36 +91,36 @@ class Dynamics(Unobserved):
             for instant in self.rules.instants(each.state, row)
             if instant.way is None or instant.emits[:1] == (output,)
         )
-        # What is emitted behind another output may have been waiting since an earlier event.
+        # An output emitted after another one may have been waiting since an earlier event.
         certain = len(cells) == 1 and not any(output in way.emits[1:] for way in self.table.ways)
         left = frozenset(each._replace(queue=each.queue[1:]) for each in before if each.queue[:1] == (output,))
         return Remainder(configurations=left, cells=cells if certain else frozenset())
 
     def row(self, event: str) -> int:
-        """The row of the event that a trace calls *event*; -1 if the machine has none."""
+        """Return the row of the event that a trace calls *event*; -1 if the machine has none."""
         return self.names.get(event, -1)
 
     def calls(self, row: int) -> bool:
-        """Whether *row* is that of a call."""
+        """Check whether *row* is the row of a call."""
         return row >= 0 and self.table.rows[row].event.kind == "call"
 
     def understood(self, met: str) -> str:
-        """*met*, unless it is that there is no such entity, and this machine shows that by another word."""
+        """Return *met*; empty if it is :data:`ABSENT` and no state of this machine is shown by that word."""
         return "" if met == ABSENT and met not in self.table.shows else met
 
     def asked(self, before: Configurations, row: int) -> Configurations:
-        """*before* with one more call of *row* in progress."""
+        """Return *before* with one more call of *row* in progress."""
         return self.closed(
             Configuration(state, plus(pending, Pending(row, ASKED, 1 << state)), queue, deviations, due)
             for state, pending, queue, deviations, due in before
         )
 
     def waits(self, before: Iterable[Configuration], row: int) -> bool:
-        """Whether a call of *row* is in progress whose reply is awaited."""
+        """Check whether any configuration has a call of *row* in progress that still awaits its reply."""
         return any(call.row == row and call.stage > LOST for each in before for call in each.pending)
 
     def unasked(self, before: Configurations, seen: Key) -> bool:
-        """Whether *seen* ends a call whose reply is not awaited: its request was not seen."""
+        """Check whether *seen* ends a call whose reply is not awaited, because its request was not seen."""
         row = self.row(seen.event)
         return seen.phase in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 
@@ -134,7 +135,7 @@ class Dynamics(Unobserved):
             alone = bool(self.limits) and self.alone(each)
             last = None
             for index, call in enumerate(each.pending):
-                if call.row != row or call == last:  # of those that are alike, the first
+                if call.row != row or call == last:  # equal calls: only the first
                     continue
                 last = call
                 at = (call, each.state, alone)
@@ -153,7 +154,7 @@ class Dynamics(Unobserved):
     def _fits(
         self, here: Configuration, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None, *, vague: bool
     ) -> _Fit | None:
-        """How *call* may have ended with *reply*; ``None`` if it may not.  If the reply is *vague*, it need not have acted."""
+        """Return how *call* may have ended with *reply*, or ``None``; with a *vague* reply it need not have acted."""
         table = self.table
         indefinite = vague or (call.stage == CUT and self.rules.indefinite(reply))
         states = [state for state in numbers(call.met) if not met or table.shows[state] == met]
@@ -182,7 +183,7 @@ class Dynamics(Unobserved):
         return _Fit(cells=cells if len(cells) == 1 else frozenset(), deviations=_needed(way for _, way in stays))
 
     def _lost(self, before: Configurations, row: int) -> Configurations:
-        """The caller of *row* gave up: it may have acted, or act yet."""
+        """Return *before* after a caller of *row* gave up: the call may have acted, or may still act."""
         kept = set()
         for each in self.closed(before):
             if not self.waits([each], row):
@@ -214,7 +215,7 @@ class Dynamics(Unobserved):
                     continue
                 here = each._replace(pending=()) if self.rules.interrupts(row) and not phase else each
                 for after in self.happens(here if apart else here._replace(queue=()), row, instant):
-                    # What came with the event was seen with it: nothing waits in the queue.
+                    # The outputs of the event were seen with it, so none wait in the queue.
                     kept.add(after if apart else after._replace(queue=each.queue))
                     (states if instant.way is None else specified).add(each.state)
         states |= specified
@@ -222,7 +223,7 @@ class Dynamics(Unobserved):
         return Remainder(configurations=frozenset(kept), cells=cells, unspecified=bool(kept) and not specified)
 
     def after(self, before: Configurations, seen: Key) -> Configurations:
-        """What is left when *seen* is seen, and the request of a reply with it; nothing where that is too much to try."""
+        """Return what *seen* leaves of *before*, adding a missing request; nothing if the search grows too large."""
 
         def left() -> Configurations:
             start = self.asked(before, self.row(seen.event)) if self.unasked(before, seen) else before
@@ -231,7 +232,7 @@ class Dynamics(Unobserved):
         return tried(left)
 
     def _answers(self, states: Iterable[int], seen: Key) -> tuple[str, ...]:
-        """The deviations, as :func:`_needed` has them, for a call that met one of *states* to give the reply of *seen*."""
+        """Return the deviations (:func:`_needed`) with which a call in one of *states* gives the reply of *seen*."""
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
         found: list[Way] = []
         for state in states:
@@ -246,7 +247,7 @@ class Dynamics(Unobserved):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """The cells that a reply certainly rests on, the deviations of which it needs one, whether only silence allows it."""
+    """The cells that a reply certainly rests on, its alternative deviations, and whether only silence allows it."""
 
     cells: frozenset[tuple[int, int]] = frozenset()
     deviations: tuple[str, ...] = ("",)
@@ -254,7 +255,7 @@ class _Fit:
 
 
 def _needed(ways: Iterable[Way | None]) -> tuple[str, ...]:
-    """The deviations of one of which it needs that an event went one of these *ways*; the empty one is none."""
+    """Return the deviations of which these *ways* require one; ``("",)`` if some way requires none."""
     names = {way.deviation.name if way and way.deviation else "" for way in ways}
     return ("",) if "" in names else tuple(sorted(names))
 
@@ -262,11 +263,15 @@ def _needed(ways: Iterable[Way | None]) -> tuple[str, ...]:
 def dynamics(
     table: Table, *, shown: Collection[str] | None = None, outputs: bool = False, timed: bool = False
 ) -> Dynamics:
-    """How beliefs about *table* move, where a trace shows of its signals those *shown*; ``None``: all of them.
+    """Return the dynamics of *table* for traces that show the signals in *shown*; ``None`` means all signals.
 
-    Hidden events that are *shown* happen only where the trace has them.  Where it shows *outputs* on their own, it shows
-    neither calls nor signals.  Events go by their names, and by those on the wire.  With ``timed`` it is remembered
-    what is left in time.
+    Events are found by their names and by their names on the wire.
+
+    Args:
+        table: The machine.
+        shown: Signals in the trace.  Hidden events listed here happen only where the trace has them.
+        outputs: If true, the trace shows single outputs, and neither calls nor signals.
+        timed: If true, configurations keep track of time limits.
     """
     events = table.machine.events.values()
     unseen = [

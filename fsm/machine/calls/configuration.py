@@ -7,9 +7,10 @@ from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST
 
 
 class Pending(NamedTuple):
-    """A call in progress: its row, its stage (:mod:`fsm.machine.calls.rules`), the states it may have met.
+    """A call in progress: its row, its stage (:mod:`fsm.machine.calls.rules`) and the states it may have met.
 
-    ``met`` are states, as bits: those in which the entity has been since it was asked, or the one in which it acted.
+    ``met`` has states as bits: those the entity has been in since the call was asked, or the one in which the call
+    acted.
     """
 
     row: int
@@ -18,16 +19,16 @@ class Pending(NamedTuple):
 
 
 NOW: Final = 1 << 20
-"""The start of a time limit that begins with the present observation, in place of a number."""
+"""Start of a time limit that begins with the present observation, in place of a number."""
 FRESH: Final = NOW + 1
-"""The start of a time limit that begins no later than the next observation."""
+"""Start of a time limit that begins no later than the next observation."""
 
 
 class Due(NamedTuple):
-    """The ``way`` with a time limit by which an entity came to the state that it is in, and since when it is there.
+    """The ``way`` with a time limit that brought an entity to its present state, and the ``start`` of that limit.
 
-    Interruptions that nobody observed may have led elsewhere since.  ``start`` is the number of that instant, among those of a belief
-    from the oldest on, or :data:`NOW` or :data:`FRESH`.
+    Unobserved interruptions may have moved the entity since.  ``start`` is the number of the instant, counted among the
+    instants of a belief from the oldest on, or :data:`NOW` or :data:`FRESH`.
     """
 
     way: int
@@ -35,10 +36,10 @@ class Due(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """A state, and the calls in progress, in order.
+    """A state with the calls in progress, sorted.
 
-    ``queue`` holds outputs that were emitted and not seen yet, ``deviations`` those without which it would not be here.
-    ``due`` is there if the state is to be left in time.
+    ``queue`` holds outputs that were emitted but not seen yet, ``deviations`` those without which the entity could not
+    be here.  ``due`` is set if the state must be left in time.
     """
 
     state: int
@@ -52,25 +53,25 @@ Configurations: TypeAlias = frozenset[Configuration]
 
 
 def each_of(calls: tuple[Pending, ...]) -> Iterator[tuple[Pending, tuple[Pending, ...]]]:
-    """Each of *calls*, and the others; of those that are alike, the first."""
+    """Yield each of *calls* with the remaining calls; equal calls only once."""
     for index, call in enumerate(calls):
         if not index or call != calls[index - 1]:
             yield call, calls[:index] + calls[index + 1 :]
 
 
 def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
-    """*calls*, a sorted bag, with *call* in it."""
+    """Return *calls*, a sorted bag, with *call* added."""
     return tuple(sorted((*calls, call))) if calls else (call,)
 
 
 def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...]:
-    """*calls*, and a lost one of *row*, unless there is such a one."""
+    """Return *calls* with a lost call of *row*; it is added only once."""
     call = Pending(row, stage, 0)
     return calls if call in calls else plus(calls, call)
 
 
 def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
-    """*calls* once the entity has come to *state*: those that have not acted may meet it."""
+    """Return *calls* after the entity has reached *state*: calls that have not acted may meet it."""
     bit = 1 << state
     for call in calls:
         if call.stage == ASKED and not call.met & bit:
@@ -81,7 +82,7 @@ def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
 
 
 def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
-    """*calls* once something has interrupted them: those that have begun are cut off, lost ones are over."""
+    """Return *calls* after an interruption: calls that have begun are cut off, lost calls are over."""
     if not calls:
         return calls
     left = [call for call in calls if call.stage > LOST]
@@ -89,7 +90,7 @@ def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
 
 
 def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
-    """*calls*, one of *row* that was held no longer so."""
+    """Return *calls* with one held call of *row* released."""
     for call, others in each_of(calls):
         if (call.row, call.stage) == (row, HELD):
             return plus(others, call._replace(stage=BEGUN))
@@ -97,7 +98,7 @@ def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
 
 
 def numbers(those: int) -> list[int]:
-    """The numbers in a set of bits.
+    """Return the positions of the bits that are set in *those*.
 
     >>> numbers(0b101)
     [0, 2]
@@ -111,7 +112,7 @@ def numbers(those: int) -> list[int]:
 
 
 def bits(configurations: Configurations) -> int:
-    """The states of *configurations* as a set of bits.
+    """Return the states of *configurations* as a set of bits.
 
     >>> bits(frozenset({Configuration(0), Configuration(2)}))
     5

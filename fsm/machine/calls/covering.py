@@ -1,15 +1,15 @@
-"""Sets of configurations without those that add nothing, since another one covers them.
+"""Sets of configurations without those that add nothing because another one covers them.
 
-One covers another if whatever is legal after the other is legal after it, and no deviation and no cell is certain for
-the other alone.  So the two differ only in that
+A configuration covers another if everything that is legal after the other is also legal after it, and no deviation or
+cell is certain only for the other.  So the two differ only in that
 
 - its calls may have met more states, or one of them was not interrupted;
-- one of its calls has not acted, and has met the state in which that of the other ended without moving anything: it
-  may give the same reply, by an outcome of that state, or do more;
+- one of its calls has not acted, and has met the state in which the other's call ended without moving anything: the
+  call may give the same reply, by an outcome of that state, or do more;
 - more of its calls are lost;
-- it has no time limit, or has it since later, or rests on fewer deviations.
+- it has no time limit, or one with a later start, or rests on fewer deviations.
 
-Calls that ended in one cell with the same replies are alike.
+Calls that ended in one cell with the same replies and outputs are treated as equal.
 """
 
 from typing import Final, NamedTuple, TypeAlias
@@ -18,16 +18,19 @@ from fsm.machine.calls.configuration import Configuration, Configurations, Due, 
 from fsm.machine.calls.rules import ASKED, CUT, LOST, LOST_BEGUN, Rules
 
 _ENDS: Final = 64
-"""Bits for what a call that may act could have ended by: the first is that it was cut off, the others are kinds of ends."""
+"""Number of bits for how a call may have ended: the first says that it was cut off, the others number ends."""
 
 _ANY: Final = (1 << _ENDS) - 1
-"""It may act yet, or have ended in any way that moves nothing."""
+"""All of these bits: the call may still act, or may have ended in any way that moves nothing."""
 
 _Kind: TypeAlias = tuple[object, ...]
 
 
 class _Open(NamedTuple):
-    """What a configuration leaves open: as bits, late calls and what each call has met and may be; what it rests on; its limit."""
+    """The part of a configuration in which one that covers it may be more open.
+
+    ``sets`` has, as bits, the lost calls, and for each awaited call the states it met and the ends it may have had.
+    """
 
     sets: int
     deviations: tuple[str, ...]
@@ -35,7 +38,7 @@ class _Open(NamedTuple):
 
 
 class Covering:
-    """Which configurations of an entity cover which, by its *rules*.
+    """Decides which configurations of an entity cover which, according to its *rules*.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -59,7 +62,7 @@ class Covering:
         self._width = 0
 
     def split(self, each: Configuration) -> tuple[_Kind, _Open]:
-        """What must be the same in two configurations for one to cover the other, and what may be more open."""
+        """Return what must be equal in two configurations for one to cover the other, and what may be more open."""
         state, pending, queue, deviations, due = each
         known = self._calls.get(pending)
         if known is None:
@@ -69,7 +72,7 @@ class Covering:
         return (state, known[0], queue), _Open(known[1], deviations, due)
 
     def within(self, less: Configurations, more: Configurations) -> bool:
-        """Whether whatever is legal after *less* is legal after *more*, since some of *more* covers each of *less*."""
+        """Check whether everything legal after *less* is legal after *more*, because *more* covers each of *less*."""
         known: dict[_Kind, list[_Open]] = {}
         for each in more:
             shape, mine = self.split(each)
@@ -77,7 +80,7 @@ class Covering:
         return all(any(covers(other, mine) for other in known.get(shape, ())) for shape, mine in map(self.split, less))
 
     def _split(self, pending: tuple[Pending, ...]) -> tuple[_Kind, int]:
-        if self._width < _ENDS + len(self._rules.table.states):  # places of a product are added as they are met
+        if self._width < _ENDS + len(self._rules.table.states):  # a product adds its states as they are reached
             self._width = _ENDS + 2 * len(self._rules.table.states)
         late, width = 0, self._width
         waited: list[tuple[tuple[int, int], int]] = []
@@ -87,7 +90,7 @@ class Covering:
                 if found is None:
                     found = self._call[call] = self._waited(call)
                 waited.append(found)
-            else:  # it may act or not, so the more of them there are the more is legal
+            else:  # it may act or not: the more lost calls, the more is legal
                 late |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
         waited.sort()
         sets = late
@@ -96,7 +99,7 @@ class Covering:
         return (width, *(kind for kind, _ in waited)), sets
 
     def _waited(self, call: Pending) -> tuple[tuple[int, int], int]:
-        """The kind of a call whose reply is awaited, and what it leaves open, as bits."""
+        """Return the kind of a call whose reply is awaited, and what it leaves open, as bits."""
         met = call.met << _ENDS
         match call.stage:
             case stage if stage >= 0:
@@ -110,12 +113,12 @@ class Covering:
                 return (call.row, stage), met
 
     def _alike(self, stage: int) -> int:
-        """The first way that was met, of those of one cell that are told apart by nothing that follows."""
+        """Return the first way seen of this cell with the same replies and outputs: nothing later tells them apart."""
         way = self._rules.table.ways[stage]
         return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
 
     def _end(self, call: Pending) -> int:
-        """The number of how *call* ended, if one that has not acted may give its reply as well; else 0."""
+        """Return a number for the way *call* ended if a call that has not acted may give the same reply, else 0."""
         table = self._rules.table
         ended = table.ways[call.stage]
         for state in numbers(call.met):
@@ -131,11 +134,11 @@ class Covering:
 
 
 _REMEMBERED: Final = 100_000
-"""Bags of calls of which it is remembered what they leave open."""
+"""Maximum number of bags of calls whose split is cached."""
 
 
 class ConfigurationSet:
-    """Configurations, without those that another one of them covers."""
+    """A set of configurations without those that another member covers."""
 
     def __init__(self, covering: Covering) -> None:
         self._split = covering.split
@@ -145,8 +148,8 @@ class ConfigurationSet:
         self.size = 0
 
     def add(self, new: Configuration) -> bool:
-        """Take *new*; whether it says anything that was not known."""
-        if new in self._met:  # most are, as calls act in every order; what is covered stays covered
+        """Add *new*; return whether it is neither known nor covered."""
+        if new in self._met:  # most are, because calls act in every order; a covered one stays covered
             return False
         self._met.add(new)
         shape, mine = self._split(new)
@@ -165,12 +168,12 @@ class ConfigurationSet:
         return True
 
     def all(self) -> Configurations:
-        """What is left."""
+        """Return the configurations that no other one covers."""
         return frozenset(each for known in self._known.values() for _, each in known)
 
 
 def covers(more: _Open, less: _Open) -> bool:
-    """Whether what leaves *more* open covers what leaves *less*, where both are of one kind."""
+    """Check whether a configuration that leaves *more* open covers one that leaves *less*; both are of one kind."""
     if more.sets | less.sets != more.sets:
         return False
     if more.due and (not less.due or more.due.way != less.due.way or more.due.start < less.due.start):

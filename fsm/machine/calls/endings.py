@@ -1,4 +1,4 @@
-"""How calls may end, whether they take time or not."""
+"""Possible ends of calls, whether they take time or not."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,10 @@ from fsm.machine.traversal import closure
 
 
 def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tuple[Way, ...] | None:
-    """Every way in which an event of *row* that acts in *state* may end, *displaced* by others or not; ``None``: any."""
+    """Return every way in which an event of *row* that acts in *state* may end; ``None`` if any end is possible.
+
+    With *displaced*, other events may have moved the entity while the call was in progress.
+    """
     ways = table.step(state, row)
     if ways is None or not any(way.begins for way in ways):
         return ways
@@ -25,7 +28,7 @@ def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tu
 
 
 def begun_in(event: Event) -> dict[str, int]:
-    """The states in which a call of *event* begins, each with the line that says so."""
+    """Return the states that a call of *event* is in once it has begun, each with the line that says so."""
     found: dict[str, int] = {}
     for cell in (*event.cells.values(), *event.ends.values()):
         for way in cell.outcomes if isinstance(cell, Moves) else ():
@@ -35,16 +38,16 @@ def begun_in(event: Event) -> dict[str, int]:
 
 
 def found_in(machine: Machine, event: Event) -> set[str]:
-    """The states in which a call of *event* that has begun may find itself: where it begins, or others move it."""
+    """Return the states in which a begun call of *event* may be: where it begins, or where other events move it."""
     begun = begun_in(event)
     alone = _reached(machine, event, begun, twice=False)
-    # Where a second call can begin meanwhile, its end moves the first one as well.
+    # If a second call can begin in one of these states, its end moves the first one as well.
     twice = any(way.begins for state in alone for way in outcomes(event.cells[state], state, event.kind) or ())
     return _reached(machine, event, begun, twice=True) if twice else alone
 
 
 def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: bool) -> set[str]:
-    """All that events other than the end of one call of *event* lead to from where it has *begun*."""
+    """Return the states reached from *begun* by everything except the end of one call of *event*."""
 
     def leads(state: str) -> Iterator[str]:
         for cell, other in _beside(machine, event, state, twice=twice):
@@ -55,7 +58,7 @@ def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: boo
 
 
 def _beside(machine: Machine, event: Event, state: str, *, twice: bool) -> Iterator[tuple[Cell, Event]]:
-    """What may happen in *state* that leaves a call of *event* in progress."""
+    """Yield the cells that may act in *state* and leave a call of *event* in progress, with their events."""
     for other in machine.events.values():
         if not other.interrupts:
             yield other.cells[state], other

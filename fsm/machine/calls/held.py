@@ -1,8 +1,8 @@
-"""What a step of a test leaves of what may be true.
+"""Beliefs of a test: the configurations that remain after one of its steps.
 
-A test knows more than a monitor: which calls it has left in progress, that these do not go on before it lets them, and
-all the outputs of each step.  So its calls are *held* and the outputs are *coming*; everything else is what
-:mod:`fsm.machine.calls.belief` makes of the same observations.
+A test knows more than a monitor: which calls it has left in progress, that these do not continue before it lets them,
+and all the outputs of each step.  So its calls are *held* and the outputs are *coming*; everything else works as in
+:mod:`fsm.machine.calls.belief`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,9 +16,9 @@ from fsm.trace import Key
 
 
 def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-    """What may be true after *step*; nothing if that is a violation.
+    """Return the configurations possible after *step* was answered by *seen*; nothing if that is a violation.
 
-    What was shown was read before the outputs were taken: hidden events between the two have put theirs out.
+    The state was read before the outputs were taken, so these include the outputs of hidden events in between.
     """
     moves = replace(dynamics, coming=seen.outputs)
     before = moves.closed(before)
@@ -31,13 +31,13 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
     else:
         found = moves.observed(before, Key(event=step.event, reply=seen.reply)).configurations
         if moves.rules.interrupts(row):
-            # The test knows what it has interrupted, and asks for no reply of it.
+            # The test knows what it has interrupted, and awaits no reply from it.
             found = frozenset(each._replace(pending=()) for each in found)
     return shown(moves, found, seen)
 
 
 def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
-    """What may be true once a call has begun, or gone on by a stage, and is still in progress."""
+    """Yield the configurations after a call has begun, or advanced by a stage, and is still in progress."""
     row = moves.table.row[step.event]
     for here in before:
         if step.stage == "begin":
@@ -48,7 +48,7 @@ def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[C
 
 
 def shown(moves: Dynamics, found: Iterable[Configuration], seen: Response) -> Configurations:
-    """What is left of *found*, or of what hidden events make of it, once the SUT has shown what was *seen*."""
+    """Return the configurations that explain *seen*: *found* in the state shown, and what hidden events make of it."""
     shows = moves.table.shows
     left = moves.closed(each for each in found if not seen.shows or shows[each.state] == seen.shows)
     return frozenset(each._replace(queue=()) for each in left if seen.outputs in {None, each.queue})

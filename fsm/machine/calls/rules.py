@@ -1,22 +1,23 @@
-"""How calls proceed, one instant at a time, and which replies fit.
+"""Rules for calls: how they proceed from instant to instant, and which replies fit.
 
-A call acts at some instant between its request and its reply.  One that takes time begins, goes on and ends at instants
-of its own.  There are six rules:
+A call acts at some instant between its request and its reply.  A call that takes time begins, continues and ends at
+separate instants.  There are six rules:
 
 1. A call that is *asked* for acts by the cell of its event in the current state.  It *begins*, or ends by an outcome of
    that cell.
-2. A call that has *begun* goes on by the ``ends`` of the current state, wherever other events have moved the entity
-   meanwhile.  Where there are none, its end is unspecified: the call is *free*; the state stays, and nothing is emitted.
-3. Where the specification is silent, any state may follow.  A call that acts there is free, or has begun.
-4. An event that interrupts cuts off the calls that have begun.  They do not act any more, and get no reply but an
-   indefinite one.  A call that has ended may still be answered, and one that was asked for may still arrive; but an
-   observer of the interruption takes all calls in progress to be over.
-5. A reply fits a call that has ended if its outcome has it; any reply fits a free one.  An indefinite reply also fits a
-   call that has not acted, and never will.
-6. A call that was *lost*, since its caller gave up, may act at any later time, repeatedly, or never, until something
+2. A call that has *begun* continues by the ``ends`` of the current state, even if other events have moved the entity.
+   If that state has no ``ends``, the end of the call is unspecified: the call is *free*, the state stays, and nothing
+   is emitted.
+3. If the specification is silent, any state may follow.  A call that acts there is free, or has begun.
+4. An event that interrupts cuts off the calls that have begun.  They no longer act, and can only get an indefinite
+   reply.  A call that has ended may still be answered, and one that was asked for may still arrive; but an observer of
+   the interruption treats all calls in progress as over.
+5. A reply fits a call that has ended if its outcome has it; any reply fits a free call.  An indefinite reply also fits
+   a call that has not acted, and never will.
+6. A call that was *lost*, because its caller gave up, may act at any later time, repeatedly, or never, until something
    interrupts it.
 
-Engines differ in which calls they tell apart and in what is known beside; :class:`Rules` has everything else.
+Engines differ in which calls they distinguish and in what else they know; :class:`Rules` has everything else.
 """
 
 from typing import Final, NamedTuple
@@ -26,25 +27,25 @@ from fsm.machine.table import Table, Way
 ASKED: Final = -1
 """The request was seen; the call has not acted."""
 CUT: Final = -2
-"""It had begun when something interrupted it; only an indefinite reply may come."""
+"""The call had begun when something interrupted it; it can only get an indefinite reply."""
 BEGUN: Final = -3
-"""The call is in a state that others may meet."""
+"""The call has begun and not ended; other events may meet its state."""
 HELD: Final = -4
-"""As begun, and it does not go on before a test lets it."""
+"""Like begun, but the call continues only when a test lets it."""
 FREE: Final = -5
 """The call has ended in an unspecified way."""
 LOST: Final = -6
-"""The caller gave up; the call may act at any time, repeatedly, or never: as a set, such calls stay few with every retry."""
+"""The caller gave up; the call may act at any time, repeatedly, or never.  Kept as a set, so that retries add none."""
 LOST_BEGUN: Final = -7
-"""As lost, and in a state that others may meet."""
+"""Like lost, but the call has begun."""
 
 _ACTING: Final = frozenset({ASKED, BEGUN, LOST, LOST_BEGUN})
 
 
 class CallInstant(NamedTuple):
-    """One instant of an event or of a call: the ``way`` that ``row`` went, ``None`` where that is unspecified.
+    """One instant of an event or of a call: the ``way`` taken in ``row``; ``None`` if it is unspecified.
 
-    ``stage`` is how far a call is then: begun, free, or the index of the way by which it ended.
+    ``stage`` is the stage of a call after it: begun, free, or the index of the way that ended it.
     """
 
     row: int
@@ -54,7 +55,7 @@ class CallInstant(NamedTuple):
 
     @property
     def emits(self) -> tuple[str, ...]:
-        """The outputs of the way; none are known where it is unspecified."""
+        """Outputs of the way; none if it is unspecified."""
         return self.way.emits if self.way else ()
 
 
@@ -80,9 +81,9 @@ class Rules:
         self._moves: dict[tuple[int, int], bool] = {}
 
     def instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
-        """Every way in which an event of *row*, or a call that is as far as *stage*, may go in *state*.
+        """Return every instant that an event of *row*, or a call at *stage*, may have in *state*.
 
-        In the order of the model; empty where it cannot happen, and for a call that does not act any more.
+        The order is the model's; empty if the event cannot happen, or the call no longer acts.
         """
         if stage not in _ACTING:
             return ()
@@ -93,7 +94,7 @@ class Rules:
         return found
 
     def moving(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
-        """Those of :meth:`instants` that do more than end a call without moving the entity."""
+        """Return those :meth:`instants` that do more than end a call without moving the entity."""
         found = self._moving.get((state, row, stage))
         if found is None:
             staying = self.staying(state, row) if stage in {ASKED, LOST} else ()
@@ -102,7 +103,7 @@ class Rules:
         return found
 
     def staying(self, state: int, row: int) -> tuple[CallInstant, ...]:
-        """Those by which a call of *row* that was asked for ends at once, in the same *state*."""
+        """Return the instants by which a call of *row* that was asked for ends directly in the same *state*."""
         found = self._staying.get((state, row))
         if found is None:
             found = tuple(
@@ -114,7 +115,7 @@ class Rules:
         return found
 
     def special(self, state: int, row: int) -> tuple[CallInstant, ...]:
-        """Those of :meth:`staying` that may have to be tried at an instant of their own: they emit, or set a limit."""
+        """Return the :meth:`staying` instants that may have to be tried separately: they emit, or set a time limit."""
         found = self._special.get((state, row))
         if found is None:
             staying = self.staying(state, row)
@@ -123,7 +124,7 @@ class Rules:
         return found
 
     def moves(self, row: int) -> bool:
-        """Whether an event of *row* can change the state, or limit the time in it, anywhere."""
+        """Check whether an event of *row* can change the state, or limit the time in it, in any state."""
         known = len(self.table.states)
         found = self._moves.get((row, known))
         if found is None:
@@ -147,20 +148,20 @@ class Rules:
         return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
 
     def silent(self, row: int) -> bool:
-        """Whether the specification is silent about an event of *row*, or about its end, in any state."""
+        """Check whether the specification is silent about an event of *row*, or about its end, in any state."""
         rows = {row, self.table.end.get(row, row)}
         return any(self.table.step(state, each) is None for state in range(len(self.table.states)) for each in rows)
 
     def interrupts(self, row: int) -> bool:
-        """Whether an event of *row* interrupts the calls in progress."""
+        """Check whether an event of *row* interrupts the calls in progress."""
         return self.table.rows[row].event.interrupts
 
     def indefinite(self, reply: str) -> bool:
-        """Whether *reply* leaves open what the call did; an empty one was not seen."""
+        """Check whether *reply* leaves open what the call did; an empty reply was not seen."""
         return not reply or reply in self.table.machine.indefinite
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Whether *reply* may be that of a call that is as far as *stage*."""
+        """Check whether a call at *stage* may have given *reply*."""
         if stage >= 0:
             return self.indefinite(reply) or self.table.ways[stage].replies(reply)
         return stage == FREE or (stage in {ASKED, CUT} and self.indefinite(reply))

@@ -1,4 +1,4 @@
-"""What may happen between two observations: calls in progress act, and so do the events that this trace does not show.
+"""Unobserved instants: calls in progress act, and events that a trace does not show happen.
 
 Two calls whose intervals overlap are thereby tried in every order that is consistent with time (linearizability:
 Herlihy and Wing, 1990).  Most outcomes leave the state as it is: such a call carries the set of states that the entity
@@ -28,15 +28,15 @@ from fsm.machine.calls.rules import ASKED, BEGUN, HELD, LOST, LOST_BEGUN, CallIn
 from fsm.machine.table import Table, Way
 
 ASSUMED: Final = "assumed "
-"""What marks, among the deviations on which a configuration rests, an event that is assumed to have happened."""
+"""Prefix that marks, among a configuration's deviations, an event that is assumed to have happened."""
 
 _ASKED: Final = frozenset({ASKED, LOST})
 
 _REMEMBERED: Final = 10_000
-"""Configurations of which it is remembered what may come of them."""
+"""Maximum number of configurations whose successors are cached."""
 
 LIMIT = 20_000
-"""Configurations of one entity beyond its states; with more the search gives up and says so."""
+"""Maximum number of configurations of one entity beyond its states; with more, the search gives up and says so."""
 
 
 class TooManyError(Exception):
@@ -44,7 +44,7 @@ class TooManyError(Exception):
 
 
 def tried(find: Callable[[], Configurations]) -> Configurations:
-    """What *find* finds; nothing where that is too much to try."""
+    """Return what *find* returns, or an empty set if that is too much to try."""
     try:
         return find()
     except TooManyError:
@@ -53,14 +53,20 @@ def tried(find: Callable[[], Configurations]) -> Configurations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unobserved:
-    """How sets of configurations move: the rules, and what is known beside.
+    """Moves sets of configurations by unobserved instants, given the rules and what else is known.
 
-    ``unseen`` are the rows of events that may happen without an observation.  ``outputs`` says that the trace shows
-    outputs on their own, one by one.  ``coming`` are all the outputs until the next look at them, where these are known
-    beforehand.  Without ``silence`` nothing happens where the specification is silent.  What rests on an event of the
-    row ``assumed`` is marked so (:data:`ASSUMED`).  ``limits`` are the ways that lead to a state which is left in time,
-    where there is a clock, each with the states from which interruptions alone lead there.  With more configurations
-    beyond the states than ``limit``, or :data:`LIMIT`, the search gives up.
+    Attributes:
+        rules: The rules of the machine.
+        covering: Decides which configurations add nothing.
+        unseen: Rows of the events that may happen without an observation.
+        outputs: If true, the trace shows outputs on their own, one by one.
+        coming: All the outputs until the next observation of outputs, if these are known beforehand.
+        silence: If false, nothing happens where the specification is silent.
+        assumed: Row of an event that is assumed; configurations that rest on it are marked (:data:`ASSUMED`).
+        limits: With a clock, the ways that lead to a state with a time limit, each with the states from which
+            interruptions alone lead there.
+        limit: Maximum number of configurations beyond the states; ``None`` stands for :data:`LIMIT`.
+        names: Row of each event, by its names.
     """
 
     rules: Rules
@@ -82,18 +88,18 @@ class Unobserved:
         return self.rules.table
 
     def everything(self) -> Configurations:
-        """Nothing is known."""
+        """Return the belief if nothing is known: every state is possible."""
         return self.closed(Configuration(state) for state in range(len(self.table.states)))
 
     def beginning(self) -> Configurations:
-        """The entity is known to be in the machine's initial state."""
+        """Return the belief that the entity is in the machine's initial state."""
         return self.closed([Configuration(self.table.initial)])
 
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:
-        """*configurations*, and all that may come of them unobserved, but for those that others cover."""
+        """Return *configurations* and everything reachable from them unobserved, without those that others cover."""
         found = ConfigurationSet(self.covering)
         most = (self.limit or LIMIT) + len(self.table.states)
-        # Much of what follows from those of which fewer calls have acted follows from the others.
+        # Fewest acted calls first: much of what follows from the other configurations follows from these.
         for first in sorted(configurations, key=lambda each: sum(call.stage not in _ASKED for call in each.pending)):
             todo = [first] if found.add(first) else []
             while todo:
@@ -105,9 +111,10 @@ class Unobserved:
         return found.all()
 
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
-        """What is *left* of closed configurations once a call of each is over, closed: what the others may do was tried.
+        """Return *left*, closed configurations from which a call that is over was removed, closed again.
 
-        Unless the other one is alone now, and comes to have a time limit by that, or to act later than at this instant.
+        What the other calls may do was tried already, except if a single call remains that may now set a time limit, or
+        that may act later than a limit which begins at this instant.
         """
         begins = self.limits and any(self.alone(each) or (each.due and each.due.start == NOW) for each in left)
         if self.coming is not None or begins:
@@ -118,7 +125,7 @@ class Unobserved:
         return found.all()
 
     def _next(self, here: Configuration) -> tuple[Configuration, ...]:
-        """What may come of *here* by one instant that is not observed; closures meet the same configurations again."""
+        """Return the successors of *here* by one unobserved instant; cached, because closures meet them repeatedly."""
         known = self._known.get(here)
         if known is None:
             if len(self._known) >= _REMEMBERED:
@@ -130,7 +137,7 @@ class Unobserved:
         rules, state, pending = self.rules, here.state, here.pending
         last = None
         for index, call in enumerate(pending):
-            if call == last:  # of those that are alike, the first
+            if call == last:  # equal calls: only the first
                 continue
             last = call
             instants = rules.moving(state, call.row, call.stage)
@@ -149,7 +156,7 @@ class Unobserved:
     def _acts(
         self, here: Configuration, call: Pending, others: tuple[Pending, ...], instant: CallInstant
     ) -> Iterable[Configuration]:
-        """The next *instant* of *call* beside *others*, if it moves the entity: it begins, goes on, or ends."""
+        """Return *here* after the next *instant* of *call*, which begins, continues or ends beside *others*."""
         _, way, _, stage = instant
         lost = call.stage <= LOST
         asked = call.stage in _ASKED
@@ -166,7 +173,7 @@ class Unobserved:
         return self._went(here, instant, after)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
-        """*call*, which is in progress beside *others*, goes on by one instant, and is held there."""
+        """Yield *here* after *call*, in progress beside *others*, has advanced by one instant and is held there."""
         for instant in self.rules.instants(here.state, call.row, call.stage):
             held = plus(others, call._replace(stage=HELD))
             if instant.way is None:
@@ -175,7 +182,7 @@ class Unobserved:
                 yield from self._went(here, instant, held)
 
     def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterable[Configuration]:
-        """An event of *row* that is no call happens by *instant*."""
+        """Return *here* after an event of *row*, not a call in progress, has happened by *instant*."""
         pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
         if instant.way is None:
             if not self.silence:
@@ -204,7 +211,7 @@ class Unobserved:
         return (Configuration(instant.to, passing(pending, instant.to), queue, deviations, due),)
 
     def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
-        """*queue* and then *emits*; ``None`` if that cannot be: other outputs come, or earlier ones must be seen first."""
+        """Return *queue* followed by *emits*; ``None`` if other outputs come, or earlier ones must be seen first."""
         if not emits or (self.coming is None and not self.outputs):
             return queue
         if self.coming is None:
@@ -213,21 +220,21 @@ class Unobserved:
         return after if self.coming[: len(after)] == after else None
 
     def _anything_emitted(self, here: Configuration) -> Iterable[Configuration]:
-        """*here*, after outputs of which nothing is specified."""
+        """Return *here* with each queue that unspecified outputs may have left."""
         coming = self.coming
         if not coming:
             return (here,)
         return [here._replace(queue=coming[:end]) for end in range(len(here.queue), len(coming) + 1)]
 
     def _silently(self, here: Configuration, pending: tuple[Pending, ...], by: CallInstant) -> Iterable[Configuration]:
-        """*here* after an instant that is not specified, beside *pending*; an end that is not written emits nothing."""
+        """Return *here* with the calls *pending* after an unspecified instant; an undefined end emits nothing."""
         if self.table.step(here.state, by.row) is not None:
             return (here._replace(pending=pending),)
         to = by.to
         return self._anything_emitted(Configuration(to, passing(pending, to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
-        """*those* at an observation, from which the time limits that were to begin with it run."""
+        """Return *those* at an observation: time limits that wait for it (:data:`FRESH`) begin."""
         if not self.limits:
             return frozenset(those)
         return frozenset(
@@ -236,16 +243,17 @@ class Unobserved:
         )
 
     def apart(self, way: Way, here: Configuration) -> bool:
-        """Whether *way* is tried at an instant of its own: for the order of outputs, or since time runs from then on.
+        """Check whether *way* needs a separate instant: for the order of outputs, or because a time limit begins.
 
-        Time limits are only for calls that no other one that may move the entity overlaps: many would take too long.
+        Time limits are tried only for calls that overlap no other call that may move the entity: many would take too
+        long.
         """
         if way.index in self.limits and way.to == here.state:
             return self.alone(here)
         return self.coming is not None and bool(way.emits)
 
     def alone(self, here: Configuration) -> bool:
-        """Whether one call is awaited that may move the entity."""
+        """Check whether exactly one awaited call may move the entity."""
         moves, found = self.rules.moves, 0
         for row, stage, _ in here.pending:
             if stage > LOST and moves(row):
@@ -256,5 +264,5 @@ class Unobserved:
 
 
 def resting_on(each: Configuration, deviation: str) -> Configuration:
-    """*each*, which rests on *deviation* too, unless that is none."""
+    """Return *each* resting on *deviation* too; an empty *deviation* adds nothing."""
     return each._replace(deviations=tuple(sorted({*each.deviations, deviation}))) if deviation else each

@@ -1,11 +1,11 @@
 """The product of machines that step together, as a table whose states are created when first reached.
 
-A state of a system is one state of each copy of each part.  A joint event takes one of its ways, whose steps, each by
-:meth:`fsm.machine.table.Table.step` of its own machine, are together one step of the system.  A way is enabled only if
-all its steps are.
+A state of a system is one state of each copy of each part.  A joint event takes one of its ways.  The steps of the way,
+each by :meth:`fsm.machine.table.Table.step` of its own machine, are together one step of the system.  A way is enabled
+only if all its steps are.
 
-A question about a few copies is answered on their cone (:mod:`fsm.machine.product.influence`), and states that differ only by
-copies that can be taken for one another are one (:mod:`fsm.machine.product.symmetry`).
+A question about a few copies is answered on their cone (:mod:`fsm.machine.product.influence`), and states that differ
+only by interchangeable copies are treated as one (:mod:`fsm.machine.product.symmetry`).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class _Outcome(NamedTuple):
 
 
 JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tuple[int, int], ...]]
-"""One outcome of a joint event: the name of its way, its reply, its outputs, and the digits that it changes with their new states."""
+"""One outcome of a joint event: its way's name, its reply, its outputs, and changed digits with their new states."""
 
 
 @dataclass(slots=True, kw_only=True)
 class JointPath:
-    """A *way* of a joint event: its ``moves`` in the cone, and what it replies unless one of them fails."""
+    """A *way* of a joint event: its ``moves`` in the cone, and its reply unless one of them fails."""
 
     way: JointWay
     when: Callable[[Locals], bool] | None
@@ -53,7 +53,7 @@ class JointPath:
 
 @dataclass(slots=True, kw_only=True)
 class JointRow:
-    """A joint event, the digits that it reads or writes, and its outcomes by their states, as far as computed."""
+    """A joint event, the digits that it reads or writes, and the outcomes known so far, by the states of these."""
 
     joint: JointEvent
     when: Callable[[Locals], bool] | None
@@ -63,9 +63,10 @@ class JointRow:
 
 
 class SystemTable:
-    """*system* as a table; with *cone* only its copies in there, and the events that touch them or are *mentioned*.
+    """*system* as a table; with *cone*, only the copies in it and the events that move them or are *mentioned*.
 
-    *tables* are those of its parts, if they were made already.  With *orbits* its states are their representatives.
+    *tables* are the tables of its parts, if they were made already.  With *orbits*, its states are their
+    representatives.
 
     >>> from fsm.language.library import load_system
     >>> from fsm.machine.graph import explore
@@ -104,14 +105,14 @@ class SystemTable:
         self.orbits = orbits
         tables_ = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
         self.timed = {digit: table for digit, table in tables_ if isinstance(table, InProgress)}
-        """The tables of copies in the cone of which calls take time."""
+        """Tables of the copies in the cone whose calls take time."""
         self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
         self.states: list[str] = []
         self.initial = self.number(beginning)
 
     def folded(self, orbits: Orbits) -> SystemTable:
-        """The same table, but that its states are representatives of *orbits*."""
+        """Return the same table with the representatives of *orbits* as its states."""
         return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=self._tables, orbits=orbits)
 
     def step(self, state: int, row: int) -> tuple[Way, ...]:
@@ -123,7 +124,7 @@ class SystemTable:
         return tuple([self._joined(event, before, each) for each in known]) if known else ()
 
     def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
-        """What the joint *event* may do to copies that are in *before*, by some *ways* or all; no state gets a number by that."""
+        """Return what the joint *event* may do to copies in *before*, by some *ways* or all; numbers no states."""
         row = self.joint[self.row[event]]
         return frozenset(
             (
@@ -139,7 +140,7 @@ class SystemTable:
         key = tuple(before[digit] for digit in event.digits)
         found = event.known.get(key)
         if found is None:
-            # Without those that differ only in the names of the parts' outcomes.
+            # Drop outcomes that differ only in the names of the parts' outcomes.
             different: dict[object, _Outcome] = {}
             for each in self._outcomes(event, before):
                 different.setdefault((each.locals, each.name, each.reply, each.emits), each)
@@ -147,7 +148,7 @@ class SystemTable:
         return found
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """The ways of a joint event that are possible only by ends that are not taken; nothing comes of them."""
+        """Return the ways of a joint event that are possible if moves that are not taken count; they lead nowhere."""
         before, event = self._locals[state], self.joint[row]
         if not self.takes_time or (event.when is not None and not event.when(before)):
             return ()
@@ -158,7 +159,7 @@ class SystemTable:
         )
 
     def beyond(self) -> SystemTable:
-        """The same, but that ends of calls which are not written are taken."""
+        """Return the same table with unwritten ends of calls taken."""
         tables = {name: each.beyond() if isinstance(each, InProgress) else each for name, each in self._tables.items()}
         return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=tables)
 
@@ -166,7 +167,7 @@ class SystemTable:
         return state
 
     def idle(self, state: int) -> bool:
-        """Whether no copy in the cone has a call in progress."""
+        """Check whether no copy in the cone has a call in progress."""
         locals_ = self._locals[state]
         return all(table.idle(locals_[digit]) for digit, table in self.timed.items())
 
@@ -177,19 +178,19 @@ class SystemTable:
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """For each copy, by its digit: in which states a begin is cut off, and in which an unwritten end is left out."""
+        """For each copy's digit and state: whether a begin is cut off, and whether an unwritten end is left out."""
         found: dict[int, dict[int, tuple[bool, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
             if move.at in self.timed:
                 for local in range(move.states):
                     if move.blocked(local):
                         cut, unwritten = found.setdefault(move.at, {}).get(local, (False, False))
-                        ends = move.step.ends  # begins of a further state are never cut off
+                        ends = move.step.ends  # the begin of a further stage is never cut off
                         found[move.at][local] = cut or not ends, unwritten or ends
         return found
 
     def passed(self, digit: int, locals_: Collection[int]) -> set[int]:
-        """*locals_* of the copy of this *digit*, and those that it may pass within one joint event."""
+        """Return *locals_* of the copy *digit*, and the states that it may pass through within one joint event."""
         found = set(locals_)
         for path in (path for row in self.joint for path in row.paths):
             here = set(locals_)
@@ -202,11 +203,11 @@ class SystemTable:
         return self._locals[state]
 
     def table_of(self, part: str) -> Table:
-        """The table of the machine of *part*."""
+        """Return the table of the machine of *part*."""
         return self._tables[part]
 
     def concerns(self, event: str, ways: Collection[str] = ()) -> tuple[int, ...]:
-        """The digits of the copies on whose states the effect of the joint *event* depends, by some *ways* or all."""
+        """Return the digits of the copies on whose states the effect of *event* depends, by some *ways* or all."""
         row = self.joint[self.row[event]]
         return self._digits(row.joint, [each for each in row.paths if each.way.name in ways]) if ways else row.digits
 
@@ -227,7 +228,7 @@ class SystemTable:
         )
 
     def number(self, locals_: Locals) -> int:
-        """The state in which the copies are in *locals_*, or that stands for it."""
+        """Return the number of the state in which the copies are in *locals_*, or of its representative."""
         if self.orbits:
             locals_ = self.orbits.representative(locals_)
         number = self._numbers[locals_]
@@ -239,7 +240,7 @@ class SystemTable:
         return number
 
     def seen(self, locals_: Locals) -> int:
-        """The number of the state that is taken for *locals_*, in which copies outside the cone may be anywhere."""
+        """Return the number of the state for *locals_*; the states of copies outside the cone are ignored."""
         beginning = self._locals[self.initial]
         inside = (locals_[digit] if digit in self.cone else local for digit, local in enumerate(beginning))
         return self.number(tuple(inside))
@@ -249,7 +250,7 @@ class SystemTable:
         return JointRow(joint=joint, when=self._test(joint.when), paths=paths, digits=self._digits(joint, paths))
 
     def _digits(self, joint: JointEvent, paths: Collection[JointPath]) -> tuple[int, ...]:
-        """The digits that *paths* of *joint* read or write."""
+        """Return the digits that *paths* of *joint* read or write."""
         steps = [move.step for path in paths for move in path.moves]
         conditions = [joint.when, *(path.way.when for path in paths), *(step.when for step in steps)]
         conditions += [self.system.parts[step.copy.part].heard for step in steps]
@@ -267,21 +268,20 @@ class SystemTable:
         return JointPath(way=way, when=self._test(way.when), moves=tuple(moves), reply=reply)
 
     def _test(self, condition: Condition | None) -> Callable[[Locals], bool] | None:
-        """A test of *condition*, if it is one that is :meth:`tested`."""
+        """Return a test of *condition* if it is :meth:`tested`, else ``None``."""
         condition = self.tested(condition)
         return None if condition is None else predicate(condition, self._at)
 
     def tested(self, condition: Condition | None) -> Condition | None:
-        """*condition* on what a step is taken; ``None`` if there is none, or if it reads copies outside the cone."""
+        """Return the *condition* of a step; ``None`` if there is none, or if it reads copies outside the cone."""
         return condition if condition is not None and read(condition) <= self.cone else None
 
     def test(self, condition: At) -> Callable[[int], bool]:
-        """A test of *condition* on a state, given by its number."""
+        """Return a test of *condition* on a state, which is given by its number."""
         holds, locals_ = self._at(condition), self._locals
         return lambda state: holds(locals_[state])
 
     def _at(self, condition: Atom) -> Callable[[Locals], bool]:
-        """A test of *condition* on the state after a step."""
         if not isinstance(condition, At):
             raise TypeError(f"{condition} is not about the states of parts")
         states = self._tables[condition.part].states
@@ -315,7 +315,7 @@ _Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
 
 
 def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False) -> list[_Run]:
-    """Every run of *moves*, in order, from *before*; if *blocked*, by ends that are possible but not taken, too."""
+    """Return every run of *moves*, in order, from *before*; if *blocked*, moves that are not taken count as well."""
     going: list[_Run] = [(before, (), ())]
     ended: list[_Run] = []
     for move in moves:
@@ -336,7 +336,7 @@ def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False
 
 
 def tables_of(system: System, overlap: int = 1) -> dict[str, Table]:
-    """The table of the machine of each part, with calls in progress, of each event up to *overlap*."""
+    """Return the table of each part's machine, with up to *overlap* calls of each event in progress."""
     known: dict[int, Table] = {}
     for part in system.parts.values():
         if id(part.machine) not in known:
@@ -345,6 +345,6 @@ def tables_of(system: System, overlap: int = 1) -> dict[str, Table]:
 
 
 def read(condition: Condition | None) -> frozenset[int]:
-    """The digits of the copies whose states *condition* depends on."""
+    """Return the digits of the copies whose states *condition* depends on."""
     parts = atoms(condition) if condition else ()
     return frozenset(digit for part in parts if isinstance(part, At) for digit in part.copies)

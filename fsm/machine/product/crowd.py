@@ -1,14 +1,14 @@
-"""A system with any number of copies of a part, as one of a fixed number that simulates them all.
+"""A system with any number of copies of a part, as one with a fixed number that simulates them all.
 
-One copy is kept as it is.  The others are a *crowd*, of which is known only in which states some of them are: a counter
-abstraction whose counters tell none from some (Pnueli, Xu and Zuck, *Liveness with (0, 1, ∞)-counter abstraction*, 2002).
-Conditions say no more than that every copy or some copy is in a state, so they hold of the crowd as they hold of the copies.
-What one of the crowd does may leave others in the state that it was in, or none.  So each step of a system with two copies or
-more is a step here, with the same outputs and reply, but not the other way round: what can never happen here never happens
-there.
+One copy is kept as it is.  The others are a *crowd*: all that is known about them is in which states some of them are.
+This is a counter abstraction whose counters distinguish none from some (Pnueli, Xu and Zuck, *Liveness with (0, 1,
+∞)-counter abstraction*, 2002).  Conditions only say that every copy, or some copy, is in a state, so they hold of the
+crowd as they hold of the copies.  When a member of the crowd moves, others may remain in the state that it leaves, or
+none.  So each step of a system with two copies or more is a step here, with the same outputs and reply, but not the
+other way round: what can never happen here never happens there.
 
-That a system with one copy more does the same is not taken for granted: that of three has to do what that of two does, and to
-the third copy what it does to the second, which has to come to the same in either order.
+That one more copy changes nothing is checked, not assumed: the system with three copies must do what the system with
+two does, and do to the third copy what it does to the second, with the same result in either order.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ FAILS: Final = "fails"
 """An event that is never possible."""
 
 SHOWN: Final = 3
-"""Copies of the system that is looked at: the one that is kept, one of the crowd, and another one."""
+"""Number of copies in the system examined: the one that is kept, one of the crowd, and another one."""
 
 NOBODY: Final = Clause(name="crowd", says="Copies of which only is known where some are.", level="MAY", source="none")
 
 
 class NoCrowdError(Exception):
-    """What happens to one copy more is not as what happens to the others, or not in a way that is known here; *why*."""
+    """One more copy is not treated like the others, or not in a way that is known here; *why* is the reason."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -51,9 +51,10 @@ class NoCrowdError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Course:
-    """A course that a joint event may take with a copy of the crowd: its ``steps``, which lead it to ``local``; an ``error`` ended it.
+    """A course that a joint event may take for a member of the crowd.
 
-    Whether ``others`` are there is known where it has come there in this event.
+    Its ``steps`` lead the member to ``local``, if the conditions ``holding`` hold on the way; an ``error`` ended it.
+    ``others`` tells whether other members are there, if the member came there in this event; else it is ``None``.
     """
 
     steps: tuple[PartStep, ...] = ()
@@ -64,9 +65,9 @@ class _Course:
 
 
 class Crowd:
-    """What there is of *part* in a *system* that has three copies of it, but for the first; *fewer* is the same with two.
+    """The copies of *part* except the first, in a *system* that has three; *fewer* is the same system with two.
 
-    ``system`` simulates those of two copies and more.  Raises :class:`NoCrowdError`.
+    ``system`` simulates the systems with two copies and more.  Raises :class:`NoCrowdError`.
     """
 
     def __init__(self, system: System, fewer: System, part: str) -> None:
@@ -104,18 +105,18 @@ class Crowd:
         self.system = self._made(system)
 
     def condition(self, condition: Condition) -> Condition:
-        """*condition*, which does not tell those of the crowd apart, of this system; else raises :class:`NoCrowdError`."""
+        """Return *condition* for this system; raises :class:`NoCrowdError` if it tells members of the crowd apart."""
         if not same(condition, condition, self._exchange):
             raise NoCrowdError(f"it tells copies of '{self._part.name}' apart, beside the first")
         return self._of(condition, None)
 
     def image(self, cone: Collection[int]) -> frozenset[int]:
-        """What there is here of the copies in *cone*: of one of the crowd, all that stands for it."""
+        """Return the digits here of the copies in *cone*; all the added parts stand for a member of the crowd."""
         crowd = {self._one.digit, self._other.digit}.intersection(cone)
         added = {copy.digit for part in self._parts.values() for copy in part.copies}
         return frozenset({self._digits[digit] for digit in cone if digit in self._digits} | (added if crowd else set()))
 
-    # -- that one copy more is like the others ----------------------------------------
+    # -- one more copy is like the others ---------------------------------------------
 
     def _check(self, fewer: SystemTable) -> None:
         system, part, to = self._table.system, self._part, {self._one.digit: self._other.digit}
@@ -137,7 +138,7 @@ class Crowd:
                 raise NoCrowdError(f"'{row.joint.family}' {what}")
 
     def _goes_on(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
-        """Whether *row* does what the row of *fewer* copies does, and to the other copy what it does to the one."""
+        """Check that *row* does what the row with *fewer* copies does, and the same to the other copy as to the one."""
         if _less(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
             return False
         for path, before in zip(row.paths, fewer.paths, strict=True):
@@ -185,7 +186,7 @@ class Crowd:
         return replace(joint, of=of, when=self._maybe(joint.when), ways=tuple(self._way(path) for path in row.paths))
 
     def _one_does(self, joint: JointEvent, path: JointPath) -> Iterator[JointWay]:
-        """The ways of an event of one of the crowd: for each state that it may be in, and each that it may come to."""
+        """Yield the ways of a member's event: for each state that it may be in, and each that it may move to."""
         for local in range(len(self._names)):
             conditions = (each for each in (joint.when, path.way.when) if each is not None)
             before = [self._some(self._bits[local]), *(self._of(each, local) for each in conditions)]
@@ -198,7 +199,7 @@ class Crowd:
                 )
 
     def _courses(self, moves: Sequence[JointMove], local: int, *, counted: bool = False) -> Iterator[_Course]:
-        """The courses of *moves* with one of the crowd, which is in the state *local*; *counted* after each of its moves."""
+        """Yield the courses of *moves* for a member in state *local*; if *counted*, with counting after each move."""
         going = [_Course(local=local)]
         for place, move in enumerate(moves):
             last = all(later.at != self._one.digit for later in moves[place + 1 :])
@@ -211,16 +212,17 @@ class Crowd:
                 elif moved := list(self._moved(move, each)):
                     for one in moved:
                         further += self._counted(each, one, last=last) if counted else [one]
-                elif counted and each.steps:  # an error of another copy may end the event before this step is asked for
+                elif counted and each.steps:  # an error of another copy may end the event before this step
                     never = replace(self._step(self._bits[local], DRAIN), outcomes=frozenset({"impossible"}))
                     further.append(replace(each, steps=(*each.steps, never), error=("error",)))
             going = further
         yield from going
 
     def _counted(self, before: _Course, course: _Course, *, last: bool) -> Iterator[_Course]:
-        """*course*, which has moved on from *before*, with others where it was, or none; and where it is, unless it stays there.
+        """Yield *course*, after its move from *before*, with steps that count: others stay behind, or none do.
 
-        What follows in the event may read where some are, or end it.
+        Nothing is counted if the member has not moved.  Later steps of the event may read where members are, or end the
+        event.
         """
         if course.local == before.local:
             yield course
@@ -237,7 +239,7 @@ class Crowd:
                 yield replace(further, steps=(*further.steps, self._step(here, FILL)))
 
     def _moved(self, move: JointMove, course: _Course) -> Iterator[_Course]:
-        """What becomes of *course* by a *move* of the copy."""
+        """Yield the continuations of *course* by a *move* of the member."""
         when = None if move.step.when is None else self._of(move.step.when, course.local)
         if when is not None:
             yield self._while(course, Not(of=when))
@@ -253,12 +255,12 @@ class Crowd:
                 yield further
 
     def _while(self, course: _Course, condition: Condition) -> _Course:
-        """*course*, where *condition* holds at this point."""
+        """Return *course* restricted to *condition* at this point."""
         impossible = self._step(self._never, FAILS, when=Not(of=condition))
         return replace(course, steps=(*course.steps, impossible), holding=(*course.holding, condition))
 
     def _way(self, path: JointPath) -> JointWay:
-        """The way of an event that is none of the crowd, but may do something with all of it."""
+        """Return the way of an event that belongs to no member, but may move all of them."""
         steps: list[PartStep] = []
         moves = [move for move in path.moves if move.at != self._other.digit]
         for crowded, those in groupby(moves, lambda move: move.at == self._one.digit):
@@ -269,7 +271,7 @@ class Crowd:
         return replace(path.way, when=self._maybe(path.way.when), steps=tuple(steps))
 
     def _all_do(self, moves: Sequence[JointMove]) -> Iterator[PartStep]:
-        """What *moves* do to each of the crowd: where some will be is counted first, and is then where they are."""
+        """Yield the effect of *moves* on all members: count where some will be, then replace the counters."""
         for local, here in enumerate(self._bits):
             courses = list(self._courses(moves, local))
             certain = len(courses) == 1 and not courses[0].holding
@@ -278,7 +280,7 @@ class Crowd:
                 then = self._next[course.local]
                 yield self._step(then, FILL if certain else MAY_FILL, when=All(of=(self._some(here), *course.holding)))
                 led.append(All(of=(self._some(then), *course.holding)))
-            if not certain:  # each of them goes one of the ways, or the event does not happen
+            if not certain:  # each member goes one of the ways, or the event does not happen
                 yield self._step(self._never, FAILS, when=All(of=(self._some(here), Not(of=Some(of=tuple(led))))))
         for here, then in zip(self._bits, self._next, strict=True):
             yield self._step(here, DRAIN)
@@ -286,7 +288,7 @@ class Crowd:
             yield self._step(then, DRAIN)
 
     def _shared(self, step: PartStep, local: int | None) -> PartStep:
-        """A *step* of what is no crowd."""
+        """Return the *step* of a copy outside the crowd, for this system."""
         when = None if step.when is None else self._of(step.when, local)
         return replace(step, copy=replace(step.copy, digit=self._digits[step.copy.digit]), when=when)
 
@@ -296,7 +298,7 @@ class Crowd:
         return None if condition is None else self._of(condition, None)
 
     def _of(self, condition: Condition, local: int | None) -> Condition:
-        """*condition* of this system; *local* is the state of the one of the crowd that is spoken of."""
+        """Return *condition* for this system; *local* is the state of the member that it is about, if any."""
         match condition:
             case Not(of=inner):
                 return Not(of=self._of(inner, local))
@@ -334,7 +336,7 @@ class Crowd:
         return self._added(name, _COUNTER, SOME if begins else NONE)
 
     def _helper(self, name: str, emits: Mapping[str, tuple[str, ...] | None]) -> Copy:
-        """A part without states, whose events emit this, or are impossible."""
+        """Add a part with a single state, whose events emit these outputs, or are impossible (``None``)."""
         events = {
             event: _event(event, {NONE: Cannot(clause=NOBODY) if each is None else _leads((NONE,), each)})
             for event, each in emits.items()
@@ -349,7 +351,7 @@ class Crowd:
 
 
 def _less(condition: Condition | None, to: Mapping[int, int]) -> Condition | None:
-    """*condition* as it is where there are only the copies that are mapped *to* others."""
+    """Return *condition* with its copies mapped by *to*; copies that *to* lacks are dropped."""
     match condition:
         case Not(of=inner):
             return Not(of=_less(inner, to) or inner)
@@ -362,7 +364,7 @@ def _less(condition: Condition | None, to: Mapping[int, int]) -> Condition | Non
 
 
 def _step(step: PartStep, to: Mapping[int, int] | None) -> PartStep:
-    """*step* of the copy that its own is mapped *to*."""
+    """Return *step* with its copy mapped by *to*."""
     if to is None:
         return step
     return replace(step, copy=replace(step.copy, digit=to[step.copy.digit]), when=_less(step.when, to))

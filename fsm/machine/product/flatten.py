@@ -15,10 +15,10 @@ MOST: Final = 2_000
 
 
 def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) -> Machine:
-    """*system* as one machine of its reachable states, each of which shows where all parts are.
+    """Return *system* as one machine of its reachable states, each of which shows the states of all parts.
 
-    If only the parts *visible* can be seen, it shows what these show.  Ways of the same name are named by what their parts do, too.  Raises :class:`InputError` where there are more than
-    *most* states.
+    With *visible*, it shows only what the parts named there show.  Ways with the same name are distinguished by what
+    their parts do.  Raises :class:`InputError` if there are more than *most* states.
 
     >>> from fsm.language.library import load_system
     >>> flat = flatten(load_system("plugin-sync"))
@@ -28,7 +28,7 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
     table = SystemTable(system)
     cells: list[dict[str, Cell]] = [{} for _ in table.rows]
     state = 0
-    while state < len(table.states):  # which grows as states are met
+    while state < len(table.states):  # the list grows as states are reached
         for row in table.rows:
             joint = system.events[row.event.name]
             cells[row.index][_named(table, state)] = _cell(joint, table, table.step(state, row.index))
@@ -57,7 +57,7 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
 
 
 def _named(table: SystemTable, state: int) -> str:
-    """The name of *state*, with the calls in progress."""
+    """Return the name of *state*, with the calls in progress."""
     here = table.locals(state)
     calls = (
         f"{table.system.copies[digit].name} {part.named(here[digit])}"
@@ -68,7 +68,6 @@ def _named(table: SystemTable, state: int) -> str:
 
 
 def _shown(table: SystemTable, state: int, visible: Collection[str]) -> str:
-    """What the copies of the parts *visible* show in *state*."""
     copies = zip(table.system.copies, table.shows(state), strict=True)
     return ", ".join(f"{copy.name} {shows}" for copy, shows in copies if copy.part in visible)
 
@@ -86,7 +85,7 @@ def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:
 
 
 def _names(ways: tuple[Way, ...]) -> Iterator[str]:
-    """A name for each of *ways*: its own; if others have the same, with the steps that only it takes."""
+    """Yield a name for each of *ways*: its own or, if others have the same, with the steps that only it takes."""
     for way in ways:
         alike = [other for other in ways if other.name == way.name]
         if len(alike) == 1:

@@ -1,7 +1,7 @@
-"""What may have a say in what becomes of a few copies of a system: their *cone of influence*.
+"""The *cone of influence* of a few copies of a system: everything that may affect what becomes of them.
 
-It is those copies, and all that may affect them (Clarke, Grumberg and Peled, *Model Checking*, 1999, section 13.1).  All
-others can be left out without loss: they can neither enable nor prevent what happens in the cone.
+It consists of those copies and all that may affect them (Clarke, Grumberg and Peled, *Model Checking*, 1999, section
+13.1).  All others can be left out without loss: they can neither enable nor prevent what happens in the cone.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from fsm.machine.table import Table
 
 
 class Influence:
-    """Which copies of *system* affect which others, by the *tables* of its parts."""
+    """Finds which copies of *system* affect which others, from the *tables* of its parts."""
 
     def __init__(self, system: System, tables: Mapping[str, Table] | None = None) -> None:
         self._system = system
@@ -24,7 +24,10 @@ class Influence:
         self._may_stop = cache(self._stops)
 
     def cone(self, digits: Iterable[int], mentioned: Iterable[str] = (), outputs: Iterable[int] = ()) -> frozenset[int]:
-        """The copies that affect those in *digits*, how the events *mentioned* go, or whether *outputs* of copies are delivered."""
+        """Return the copies that affect *digits*, how the events *mentioned* go, or whether *outputs* are delivered.
+
+        *digits* and *outputs* are digits of copies.
+        """
         return self._cones(frozenset(digits), frozenset(mentioned), frozenset(outputs))
 
     def _cone(self, digits: frozenset[int], mentioned: frozenset[str], outputs: frozenset[int]) -> frozenset[int]:
@@ -41,7 +44,7 @@ class Influence:
         return frozenset(found)
 
     def _needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
-        """The copies that affect what *way* does to those in *found*, or, if its event is *mentioned*, how it goes."""
+        """Return the copies that affect what *way* does to those *found* or, if *mentioned*, how the way goes."""
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not mentioned:
             return set()
@@ -57,7 +60,7 @@ class Influence:
         return needed
 
     def _stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001  (a key)
-        """Whether a step is disabled in some state, and whether it may reply an error in some state."""
+        """Check whether a step is disabled in some state, and whether it may reply an error in some state."""
         if not event:
             return False, False
         table, without = self.tables[part], self._system.parts[part].without

@@ -13,7 +13,7 @@ from fsm.machine.product.system import Part, PartStep
 from fsm.machine.table import Done, Table, Way
 
 Locals: TypeAlias = tuple[int, ...]
-"""The state of each copy, by its digit; of copies outside the cone, the initial state."""
+"""The state of each copy, by its digit; copies outside the cone are in their initial states."""
 
 _Test: TypeAlias = "Callable[[Condition | None], Callable[[Locals], bool] | None]"
 _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
@@ -21,10 +21,10 @@ _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
 
 
 class JointMove:
-    """A *step* of a way, by the *table* of its *part*; with ``ends``, an error reply ends the joint event.
+    """A *step* of a way, on the *table* of its *part*; in a *call*, an error reply may end the joint event.
 
-    ``when`` it is taken, and its outputs are ``heard``, is tested on the states before it.  From a local state there are
-    ``options``; those that are ``blocked`` are possible, and not taken.
+    ``when`` (is the step taken?) and ``heard`` (are its outputs delivered?) are tests on the states before it.
+    ``options`` returns the options from a local state, ``blocked`` those that are possible but not taken.
     """
 
     def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:
@@ -44,7 +44,7 @@ class JointMove:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the options depend on: moves of a table for which this is the same have the same ones."""
+        """Key of the options: moves of one table with equal keys have the same options."""
         return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
 
     def _options(self, local: int) -> tuple[_Option, ...]:
@@ -56,11 +56,11 @@ class JointMove:
         return tuple(each for way in ways for each in self._each(local, way))
 
     def offered(self, ways: Iterable[Way]) -> Iterator[Way]:
-        """Those of *ways* in which this step may go."""
+        """Yield those of *ways* that this step may take."""
         return offered(ways, self.step.outcomes, self.part.without)
 
     def _each(self, local: int, way: Way) -> Iterator[_Option]:
-        """What *way* may come to: the joint event goes on, unless the reply is an error that ends it."""
+        """Yield the options of *way*: the joint event continues, or the reply is an error that ends it."""
         states, copy = self._table.states, self.step.copy
         done = Done(
             copy=copy.name,
@@ -82,7 +82,7 @@ class JointMove:
 
 
 def offered(ways: Iterable[Way], outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
-    """Those of *ways* in which a step may go, by *outcomes* if any are given."""
+    """Yield those of *ways* that a step may take: only *outcomes*, if there are any, and none in *without*."""
     for way in ways:
         if way.name not in without and (not outcomes or way.name in outcomes):
             yield way

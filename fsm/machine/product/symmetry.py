@@ -1,9 +1,10 @@
-"""Copies that can be taken for one another, since to exchange them turns steps into steps.
+"""Interchangeable copies: exchanging them turns steps into steps.
 
-An *exchange* swaps two neighbouring copies of a part, each with all that belongs to it.  Where it turns every joint event
-into one of the same system, states that differ by it have the same future but for the names of copies, and one of them is
-searched for all: the *representative* of its *orbit* (Ip and Dill, *Better verification through symmetry*, 1996; Clarke,
-Grumberg and Peled, *Model Checking*, 1999, chapter 14).  A claim keeps apart the copies that it tells apart.
+An *exchange* swaps two neighbouring copies of a part, each with everything that belongs to it.  If it turns every joint
+event into one of the same system, states that differ by it have the same future except for the names of copies, and
+only one of them is searched: the *representative* of its *orbit* (Ip and Dill, *Better verification through symmetry*,
+1996; Clarke, Grumberg and Peled, *Model Checking*, 1999, chapter 14).  Copies that a claim tells apart are not
+exchanged.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import Copy, System
 
 Interchangeable: TypeAlias = tuple[tuple[int, ...], ...]
-"""Members that can be taken for one another, each the digits of a copy and of all that belongs to it."""
+"""Interchangeable members, each the digits of a copy and of everything that belongs to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """What becomes of ``digits``, names of joint ``events`` and ``outputs``; those that are not in there stay.
+    """A mapping of ``digits``, names of joint ``events``, and ``outputs``; everything not in it stays.
 
-    It swaps the copy of the number ``first`` with the next, of those that have an index beginning with ``prefix``.
+    It swaps the copy with the number ``first`` and the next one, among those whose index begins with ``prefix``.
     """
 
     root: str
@@ -64,12 +65,12 @@ NONE: Final = Exchange(root="", prefix=(), first=0, digits={}, events={}, output
 
 @dataclass(frozen=True, slots=True)
 class Orbits:
-    """States that differ only by the order of the members of ``groups`` are taken for one; groups within members come first."""
+    """States that differ only by the order of the members of ``groups``, as one; groups within members come first."""
 
     groups: tuple[Interchangeable, ...] = ()
 
     def representative(self, state: Locals) -> Locals:
-        """The state of the orbit of *state* in which the members of each group are sorted.
+        """Return the state in the orbit of *state* in which the members of each group are sorted.
 
         >>> Orbits((((1, 2), (3, 4)),)).representative((7, 5, 6, 5, 0))
         (7, 5, 0, 5, 6)
@@ -86,7 +87,7 @@ class Orbits:
         return state
 
     def size(self, alike: Iterable[Sequence[bool]]) -> int:
-        """How many states the orbit has of a representative in which, of each group, neighbours are *alike*.
+        """Return the number of states in the orbit of a representative whose neighbours are *alike*, by group.
 
         >>> Orbits((((0,), (1,), (2,)),)).size([(True, False)])
         3
@@ -94,7 +95,7 @@ class Orbits:
         return prod(map(_arrangements, alike))
 
     def alike(self, state: Locals) -> list[tuple[bool, ...]]:
-        """Of each group, which neighbours are alike in the representative *state*."""
+        """Return which neighbours are alike in the representative *state*, for each group."""
         return [
             tuple(all(state[one] == state[two] for one, two in zip(*pair, strict=True)) for pair in pairwise(group))
             for group in self.groups
@@ -102,7 +103,7 @@ class Orbits:
 
 
 def _arrangements(alike: Sequence[bool]) -> int:
-    """In how many orders there can be members of which these neighbours are *alike*."""
+    """Return the number of different orders of members whose neighbours are *alike*."""
     found, run = factorial(len(alike) + 1), 1
     for each in alike:
         run = run + 1 if each else 1
@@ -111,18 +112,18 @@ def _arrangements(alike: Sequence[bool]) -> int:
 
 
 class Symmetry:
-    """Which copies in the cone of *table* can be taken for one another."""
+    """Finds the interchangeable copies in the cone of *table*."""
 
     def __init__(self, table: SystemTable) -> None:
         self._table = table
 
     @cached_property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """Those that turn the steps of the table into its steps."""
+        """The exchanges that turn the steps of the table into its steps."""
         return tuple(each for each in _exchanges(self._table.system) if keeps(self._table, each))
 
     def orbits(self, asked: Iterable[Condition]) -> Orbits:
-        """The states that the conditions *asked*, which are about all states, do not tell apart."""
+        """Return the orbits of states that the conditions *asked*, which are about all states, do not tell apart."""
         conditions = list(asked)
         kept = [each for each in self.exchanges if all(same(condition, condition, each) for condition in conditions)]
         chains: dict[tuple[str, tuple[int, ...]], list[list[int]]] = defaultdict(list)
@@ -151,7 +152,7 @@ class Symmetry:
 
 
 def _exchanges(system: System) -> Iterator[Exchange]:
-    """Every swap of two neighbouring copies of a part of *system*, with what belongs to them."""
+    """Yield every swap of two neighbouring copies of a part of *system*, with what belongs to them."""
     families: dict[str, list[Copy]] = defaultdict(list)
     for copy in system.copies:
         families[system.parts[copy.part].root].append(copy)
@@ -189,7 +190,7 @@ def _exchanges(system: System) -> Iterator[Exchange]:
 
 
 def _outputs(system: System, moved: Mapping[Copy, Copy]) -> dict[str, str] | None:
-    """The outputs of copies that are *moved*, and what they become; ``None`` if others emit one of the same name."""
+    """Map the outputs of copies that are *moved* to their new names; ``None`` if other copies emit the same name."""
     found: dict[str, str] = {}
     others: set[str] = set()
     for copy in system.copies:
@@ -202,7 +203,7 @@ def _outputs(system: System, moved: Mapping[Copy, Copy]) -> dict[str, str] | Non
 
 
 def keeps(table: SystemTable, exchange: Exchange) -> bool:
-    """Whether *exchange* turns each step of *table* into a step of it."""
+    """Check whether *exchange* turns each step of *table* into a step of it."""
     digits = exchange.digits
     if {digits.get(digit, digit) for digit in table.cone} != table.cone or not table.cone & set(digits):
         return False
@@ -216,7 +217,7 @@ def keeps(table: SystemTable, exchange: Exchange) -> bool:
 
 
 def _turned(row: JointRow, other: JointRow, exchange: Exchange) -> bool:
-    """Whether *exchange* turns what *row* does into what the *other* does."""
+    """Check whether *exchange* turns what *row* does into what *other* does."""
     return (
         same(row.joint.when, other.joint.when, exchange)
         and len(row.paths) == len(other.paths)
@@ -247,7 +248,7 @@ def _goes_alike(path: JointPath, other: JointPath, exchange: Exchange) -> bool:
 
 
 def _move(move: JointMove, exchange: Exchange) -> Hashable:
-    """What *move* is, with *exchange*."""
+    """Return a key of *move* under *exchange*."""
     step = move.step
     when = None if step.when is None else _key(step.when, exchange)
     at = exchange.digits.get(move.at, move.at)
@@ -255,7 +256,7 @@ def _move(move: JointMove, exchange: Exchange) -> Hashable:
 
 
 def commute(one: JointMove, two: JointMove) -> bool:
-    """Whether two moves come to the same in either order: neither can end the event, or read what the other does, and one emits nothing."""
+    """Check whether two moves commute: neither can end the event or reads what the other does; one emits nothing."""
     emitting = []
     for move, other in ((one, two), (two, one)):
         options = [option for local in range(move.states) for option in move.options(local)]
@@ -268,14 +269,14 @@ def commute(one: JointMove, two: JointMove) -> bool:
 
 
 def same(condition: Condition | None, other: Condition | None, exchange: Exchange) -> bool:
-    """Whether *exchange* turns *condition* into the *other*, as far as can be seen from how they are written."""
+    """Check whether *exchange* turns *condition* into *other*, as far as their wording shows."""
     if condition is None or other is None:
         return condition is other
     return _key(condition, exchange) == _key(other, NONE)
 
 
 def _key(condition: Condition, exchange: Exchange) -> Hashable:
-    """*condition* with *exchange*, without the order of what is joined."""
+    """Return a key of *condition* under *exchange* that ignores the order of its parts."""
     outputs, events = exchange.outputs, exchange.events
     match condition:
         case Not(of=inner):

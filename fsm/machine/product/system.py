@@ -1,8 +1,8 @@
 """A system: machines that step together.
 
-Each part is a machine, of which there may be several copies.  A joint event is one step of the whole: it takes one of its
-*ways*, each of which is a list of events of parts, in order.  Systems are made by :mod:`fsm.language.build.systems`,
-which checks all that these classes take for granted.
+Each part is a machine, of which there may be several copies.  A joint event is one step of the whole: it takes one of
+its *ways*, each of which is a list of events of parts, in order.  Systems are made by
+:mod:`fsm.language.build.systems`, which checks everything that these classes assume.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BEGINNING: Final = "the beginning"
 class Copy:
     """One copy of a part: ``index`` numbers it within the part, ``digit`` among all copies of the system.
 
-    ``suffix`` is what distinguishes its ``name`` from those of other copies; empty if there are none.
+    ``suffix`` distinguishes its ``name`` from the names of the other copies; it is empty if there are no others.
 
     >>> Copy(part="container", index=(1, 2), digit=0).suffix
     '.1.2'
@@ -45,7 +45,7 @@ class Copy:
 class Part:
     """Copies of one machine; ``root`` is the outermost part that they belong to.
 
-    Its events do not have the outcomes ``without`` here.  Outputs are delivered only while ``heard`` holds.
+    In this system its events never have the outcomes ``without``.  Outputs are delivered only while ``heard`` holds.
     """
 
     name: str
@@ -62,8 +62,8 @@ class Part:
 class PartStep:
     """One event of one ``copy`` of a part, or its ``ends``.
 
-    ``outcomes`` are those that it may have, all if empty; without an ``event`` the copy goes back to its initial state.
-    The step is skipped where ``when`` does not hold.  An error reply ends the joint event unless it ``goes_on``.
+    ``outcomes`` are those that it may have, all if empty; without an ``event`` the copy returns to its initial state.
+    The step is skipped if ``when`` does not hold.  An error reply ends the joint event unless the step ``goes_on``.
     """
 
     copy: Copy
@@ -76,7 +76,7 @@ class PartStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointWay:
-    """One way in which a joint event may go; enabled where all its steps are."""
+    """One way in which a joint event may go; it is enabled if all its steps are."""
 
     name: str
     steps: tuple[PartStep, ...]
@@ -87,7 +87,10 @@ class JointWay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointEvent:
-    """What parts do together; where each copy has an event of its own, the one ``of`` a copy, all of one ``family``."""
+    """An event in which parts step together.
+
+    If each copy has a separate event, ``of`` is the copy of this one, and the events share one ``family``.
+    """
 
     name: str
     family: str
@@ -102,7 +105,7 @@ class JointEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A profile of a system: the joint ``events`` that are otherwise under it."""
+    """A profile of a system: the joint ``events`` that differ under it."""
 
     name: str
     about: str
@@ -114,7 +117,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """Parts and joint events, with their sources; ``profile`` names the profile that it is as, if any."""
+    """Parts and joint events, with their sources; ``profile`` names the profile applied to it, if any."""
 
     name: str
     title: str
@@ -128,7 +131,7 @@ class System:
     profile: str = ""
 
     def under(self, profile: str | None) -> System:
-        """The system as *profile* has it, as of :meth:`Machine.under`, and its parts, where their machines have such a profile.
+        """Return the system with *profile* applied to it, see :meth:`Machine.under`, and to the parts that have it.
 
         >>> from fsm.language.library import load_system
         >>> system = load_system("cri-service")
@@ -156,7 +159,7 @@ class System:
         return replace(self, parts=parts, events=events, profiles={}, profile=profile)
 
     def partly_under(self, profile: str | None) -> System:
-        """The system as :meth:`under` *profile* if that is one of its own, else with its parts as they are under it.
+        """Return the system :meth:`under` *profile* if it has that profile, else with only its parts changed.
 
         >>> from fsm.language.library import load_system
         >>> load_system("node").partly_under("containerd-2.1").parts["container"].machine.profile
@@ -172,7 +175,7 @@ class System:
         return tuple(copy for part in self.parts.values() for copy in part.copies)
 
     def shows(self, states: Mapping[str, str]) -> str:
-        """What the system as one machine shows where copies, by name, are in *states*, and others in their initial ones.
+        """Return what the system shows as one machine; copies not named in *states* are in their initial state.
 
         >>> from fsm.language.library import load_system
         >>> load_system("cri-service").shows({"service": "recovering"})
@@ -186,7 +189,7 @@ class System:
         return ", ".join(named) or BEGINNING
 
     def related(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
-        """The copies of *part* that *copy* belongs to, or that belong to it; all copies if the parts are unrelated."""
+        """Return the copies of *part* that *copy* belongs to, or that belong to it; all if the parts are unrelated."""
         copies = self.parts[part].copies
         if copy is None or self.parts[copy.part].root != self.parts[part].root:
             return copies

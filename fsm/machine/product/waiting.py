@@ -1,4 +1,4 @@
-"""Who waits for whom where a run of a system ends: which copies could go on, but for the states of others."""
+"""Waiting at the end of a system's run: copies that could move if others were in other states."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from fsm.machine.product.system import System
 
 
 class WaitsFor(NamedTuple):
-    """*copy* waits for *others*: if one of them were in another state, or all were, the joint *event* would move it."""
+    """*copy* waits for *others*: if one of them, or all, were in another state, the joint *event* would move it."""
 
     copy: str
     event: str
@@ -17,10 +17,10 @@ class WaitsFor(NamedTuple):
 
 
 def waiting(system: System, states: Mapping[str, str], events: Collection[str] = ()) -> Iterator[WaitsFor]:
-    """Of each copy that none of the joint *events* can move, or none at all, what it waits for.
+    """Yield, for each copy that no joint event can move, what it waits for; *events* limits the joint events.
 
-    Copies, by name, are in *states*, others in their initial ones.  Whatever is in its initial state, or has done its work,
-    waits for nothing.
+    Copies, by name, are in *states*, the others in their initial ones.  A copy in its initial state, or that has done
+    its work, waits for nothing.
 
     >>> from fsm.language.library import load_system
     >>> [each.copy for each in waiting(load_system("nri-locks"), {"call": "has-one", "update": "has-one"})]
@@ -42,7 +42,7 @@ def waiting(system: System, states: Mapping[str, str], events: Collection[str] =
 
 
 def _preventing(table: SystemTable, row: JointRow, here: Locals, digit: int) -> list[int]:
-    """The copies whose states keep *row* from moving the copy of that *digit*; none if it would not move it anyway."""
+    """Return the copies whose states keep *row* from moving the copy *digit*; none if it would not move anyway."""
     copies, initial = table.system.copies, table.locals(table.initial)
     alone: dict[int, None] = {}
     together: dict[int, None] = {}

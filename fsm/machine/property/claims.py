@@ -1,8 +1,8 @@
 """Properties that must hold of a machine, and the claims they are made of.
 
-Properties are made by :mod:`fsm.language.build` and decided by :mod:`fsm.checker`. They are about *instants*. The
-first instant of a run is its initial state; after that each step is one: an event happens, or a call in progress goes
-on.  A step that emits several outputs is as many instants, one for each output, in their order.
+Properties are made by :mod:`fsm.language.build` and decided by :mod:`fsm.checker`. They are about *instants*.  The
+first instant of a run is its initial state; each step after it is one more: an event happens, or a call in progress
+continues.  A step that emits several outputs has one instant for each output, in their order.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from fsm.machine.fields import Requirement
 from fsm.machine.product.system import System
 
 ANY_PROFILE = "*"
-"""Key of ``fails`` for every profile, and for the machine without one."""
+"""Key of ``fails`` that stands for every profile, and for the machine without one."""
 
 NO_PROFILE = "none"
 """Key of ``fails`` and ``expect`` for the machine without a profile."""
@@ -28,8 +28,8 @@ M_co = TypeVar("M_co", bound=Machine | System, covariant=True)
 class Idempotent:
     """A call of ``event`` right after one that replied ok replies ok too, changes nothing and emits nothing.
 
-    It is claimed for every reachable state in which no call is in progress; with
-    ``once``, only where ``once`` holds when the first call has replied.
+    It is claimed for every reachable state in which no call is in progress; with ``once``, only if ``once`` holds when
+    the first call has replied.
     """
 
     event: str
@@ -46,7 +46,7 @@ class Always:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Never:
-    """No run goes through any of ``sequences``; where ``until`` holds, a sequence starts again."""
+    """No run goes through any of ``sequences``; when ``until`` holds, a sequence starts again."""
 
     sequences: tuple[Sequence, ...]
     until: WrittenCondition | None = None
@@ -54,7 +54,7 @@ class Never:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reachable:
-    """For each of ``sequences`` there is a run that goes through it."""
+    """For each of ``sequences``, some run goes through it."""
 
     sequences: tuple[Sequence, ...]
 
@@ -63,7 +63,7 @@ class Reachable:
 class Fair:
     """An event, its ends, or one outcome of either, that is not postponed for ever.
 
-    Weakly fair: it is taken if it stays enabled for ever; strongly fair: if it is enabled infinitely often.
+    A weakly fair one is taken if it stays enabled for ever, a strongly fair one if it is enabled infinitely often.
     """
 
     event: str
@@ -74,7 +74,7 @@ class Fair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadsTo:
-    """In every fair run each instant at which ``source`` holds is followed by one at which ``target`` holds."""
+    """In every fair run, each instant at which ``source`` holds is followed by one at which ``target`` holds."""
 
     source: WrittenCondition
     target: WrittenCondition
@@ -85,8 +85,8 @@ class LeadsTo:
 class Follows:
     """The outputs, in order, are events of a run of ``other``; outputs it does not know are left out.
 
-    Signals that both machines have are synchronised.  No other event of ``other`` happens, hidden ones excepted.  Of
-    a system, the outputs are those of the copies ``of``.
+    Signals that both machines have are synchronised.  No other event of ``other`` happens, except hidden ones.  In a
+    system, the outputs are those of the copies ``of``.
     """
 
     other: Machine
@@ -95,7 +95,7 @@ class Follows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refines:
-    """``other`` allows all that can be observed of a run with ``overlap`` calls in progress at a time."""
+    """``other`` allows everything observable in a run with up to ``overlap`` calls in progress simultaneously."""
 
     other: Machine
     overlap: int = 1
@@ -110,13 +110,13 @@ class MatchesDiagram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requires:
-    """The fields that are shown with a state are as the ``requirement`` has it.  No run of the machine decides that."""
+    """The fields that are shown with a state meet the ``requirement``.  No run of the machine decides that."""
 
     requirement: Requirement
 
     @property
     def reached(self) -> Reachable:
-        """That the states are reached with which the fields are shown."""
+        """The claim that the states of the requirement are reached."""
         each = (
             WrittenCondition(text=state, means=In(states=frozenset({state})))
             for state in sorted(self.requirement.states)
@@ -128,7 +128,7 @@ Claim: TypeAlias = Idempotent | Always | Never | Reachable | LeadsTo | Follows |
 
 
 def conditions_of(claim: Claim) -> tuple[WrittenCondition, ...]:
-    """The conditions that *claim* is made of, in its order."""
+    """Return the conditions that *claim* is made of, in its order."""
     match claim:
         case Idempotent(once=once):
             found = [once]
@@ -160,7 +160,7 @@ class KnownFailure:
 class Property:
     """A claim, in words and in meaning, with its level and source.
 
-    ``catches`` names mutants of the machine that break it; ``fails`` how it is known to fail, by profile.
+    ``catches`` names mutants of the machine that break it; ``fails`` has its known failures, by profile.
     """
 
     name: str
@@ -175,20 +175,20 @@ class Property:
 
     @property
     def clause(self) -> Clause:
-        """What it says, with its source."""
+        """The statement of the property as a clause, with its source."""
         return Clause(name=self.name, says=self.says, level=self.level, source=self.source, link=self.link)
 
     def expected(self, profile: str | None) -> KnownFailure | None:
-        """The known failure under *profile*; ``None`` is the machine without one."""
+        """Return the known failure under *profile*; ``None`` stands for the machine without one."""
         return self.fails.get(profile or NO_PROFILE) or self.fails.get(ANY_PROFILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Size of what is reachable: states, outcomes of their cells, steps to the farthest state.
+    """Size of the reachable part: states, outcomes of their cells, and steps to the farthest state.
 
-    Where states that differ only by copies which can be taken for one another were searched as one, there were so many
-    ``representatives``.  With the calls in progress they were so many ``configurations``.
+    ``representatives`` is the number of states searched, if states that differ only by interchangeable copies were
+    searched as one.  ``configurations`` is the number of states with their calls in progress.
     """
 
     states: int
@@ -200,7 +200,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specification(Generic[M_co]):
-    """A machine or a system and all properties claimed of it; ``expect`` by profile, ``none`` for no profile."""
+    """A machine or a system with its properties; ``expect`` has its size by profile, ``none`` for no profile."""
 
     machine: M_co
     properties: tuple[Property, ...]
@@ -209,5 +209,5 @@ class Specification(Generic[M_co]):
 
 
 def is_of(stated: Specification[Machine | System], kind: type[M]) -> TypeGuard[Specification[M]]:
-    """Whether *stated* is of what is of this *kind*, a machine or a system."""
+    """Check whether *stated* specifies a thing of this *kind*, a machine or a system."""
     return isinstance(stated.machine, kind)

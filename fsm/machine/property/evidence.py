@@ -1,4 +1,4 @@
-"""What the checker concludes about a property, with its evidence, as data."""
+"""Conclusions of the checker about a property, with their evidence, as data."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -16,8 +16,8 @@ from fsm.verdict import Fails, Holds, Unknown
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):
     """One step of a run: an event, or the ``ends`` of a call that takes time.
 
-    ``phase`` is the part of a call that is observed, where calls overlap: its ``request``, its ``reply``, or that it
-    was ``lost``. An outcome without a reply has an empty ``reply``. Of a system, ``done`` is what its parts did.
+    If calls overlap, ``phase`` is the part of a call that is observed: its ``request``, its ``reply``, or that it was
+    ``lost``.  ``reply`` is empty for an outcome without a reply.  In a system, ``done`` is what its parts did.
     """
 
     event: str
@@ -32,7 +32,7 @@ class RunStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to: int, reply: str = "") -> RunStep:
-    """The step of *row* of *table* from *state* to *to*, by *way* if that is specified."""
+    """Return the step of *row* of *table* from *state* to *to*, by *way* if that is specified."""
     return RunStep(
         event=table.rows[row].event.name,
         source=table.states[state],
@@ -49,7 +49,7 @@ def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to:
 class Run:
     """Steps from the initial state, followed by ``cycle`` for ever if the run is infinite.
 
-    In a run that has ``stopped`` no further step is taken, and fairness requires none.
+    If the run has ``stopped``, no further step is taken, and fairness requires none.
     """
 
     initial: str
@@ -59,7 +59,7 @@ class Run:
 
     @property
     def length(self) -> int:
-        """The number of its steps, those of the cycle counted once."""
+        """Number of steps; those of the cycle count once."""
         return len(self.steps) + len(self.cycle)
 
 
@@ -74,7 +74,7 @@ class Unreached:
 class Unexplained:
     """A run whose last step ``other`` does not allow in any of the ``states`` it may be in.
 
-    ``shows`` is the state shown after that step, if that is what is not allowed.
+    ``shows`` is the state shown after that step, if this is not allowed.
     """
 
     run: Run
@@ -85,9 +85,9 @@ class Unexplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItem:
-    """A move between drawn states; or a state, which has a ``target`` only.
+    """A move between drawn states; or a state, which only has a ``target``.
 
-    ``line`` and ``column`` are where it is drawn, or 0 if it is not.
+    ``line`` and ``column`` are its place in the drawing, or 0 if it is not drawn.
     """
 
     target: str
@@ -111,7 +111,10 @@ Evidence: TypeAlias = Run | Unreached | Unexplained | Misdrawn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proved(Holds):
-    """It holds of everything reachable, and of ``any_number`` of copies of a part; ``witnesses`` are the runs that it asks for."""
+    """The property holds for everything reachable; ``witnesses`` are the runs that it asks for.
+
+    ``any_number`` names a part, if it was proved for any number of copies of that part.
+    """
 
     witnesses: tuple[Run, ...] = ()
     any_number: str = ""
@@ -119,7 +122,7 @@ class Proved(Holds):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vacuous(Unknown):
-    """It holds only because ``unmet`` is never true: nothing was tested."""
+    """The property holds only because ``unmet`` is never true: nothing was tested."""
 
     unmet: str
     why: str = "nothing puts it to the test"
@@ -127,16 +130,16 @@ class Vacuous(Unknown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided(Unknown):
-    """It is about what is shown beside the state, which is no part of a run."""
+    """The property is about fields shown beside the state, which are not part of a run."""
 
     why: str = "no run shows fields: 'fsm judge' and 'fsm test', with --properties, decide it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwritten(Unknown):
-    """It depends on how a call of ``event`` ends in ``state``, of ``copy`` in a system, for which no ``ends`` is written.
+    """The property depends on how a call of ``event`` ends in ``state``, for which no ``ends`` are written.
 
-    ``run`` breaks a claim, or is a witness of one, only if the call ends there.
+    ``run`` breaks a claim, or is a witness of one, only if the call ends there.  In a system, ``copy`` makes the call.
     """
 
     event: str
@@ -147,19 +150,19 @@ class Unwritten(Unknown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuted(Fails):
-    """It does not hold; the evidence is the shortest there is."""
+    """The property does not hold; the evidence is the shortest possible."""
 
     evidence: Evidence
 
     @property
     def run(self) -> Run | None:
-        """The counterexample, where that is a run."""
+        """The counterexample, if it is a run."""
         run = self.evidence.run if isinstance(self.evidence, Unexplained) else self.evidence
         return run if isinstance(run, Run) else None
 
     @property
     def length(self) -> int:
-        """Steps of the counterexample; 0 where there is no run to show."""
+        """Steps of the counterexample; 0 if there is no run."""
         return self.run.length if self.run else 0
 
 
@@ -170,7 +173,7 @@ Conclusion: TypeAlias = Proved | Refuted | Unknown
 class Checked:
     """The conclusion on one property under one profile, the known failure, and the size of the search.
 
-    It rests on no more than ``overlap`` begun calls of one event at a time, if that is not 0.
+    If ``overlap`` is not 0, the conclusion assumes at most this many begun calls of one event at any time.
     """
 
     of: Property
@@ -182,7 +185,7 @@ class Checked:
 
     @property
     def unexpected(self) -> bool:
-        """Whether it fails where it should hold, holds where it is known to fail, or fails by another length."""
+        """Whether it fails unexpectedly, holds although it is known to fail, or fails with another length."""
         if self.expected is None or isinstance(self.verdict, Undecided):
             return isinstance(self.verdict, Refuted)
         return not isinstance(self.verdict, Refuted) or self.verdict.length != self.expected.length
@@ -190,13 +193,13 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """The conclusions on all properties of a machine, as it is under one profile.
+    """The conclusions on all properties of a machine under one profile.
 
-    ``counts`` is the size of its reachable part, if that is within the limit, and ``expected`` the one stated for
-    it.  So many claims about other ``copies`` were decided, too: those that came out otherwise than of the first are among
-    the ``checked``.  ``washed_out`` are silent cells of a machine that may be met after hidden events alone: event, state, and
-    what leads there.  ``counts`` are those of what simulates ``any_number`` of copies of a part.  The properties are in the
-    file at ``path``.
+    ``counts`` is the size of its reachable part, if that is within the limit, and ``expected`` the size stated for it.
+    With ``any_number``, ``counts`` is the size of the system that simulates any number of copies of that part.
+    ``copies`` is the number of claims about other copies that were decided, too; those decided differently from the
+    first copy's are among the ``checked``.  ``washed_out`` has the silent cells of a machine that may be met after
+    hidden events only: event, state, and what leads there.  The properties are in the file at ``path``.
     """
 
     machine: Machine | System
@@ -211,9 +214,10 @@ class Examined:
 
     @property
     def resized(self) -> bool:
-        """Whether the reachable part has another size than is stated: the machine's meaning has changed.
+        """Whether the size of the reachable part differs from the one stated: the machine's meaning has changed.
 
-        Sizes are compared only if every property was decided: of a system the size is that of the largest cone that was searched.
+        Sizes are compared only if every property was decided: the size of a system is that of the largest cone
+        searched.
         """
         decided = all(type(each.verdict) is not Unknown for each in self.checked)
         return decided and self.counts is not None and self.expected not in {None, self.counts}

@@ -1,4 +1,4 @@
-"""A recording judged by machines: each observation goes to the monitor of its kind of entity.
+"""Judge a recording with machines: each observation goes to the monitor of its kind of entity.
 
 A history of concurrent operations is judged as a whole (:mod:`fsm.monitor.judgement.histories`).
 """
@@ -35,12 +35,18 @@ from fsm.verdict import Holds, Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The verdicts on one recording, machine by machine.
+    """The verdicts on one recording, one for each machine.
 
-    ``notes`` count lines that were foreign, damaged or beside the point; ``foreign`` are the first of those that are foreign or
-    damaged where all lines have one form, which those of a log have not.  It was judged under ``profile``, if that is not empty; ``version`` is that of the containerd that wrote it, where it
-    says so.  ``stories`` are of the entity that was asked for.
-    ``detected`` says which profile was found to be its, if that was asked for.
+    Attributes:
+        name: the name of the recording.
+        kind: the kind of the recording.
+        judgements: the judgements, in the order of the machines.
+        notes: counts of lines, by what was noted of them: foreign, damaged, or not relevant.
+        version: the version of the containerd that wrote the recording, if the recording shows it.
+        foreign: the first lines that are foreign or damaged; empty for a log, whose lines have no common form.
+        profile: the profile that was used; empty if none.
+        stories: the stories of the entity that was asked for.
+        detected: which profile was detected, if that was asked for.
     """
 
     name: str
@@ -56,7 +62,7 @@ class Judged:
 
 @dataclass(slots=True, kw_only=True)
 class Judging:
-    """A recording while it is judged: :meth:`take` each of its batches, then ask what was :meth:`judged`."""
+    """A recording being judged: :meth:`take` each of its batches, then call :meth:`judged`."""
 
     recording: Recording
     machines: Sequence[Machine]
@@ -72,14 +78,14 @@ class Judging:
 
     def take(self, batch: Batch) -> None:
         """Feed *batch*, the next of the recording, to the monitors."""
-        # What an operation of a history shows was so at some instant of it, not necessarily at its end.
+        # An operation of a history shows a state from some instant of it, not necessarily from its end.
         if self.recording.history:
             batch = batch._replace(observations=[structs.replace(each, shows="") for each in batch.observations])
         for piece in self.pieces(self.chosen.read(batch)):
             _feed([*(self.tellers or self.monitors), *self.watches], piece)
 
     def tell(self, *found: Callable[[Violation], None]) -> None:
-        """Call each of *found* with each violation from now on, as soon as it is found, without what follows it."""
+        """Call each of *found* with each violation as soon as it is found, without what follows it."""
 
         def tell(violation: Violation) -> None:
             for each in (*found, *(teller.found for teller in self.tellers)):
@@ -89,12 +95,12 @@ class Judging:
             monitor.folder.found = tell
 
     def shed(self) -> None:
-        """Forget what a recording that never ends would let grow without bound; what it shows is judged more leniently then."""
+        """Forget what an endless recording would let grow without bound; what follows is judged more leniently."""
         for monitor in self.monitors:
             monitor.shed()
 
     def judged(self, *, over: bool = True) -> Judged:
-        """The verdicts on all that was taken; the recording is not taken to end there unless it is *over*."""
+        """Return the verdicts on everything taken so far; if *over*, the recording ends here."""
         recording, notes = self.recording, self.recording.notes
         version, later = self.version or name_of(recording.version()), ""
         if self.detected and name_of(recording.version()) != name_of(self.shown):
@@ -142,23 +148,29 @@ def judge(
     advanced: Callable[[int], None] = lambda _: None,
     telling: Callable[[str], bool] | None = None,
 ) -> Judged:
-    """The verdicts on the recording in the file *name*, ``-`` for standard input.
+    """Judge the recording in the file *name*, ``-`` for standard input; it is read as a stream.
 
-    If it is of NRI events, the file ``calls`` may hold what was called in the same run.  ``models`` are machines,
-    names of shipped ones, or paths of model files.  A system is refused, except one that recordings of the kind are judged by.
-    Without them the kind of recording decides.  ``profile`` applies to every machine that has one of that name; ``auto``
-    is that of the version of containerd that the recording shows, if it shows one.  With
-    ``fresh`` no entity existed before the recording began.  ``restarts`` says where a restart of the runtime is
-    assumed that no line shows (:data:`fsm.recordings.restarts.Assume`), and ``shortest_restart`` how many seconds one
-    takes at least.  With ``properties`` the verdicts are also on those of the machines' properties that have these
-    names, or on all if there are none.  Violations of one cause are counted, and the first few of them kept; with
-    ``every`` all are kept.  Lines of a trace that cannot be read are an error; if the judge is ``lenient``, they are
-    counted, and the verdict is unknown.  What is not in the ``part`` that is asked for is no violation.  The lines are those of the
-    ``source``, if there is one, and not of the file.  The stories of entities are told of which ``telling`` says so.
-    Reads as a stream.
+    Args:
+        name: the file of the recording.
+        calls: if the recording is of NRI events, a file of the calls made in the same run.
+        models: machines, names of shipped ones, or paths of model files; by default, those for the kind of recording.
+            A system is refused, except one that is meant for this kind of recording.
+        profile: the profile of every machine that has one of this name; ``auto`` selects the profile of the version of
+            containerd that the recording shows, if any.
+        fresh: if true, no entity existed before the recording began.
+        restarts: when to assume a restart of the runtime that no line shows (:data:`fsm.recordings.restarts.Assume`).
+        shortest_restart: the minimum duration of a restart in seconds.
+        properties: names of properties of the machines to judge as well; all properties if empty, none if ``None``.
+        every: if true, all violations are kept, not only the first few of each cause.
+        part: the part of the recording in which violations count.
+        lenient: if true, unreadable lines of a trace are counted and make the verdict unknown; if false, they are
+            errors.
+        source: where to read lines from instead of the file.
+        advanced: called with the number of bytes of each read.
+        telling: ``telling(entity)``: must the story of this entity be told?
 
-    Raises :class:`InputError` for a file that cannot be read, a model that is
-    not well formed, a profile or a property that no machine has, or an entity that the recording does not have.
+    Raises :class:`InputError` if a file cannot be read, a model is not well formed, no machine has the profile or a
+    property, or the recording does not have the entity.
     """
     name, calls = fspath(name), fspath(calls)
     room = Restarts(assume=restarts, shortest=round(shortest_restart * 1e9))
@@ -200,7 +212,7 @@ def begin(
     part: Part = WHOLE,
     telling: Callable[[str], bool] | None = None,
 ) -> Judging:
-    """The judging of *recording*, none of whose observations was taken yet; as :func:`judge` has it."""
+    """Return the judging of *recording*, before its first observation; the arguments are those of :func:`judge`."""
     name = recording.name
     machines = [machine for each in models for machine in _machines(each, recording)] or _defaults(recording)
     words, shown = "", recording.version()
@@ -260,7 +272,7 @@ def begin(
 
 
 def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgement:
-    """*judgement*, naming of the known deviations those of the *version* only, if one of *machine*'s profiles is of it."""
+    """Return *judgement* with only the known deviations of *version*, if *machine* has a profile for it."""
     own = None if version in machine.profiles else machine.profiled(version)
     if own is None or not isinstance(judgement.verdict, Illegal):
         return judgement
@@ -275,7 +287,7 @@ def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgeme
 
 
 def _incomplete(judgement: Judgement, why: str) -> Judgement:
-    """*judgement* of a recording of which a part is missing: without a violation nothing is known."""
+    """Return *judgement* of a recording with missing parts: without a violation, it is unknown because of *why*."""
     match judgement.verdict:
         case Holds():
             return replace(judgement, verdict=Unknown(why=why))
@@ -286,7 +298,7 @@ def _incomplete(judgement: Judgement, why: str) -> Judgement:
 
 
 def _empty(judgement: Judgement, chosen: Chosen) -> Judgement:
-    """*judgement* of a time in which nothing was observed: it is unknown."""
+    """Return *judgement* as unknown because nothing was observed in the time asked for."""
     why = f"nothing was observed in the time asked for{chosen.times()}"
     return replace(judgement, verdict=Unknown(why=why)) if judgement.observations else judgement
 
@@ -294,7 +306,7 @@ def _empty(judgement: Judgement, chosen: Chosen) -> Judgement:
 def _joint(
     models: Sequence[str | Machine], recording: Recording, monitors: Sequence[Monitor], profile: str | None
 ) -> Callable[[Batch], Iterable[Batch]]:
-    """Gives a batch in pieces, between which what the parts of a system do is held to the system."""
+    """Return a function that splits a batch into pieces; between pieces, the system's own conditions are checked."""
     if recording.kind is RecordingKind.CALLS:
         return EventFindings(monitors, file=recording.name).pieces
     systems = [load_system(each) for each in models if isinstance(each, str) and is_system(each)]
@@ -305,7 +317,7 @@ def _joint(
 
 
 def _machines(name: str | Machine, recording: Recording) -> list[Machine]:
-    """The machine called *name*; or the parts of the system, if *recording* is of a kind that is judged by that system."""
+    """Return the machine called *name*, or the parts of a system if it is meant for this kind of *recording*."""
     if not isinstance(name, str):
         require_machine(name)
         return [name]
@@ -331,7 +343,7 @@ def _defaults(recording: Recording) -> list[Machine]:
 
 
 def _in_reach(name: str, recording: Recording) -> str:
-    """What the header of *recording* names: a shipped model, or the path of a file beside or below the recording."""
+    """Return the shipped model that a header names, or the path of a file in or below the folder of *recording*."""
     if not is_path(name):
         return name
     folder = Path(recording.name).parent
@@ -362,7 +374,7 @@ def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
 
 
 def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozenset[str] | None:
-    """The signals that *recording* shows, and the hidden events that do not happen but where it has them."""
+    """Return the signals and hidden events that happen only if *recording* shows them; ``None`` for all signals."""
     shown = recording.shown
     if recording.hidden or (shown is None and restarts != "maybe"):
         signals = frozenset(event.name for event in machine.events.values() if event.kind == "signal")
@@ -373,7 +385,7 @@ def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozense
 
 
 def _feed(receivers: Sequence[Monitor | PropertyWatch], batch: Batch) -> None:
-    """Pass *batch* on to each of *receivers*, split by kind of entity where there is more than one kind."""
+    """Pass *batch* to each of *receivers*, split by kind of entity if it has several kinds."""
     if not batch.observations:
         return
     if batch.columns is not None:

@@ -1,6 +1,6 @@
-"""What several recordings cover of the machines that judge them: their counts of cells, merged.
+"""The cells that several recordings cover of the machines that judge them, merged.
 
-Which of the other cells could be covered is left to others.
+This module does not decide which of the other cells could be covered.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _OF_RUNTIMES: Final = frozenset({RecordingKind.CALLS, RecordingKind.LOG, Recordi
 """Recordings of runtimes, whose containers may exit without a line."""
 
 CellName: TypeAlias = tuple[str, str]
-"""An event, with ``…`` before it for its ends, and a state."""
+"""An event, with ``…`` before its name for the end of a call, and a state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCoverage:
-    """How often each recording met each cell of a machine, in the order of the model; a recording that did not is left out.
+    """The number of times each recording exercised each cell of a machine, in the order of the model, without zeros.
 
-    ``unseen`` are the events that no recording of these kinds shows, ``seen`` the signals that happen nowhere but where
-    they have them, ``None`` for all.
+    ``unseen`` are the events that no recording of these kinds shows.  ``seen`` are the signals that happen only if a
+    recording shows them; ``None`` for all.
     """
 
     machine: Machine
@@ -40,18 +40,18 @@ class MachineCoverage:
 
     @property
     def share(self) -> float:
-        """The percentage of the pairs that some recording met."""
+        """The percentage of the pairs that some recording exercised."""
         return 100 * len(self.covered) / max(len(self.cells), 1)
 
     def same(self, other: MachineCoverage) -> bool:
-        """Whether *other* is of the same machine: its cells may be compared with these."""
+        """Check whether *other* has the same machine and cells, so that both can be compared."""
         return self.machine.name == other.machine.name and [*self.cells] == [*other.cells]
 
 
 def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
-    """What all of *recordings* cover, for each machine that judged one of them, in that order.
+    """Return the coverage of all *recordings*, for each machine that judged one of them, in order of first appearance.
 
-    A recording that stands there twice counts once.  Machines of one name and different cells are kept apart.
+    A recording that occurs twice counts once.  Machines with the same name and different cells are kept apart.
     """
     found: dict[tuple[str, tuple[CellName, ...]], MachineCoverage] = {}
     for judged in recordings:
@@ -70,7 +70,7 @@ def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
 
 
 def _unseen(machine: Machine, kind: RecordingKind) -> frozenset[str]:
-    """The events of *machine* that no recording of *kind* shows: what happens without a call, where there are only calls."""
+    """Return the events of *machine* that no recording of *kind* shows; none unless it shows only calls."""
     if kind is not RecordingKind.CALLS:
         return frozenset()
     return frozenset(event.name for event in machine.events.values() if event.kind != "call") - SHOWN

@@ -1,4 +1,4 @@
-"""The profile of the version of containerd that a recording shows."""
+"""Detect the profile for the version of containerd that a recording shows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,13 +12,13 @@ from fsm.recordings.time_order import HELD
 from fsm.trace import Batch
 
 AUTO: Final = "auto"
-"""In place of a profile: that of the version that the recording shows."""
+"""In place of a profile: the one for the version that the recording shows."""
 
 
 def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
-    """*recording*, read until it shows its version, to its end, or so far that it is not waited for any longer.
+    """Read *recording* until it shows its version, up to a limit, and return it with the batches read put back.
 
-    One that is *followed* is read to where it ends now.
+    A recording that is *followed* is read up to its present end.
     """
     held: list[Batch] = []
     observations, lines, quiet = 0, -1, 0
@@ -33,7 +33,7 @@ def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
 
 
 def name_of(version: str) -> str:
-    """The name of the profile of containerd's *version*; empty if it is none.
+    """Return the name of the profile for *version* of containerd; empty if *version* is none.
 
     >>> name_of("v1.7.24~ds1"), name_of("")
     ('containerd-1.7.24', '')
@@ -43,7 +43,7 @@ def name_of(version: str) -> str:
 
 
 def detected(version: str, machines: Sequence[Machine]) -> tuple[str | None, str]:
-    """The profile of one of *machines* that is of the *version*, and in words which one, or why there is none."""
+    """Return the profile for *version*, or ``None`` if none of *machines* has it, and a text that explains it."""
     name = name_of(version)
     if not name:
         return None, "no profile: it does not show which version of containerd it is of"

@@ -1,4 +1,4 @@
-"""What is wrong with the events of GetContainerEvents, as violations by the containers and the pods that they are about."""
+"""Illegal events of GetContainerEvents, as violations by the containers and pods that they concern."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
@@ -27,14 +27,14 @@ CLAUSES: Final = {
 
 
 class EventFindings:
-    """Hands what was found of the events to those of *monitors* that judge entities of its kind."""
+    """Adds the findings about events to those of the *monitors* for the same kind of entity."""
 
     def __init__(self, monitors: Sequence[Monitor], *, file: str) -> None:
         self._monitors = {each.machine.entity: each for each in monitors}
         self._file = file
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
-        """*batch*, whose findings are folded."""
+        """Yield *batch*; then fold its findings."""
         yield batch
         for seen, line in zip(batch.observations, batch.lines, strict=True):
             if monitor := self._monitors.get(KINDS.get(seen.of, "")):
@@ -43,7 +43,7 @@ class EventFindings:
 
 
 def broken_by(seen: Observation, machine: str, place: Line, before: Collection[str] = ()) -> Violation:
-    """What was *seen* of an event at *place*, as a violation found by *machine*."""
+    """Return the event *seen* at *place* as a violation found by *machine*."""
     return Violation(
         machine=machine,
         cause=Cause.EVENT,

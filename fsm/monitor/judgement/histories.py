@@ -1,7 +1,7 @@
-"""A history judged by a machine: is it linearizable, entity by entity, and if not, which clause says so?
+"""Judge a history with a machine: is it linearizable, entity by entity, and if not, which clause is broken?
 
-Names are understood here: what an operation's event, reply and sight are to the machine, as
-``docs/how-to/linearizability.md`` has it.  The order of operations is :mod:`fsm.linearizability`'s affair.
+This module translates events, replies and sights to the names of the machine, as ``docs/how-to/linearizability.md``
+describes.  The order of operations is decided by :mod:`fsm.linearizability`.
 """
 
 from collections import Counter
@@ -42,16 +42,16 @@ from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Holds, Unknown
 
 LOOKS: Final = ("look", "read")
-"""What histories call an operation that only looks at what is shown, where the machine has no event of the name."""
+"""Names of operations that only look, unless the machine has an event of this name."""
 
 
 def judge_history(
     history: RecordedHistory, machines: Sequence[Machine], *, file: str, profile: str | None, hidden: Sequence[str]
 ) -> tuple[Judgement, ...]:
-    """The judgement of each of *machines* on the *history* in *file*, under its *profile*, if it has one of the name.
+    """Return the judgement of each of *machines* on the *history* in *file*, under *profile* if the machine has it.
 
-    ``hidden`` names signals that happen without standing in the history.
-    Raises :class:`InputError` for events and sights that no machine has.
+    ``hidden`` names signals that happen without appearing in the history.  Raises :class:`InputError` for events and
+    sights that no machine has.
     """
     understood = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
     problems: dict[str, Problem] = {}
@@ -64,7 +64,7 @@ def judge_history(
 
 
 class _Names:
-    """What operations are to one machine."""
+    """Translates operations to the names of one machine."""
 
     def __init__(self, machine: Machine, profile: str | None) -> None:
         self.known = shared(machine, profile, None, outputs=False)
@@ -82,7 +82,7 @@ class _Names:
         return not seen.event or seen.event in self._events or seen.event in LOOKS
 
     def understood(self, seen: Observation) -> Observation | None:
-        """*seen* in the machine's words; ``None`` if it says nothing about it."""
+        """Return *seen* in the machine's names; ``None`` if it says nothing about the machine."""
         event = self._events.get(seen.event, "")
         reply, shows = seen.reply, seen.shows
         if not shows and reply in self.table.shows and reply not in self._replies:
@@ -113,8 +113,6 @@ def _problems(each: Recorded, understood: Sequence[_Names], file: str) -> Iterat
 
 @dataclass(slots=True)
 class _Judging:
-    """One machine's judgement on a history."""
-
     names: _Names
     history: RecordedHistory
     file: str
@@ -150,7 +148,7 @@ class _Judging:
         return Unknown(why=incomplete) if incomplete else Holds()
 
     def _entities(self) -> dict[str, list[tuple[Recorded, Observation]]]:
-        """The operations of each entity; what names no entity, where others do, is of every one."""
+        """Return the operations of each entity; one without an entity, if others name one, belongs to every entity."""
         found: dict[str, list[tuple[Recorded, Observation]]] = {}
         everybody = []
         for each in self.history.operations:
@@ -167,7 +165,7 @@ class _Judging:
         }
 
     def _entity(self, entity: str, those: Sequence[tuple[Recorded, Observation]]) -> str:
-        """Judge one entity; why it could not be, or nothing."""
+        """Judge one entity; return why it could not be judged, or nothing."""
         operations = tuple(
             Operation(
                 called=seen.start or 0,
@@ -222,9 +220,10 @@ class _Judging:
         )
 
     def _clause(self, answer: NotLinearizable, seen: Observation) -> tuple[Clause, tuple[Deviation, ...]]:
-        """The clause that is broken, and known deviations that look like it.
+        """Return the broken clause, and the known deviations that resemble the violation.
 
-        Of clauses that may be broken it is the weakest; of those, that of the state to which the legal part leads.
+        Of several clauses it is the weakest; of equally weak ones, the clause of the state to which the legal part
+        leads.
         """
         fitting = {state for state in answer.before if self._fits(seen, state)}
         states = [state for state in answer.before if state not in fitting] or list(answer.before)
@@ -256,7 +255,7 @@ class _Judging:
         )
 
     def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
-        """Single edits that make all legal that returned by then: another reply, or that it had not been."""
+        """Yield single edits that make everything up to the return legal: another reply, or no such operation."""
         if answer.cause is Cause.REPLY:
             yield from (Edit(repair=Repair.REPLY, instead=reply) for reply in answer.allowed)
         last = answer.operation
@@ -274,7 +273,7 @@ class _Judging:
 
 
 def _led(steps: Sequence[Step]) -> Key | None:
-    """What last moved the entity, or showed where it is, as far as all was legal."""
+    """Return the last legal step that moved the entity or showed its state."""
     for step in reversed(steps):
         if step.operation is not None and (step.before != step.after or not step.row):
             made = step.operation

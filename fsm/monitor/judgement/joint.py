@@ -1,8 +1,9 @@
-"""The conditions of a system on what its parts do, held to a recording of pods and their containers.
+"""Check a recording of pods and their containers against the conditions of a system on its parts.
 
-Each entity is judged by its own machine.  A signal of one is judged here by the others: the condition of its joint
-event must be possible in the states that the monitors take the entities to be in.  Each state is taken for itself,
-and there may be containers that the recording does not show, so what is reported is certain, and some is missed.
+Each entity is judged by its own machine.  Here, a signal of one entity is checked against the others: the condition of
+its joint event must be possible in the states in which the monitors believe the entities to be.  Each entity's states
+are considered separately, and there may be containers that the recording does not show; so every finding is certain,
+but some violations are missed.
 """
 
 from collections import OrderedDict
@@ -20,14 +21,14 @@ from fsm.trace import Batch, Line, Observation
 
 
 class _May(NamedTuple):
-    """Whether a condition may hold, and whether it may not."""
+    """Whether a condition may hold, and whether it may fail."""
 
     hold: bool
     fail: bool
 
 
 class _Those(NamedTuple):
-    """The copy that a joint event is of, by its digit, the entity, its pod, and the containers there that are known."""
+    """The entities of a joint event: the digit of its copy, the entity, its pod, and the pod's known containers."""
 
     digit: int
     entity: str
@@ -36,9 +37,9 @@ class _Those(NamedTuple):
 
 
 class JointWatch:
-    """Watches the signals of *system* on what *monitors* take its parts to be, each of another kind of entity.
+    """Checks the signals of *system* against the states that *monitors* believe its parts to be in.
 
-    *pods* has the pod of each container, as far as it was read.
+    Each monitor judges another kind of entity.  *pods* maps each container read so far to its pod.
     """
 
     def __init__(
@@ -60,13 +61,13 @@ class JointWatch:
                     self._events.setdefault((machine.entity, name), joint)
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
-        """The parts of *batch*; what follows each is looked at when the monitors have taken it."""
+        """Yield *batch* in pieces; each signal is checked after the monitors have taken the piece before it."""
         start = 0
         for index, (seen, line) in enumerate(zip(batch.observations, batch.lines, strict=True)):
             pod = seen.entity if seen.of == POD else self._pods.get(seen.entity, "")
             if seen.of == CONTAINER and pod:
                 self._within.setdefault(pod, {})[seen.entity] = None
-                if len(self._within) > REMEMBERED:  # of a pod whose containers are not known, more may be
+                if len(self._within) > REMEMBERED:  # containers of a forgotten pod are treated as unknown
                     self._within.popitem(last=False)
             joint = self._events.get((seen.of, seen.event or seen.output))
             if joint is None or joint.of is None or seen.phase or not pod:
@@ -103,7 +104,7 @@ class JointWatch:
         )
 
     def _deviations(self, joint: JointEvent, of: _Those) -> Iterator[Deviation]:
-        """What the profiles allow beyond the condition of *joint*."""
+        """Yield the deviations of profiles that allow *joint* although its condition fails."""
         for profile in self._system.profiles.values():
             otherwise = profile.events.get(joint.name)
             if otherwise and self._may(otherwise.when, of).hold:

@@ -1,7 +1,7 @@
-"""The part of a recording that a verdict is asked for: a time, or one entity with its whole story.
+"""The part of a recording that a verdict is asked for: a period, or one entity with its whole story.
 
-All of the recording is read, so that the state at the beginning of the time is known, but only what is part of it can be
-a violation, or be tolerated.
+The recording is read from its beginning, so that the states at the start of the period are known, but only observations
+in the part can be violations or tolerated deviations.
 """
 
 from collections import Counter
@@ -19,14 +19,14 @@ from fsm.monitor import Monitor
 from fsm.trace import Batch, Line, Observation, seen_at
 
 MOST: Final = 64
-"""Entities of which stories are kept, when the beginning of an id, or a name, is that of several."""
+"""Entities whose stories are kept if several have the name, or an id beginning with the text, that was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """From the time ``since`` on and ``until`` a time, in nanoseconds since the epoch.
+    """The observations from ``since`` to ``until``, in nanoseconds since the epoch, of one ``entity``.
 
-    It is of the ``entity`` whose id begins so, or that is called so.
+    ``entity`` is the beginning of an id, or a name; empty for all entities.
     """
 
     since: int | None = None
@@ -45,13 +45,14 @@ WHOLE: Final = Part()
 
 
 _LISTED: Final = 4
-"""Entities that a message lists."""
+"""Entities listed in a message."""
 
 
 class Step(NamedTuple):
-    """What was ``seen`` of an entity: the states possible ``before`` and ``after``, and what it breaks, or what tolerates it.
+    """One observation of an entity: the possible states ``before`` and ``after``, and what it violates or tolerates.
 
-    ``met`` are the cells that it certainly met, each as row and state of the machine's table.
+    ``met`` are the cells, as (row, state) of the machine's table, that the observation certainly exercised.
+    ``tolerated`` are the names of deviations without which it would be illegal.
     """
 
     seen: Observation
@@ -65,7 +66,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """All that was observed of one entity, in order, as ``machine`` explains it; ``names`` are what people call it."""
+    """All observations of one entity, in order, as ``machine`` explains them; ``names`` are what people call it."""
 
     machine: Machine
     entity: str
@@ -75,9 +76,9 @@ class Story:
 
 @dataclass(slots=True, kw_only=True)
 class Chosen:
-    """Which observations belong to the *part*; ``notes`` count the others, ``names`` has what entities are called.
+    """Selects the observations of *part*; ``notes`` counts the others, ``names`` has the names of entities.
 
-    ``telling`` says of which entities the story is told, though all are judged.
+    ``telling(entity)``, if set: must the story of this entity be told?  All entities are judged.
     """
 
     part: Part
@@ -85,13 +86,13 @@ class Chosen:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     telling: Callable[[str], bool] | None = None
     inside: int = 0
-    """Observations of the time that is asked for, and those without a time."""
+    """Number of observations in the period, or without a time."""
     first: int | None = None
     last: int | None = None
-    """The times of the first and of the last observation of the whole recording, where a time is asked for."""
+    """The times of the first and last observations of the whole recording, if a period is asked for."""
 
     def read(self, batch: Batch) -> Batch:
-        """*batch* without what is later than the part."""
+        """Return *batch* without observations after the period."""
         since, until = self._since(), self.part.until
         if not self.part.timed:
             return batch
@@ -112,40 +113,40 @@ class Chosen:
         return Batch([seen for seen, _ in kept], [line for _, line in kept])
 
     def times(self) -> str:
-        """When the first and the last observation were, where that is known."""
+        """Return a text with the times of the first and last observations, if known."""
         if self.first is None or self.last is None:
             return ""
         try:
             first, last = (
                 f"{datetime.fromtimestamp(at // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (self.first, self.last)
             )
-        except (OverflowError, ValueError, OSError):  # no such year
+        except (OverflowError, ValueError, OSError):  # the year is out of range
             return ""
         return f": the first observation is of {first}, the last of {last}"
 
     def wanted(self, seen: Observation) -> bool:
-        """Whether *seen* can be a violation; what has no time is part of any."""
+        """Check whether *seen* belongs to the part; an observation without a time belongs to every period."""
         if self.part.entity and not self.names_it(seen.entity):
             return False
         since = self._since()
         return since is None or (at := seen_at(seen)) is None or at >= since
 
     def _since(self) -> int | None:
-        """From when on, in whole microseconds, as the times of lines are read."""
+        """Return the start of the period in whole microseconds, the resolution of times in lines."""
         return None if self.part.since is None else self.part.since // 1_000 * 1_000
 
     def tells(self, entity: str) -> bool:
-        """Whether the story of *entity* is told."""
+        """Check whether the story of *entity* must be told."""
         return self.telling(entity) if self.telling is not None else self.names_it(entity)
 
     def names_it(self, entity: str) -> bool:
-        """Whether *entity* may be the one that is asked for."""
+        """Check whether *entity* may be the one asked for."""
         asked = self.part.entity
         return bool(entity) and (entity.startswith(asked) or asked in self.names.get(entity, ()))
 
 
 class Teller:
-    """Feeds *monitor*, and keeps the stories of the entities that are *chosen*."""
+    """Feeds *monitor* and keeps the stories of the *chosen* entities."""
 
     def __init__(self, monitor: Monitor, chosen: Chosen, file: str) -> None:
         self.machine = monitor.machine
@@ -154,12 +155,15 @@ class Teller:
         self._found: list[Violation] = []
 
     def found(self, violation: Violation) -> None:
-        """A *violation* was found just now, of some machine."""
+        """Take a *violation* that was just found by any machine."""
         if violation.machine == self.machine.name:
             self._found.append(violation)
 
     def told(self) -> Iterator[Story]:
-        """Each story; of an entity that is asked for by the beginning of its id, only that of the whole id."""
+        """Yield each story.
+
+        If ids were not chosen by ``telling`` and one id begins with another, yield only the story of the longer id.
+        """
         for entity, steps in self.stories.items():
             if self._chosen.telling is not None or not any(
                 other != entity and other.startswith(entity) for other in self.stories
@@ -168,7 +172,7 @@ class Teller:
                 yield Story(machine=self.machine, entity=entity, names=names, steps=steps)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        """As :meth:`Monitor.feed`."""
+        """Take observations like :meth:`Monitor.feed`."""
         start = 0
         for index, seen in enumerate(observations):
             if told := self._whose(seen):
@@ -178,7 +182,7 @@ class Teller:
         self._monitor.feed(observations[start:], lines[start:])
 
     def _whose(self, seen: Observation) -> tuple[str, ...]:
-        """The entities whose story goes on with *seen*."""
+        """Return the entities whose stories *seen* continues."""
         if not seen.entity:
             event = self.machine.events.get(seen.event)
             return tuple(self.stories) if seen.phase == "gap" or (event and event.kind != "call") else ()
@@ -207,7 +211,7 @@ class Teller:
 
 
 def check_one(stories: Sequence[Story], asked: str, name: str) -> None:
-    """Raises :class:`InputError` unless the recording *name* has one entity that is *asked* for."""
+    """Raise :class:`InputError` unless the *stories* found for *asked* in the recording *name* are of one entity."""
     found = {story.entity: story for story in stories}
     if len(found) == 1:
         return

@@ -1,4 +1,4 @@
-"""A recording held to the properties of a machine, beside the machine itself."""
+"""Check a recording against the properties of a machine, in addition to the machine itself."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from fsm.trace import Line, Observation
 from fsm.verdict import Holds, Unknown
 
 WINDOW: Final = 64
-"""Observations of an entity that are kept for the line that no run explains."""
+"""Observations of an entity that are kept to replay them before a line that no run explains."""
 TOO_MANY: Final = "too many calls overlap to be followed"
 UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 
@@ -44,9 +44,9 @@ UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 def stated(
     machines: Sequence[Machine], only: Sequence[str], file: str, profile: str | None
 ) -> list[tuple[Property, ...]]:
-    """The properties of each of *machines*, or those of them called *only*, to judge *file* under *profile*.
+    """Return the properties of each of *machines*, or those named in *only*, to judge *file* under *profile*.
 
-    Raises :class:`InputError` for a name that none of them has, and for a machine without properties.
+    Raises :class:`InputError` if no machine has a property of a name, or if a machine has no properties.
     """
     own = [specification(machine.path or machine.name) for machine in machines]
     found = [as_known(each, within(profile, each.machine.profiles)).properties for each in own]
@@ -62,11 +62,11 @@ def stated(
 
 @dataclass(slots=True)
 class _Window:
-    """What was seen of an entity, from its first observation if that ``begins`` it, but for calls that changed nothing.
+    """The latest observations of an entity, without calls that changed nothing.
 
-    It is not ``open`` while more is in progress than it has, ``late`` if it has calls that may act at any later time.
-    ``advanced`` are the claims that later observations may put to the test, ``assumptions`` how many events that are
-    assumed were taken into account.
+    ``begins`` is true if the first of them is the entity's first.  ``open`` is false while calls are in progress that
+    the window does not have; ``late`` is true if it has calls that may act at any later time.  ``advanced`` are the
+    claims that later observations may put to the test.  ``assumptions`` counts the assumed events taken into account.
     """
 
     begins: bool
@@ -77,28 +77,28 @@ class _Window:
     advanced: set[ClaimWatch] = field(default_factory=set)
 
     def add(self, seen: Observation, line: Line, *, moves: bool) -> None:
-        """Take an observation of an event that can change the state, if it *moves*."""
+        """Add an observation; it *moves* if its event can change the state."""
         if not moves and seen.phase in {"", "reply", "answered"}:
             asked = [each for each in self.seen if each[0].phase == "request" and each[0].event == seen.event]
             if seen.phase == "reply" and asked:
                 self.seen.remove(asked[0])
             return
         if seen.phase == "answered":
-            self.cut(over=self.settled())  # it acted at some instant before
+            self.cut(over=self.settled())  # the call acted at some earlier instant
             return
         if seen.phase == "assumed" and self.seen and self.seen[-1][0] == seen:
-            return  # once or repeatedly is what it means
+            return  # an assumed event may happen any number of times
         self.seen.append((seen, line))
         if len(self.seen) > WINDOW:
             self.cut(over=False)
 
     def settled(self, *last: Observation) -> bool:
-        """Whether nothing is in progress after all that was seen and the *last* observation."""
+        """Check whether no call is in progress after the window and the *last* observations."""
         phases = Counter(seen.phase for seen in (*(seen for seen, _ in self.seen), *last))
         return phases["request"] == phases["reply"] + phases["lost"] and not self.late
 
     def cut(self, *, over: bool) -> None:
-        """Forget what was seen but lost calls; unless it is *over*, what is in progress is not known either."""
+        """Forget everything except lost calls; unless *over*, the calls in progress are unknown afterwards."""
         lost = {seen.event: (seen, line) for seen, line in self.seen if over and seen.phase == "lost"}
         self.begins, self.open, self.late = False, over, False
         self.seen = [
@@ -107,10 +107,10 @@ class _Window:
 
 
 class PropertyWatch:
-    """Watches *properties* on the entities of the machine whose beliefs move by *dynamics*, as *profile* has both.
+    """Watches *properties* on the entities of a machine whose beliefs move by *dynamics*, all under *profile*.
 
-    With *fresh* every entity is in the initial state when it is first seen.  A claim that no run of the machine
-    breaks is looked at only where :meth:`violated` says that no run explains a line.
+    With *fresh*, every entity is in the initial state when it is first seen.  A claim that no run of the machine breaks
+    is checked only on lines for which :meth:`violated` was called, that is, lines that no run explains.
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.calls.belief import dynamics
@@ -160,17 +160,17 @@ class PropertyWatch:
         self._windows: OrderedDict[str, _Window] = OrderedDict()
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        """Take *observations* in order; ``lines[i]`` is where the i-th stands in the file, or in which file."""
+        """Take *observations* in order; ``lines[i]`` is the line number of the i-th, or its line and file."""
         places = [Line.of(line, self._file) for line in lines]
         for seen, line in zip(observations, places, strict=True):
             if seen.event and self._dynamics.row(seen.event) < 0:
                 continue
             self._fields.notice(seen)
-            if (seen.entity, line) not in self._violated:  # else its fields are those of another state
+            if (seen.entity, line) not in self._violated:  # if violated, the fields belong to another state
                 self._fields.hold(seen, line)
             if seen.entity:
                 self._take(seen, line)
-            elif seen.phase == "assumed":  # every entity takes the last one into account when it is next observed
+            elif seen.phase == "assumed":  # entities take it into account when next observed
                 self._assumed[seen.event] = seen, line
                 self._assumptions += 1
             else:
@@ -181,7 +181,7 @@ class PropertyWatch:
                 self._fresh = self._fresh and seen.phase != "gap"
 
     def violated(self, entity: str, line: Line) -> None:
-        """No run of the machine explains what *line* is going to show of *entity*."""
+        """Note that no run of the machine explains the observation of *entity* on *line*, which is yet to be fed."""
         self._violated.add((entity, line))
 
     def _take(self, seen: Observation, line: Line) -> None:
@@ -226,7 +226,7 @@ class PropertyWatch:
                 window.advanced.add(watch)
 
     def added_to(self, judgement: Judgement) -> Judgement:
-        """*judgement* of the same observations by the machine, with what they show of the properties."""
+        """Return *judgement*, of the same observations, with the results of the properties."""
         properties, tolerated = [], [*judgement.tolerated]
         findings: list[Finding] = []
         of_fields = self._folder.findings()
@@ -290,7 +290,7 @@ class PropertyWatch:
 
 
 def _with(judgement: Judgement, properties: Sequence[WatchedProperty], findings: tuple[Finding, ...]) -> Legality:
-    """The verdict of the machine and on *properties*, of which *findings* are violations."""
+    """Return the verdict on the machine and on *properties*, of which *findings* are the violations."""
     states = {each.status for each in properties}
     incomplete = TOO_MANY if "unknown" in states else ""
     match judgement.verdict:

@@ -1,6 +1,6 @@
-"""What happened to the entities that a report shows: a recording is judged once more, and their stories are told.
+"""The stories of the entities that a report shows; the recording is judged a second time to collect them.
 
-First those that break something, in the order in which it was found, then those that come first.
+Entities with violations come first, in the order of their violations, then the first others.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Telling = Callable[[str], bool]
 
 
 def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: int = TOLD) -> Judged:
-    """*judged* with the stories of *most* of its entities; *again* judges it, and tells those that it is asked for."""
+    """Return *judged* with the stories of *most* entities; *again* judges the recording once more and tells these."""
     if judged.stories or judged.kind in {RecordingKind.HISTORY, RecordingKind.NOTHING}:
         return judged
     illegal = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)]

@@ -1,12 +1,13 @@
-"""A property, watched on what an implementation does, step by step.
+"""Watch a property on the steps of an implementation.
 
-What is seen of an implementation is not its state: several runs of the machine may look alike.  A property is
-*violated* only if none of them has it, so what the checker has proved is never violated by an implementation that keeps
-to the machine.  One that does not has left it: then any state that shows what was read may be the one it is in.
+Observations of an implementation do not determine its state: several runs of the machine may look alike.  A property is
+*violated* only if none of these runs has it, so an implementation that conforms to the machine never violates what the
+checker has proved.  An implementation that does not conform has left the machine: then it may be in any state that
+shows what was read.
 
-No test sees a run without an end.  Of what comes about sooner or later this is tested: once a test lets nothing happen
-but what is fair, in turn (:meth:`Watch.due`), the target comes within as many steps as a machine that has the property
-may need, and before nothing fair can happen any more.
+No test sees an infinite run.  To test what must happen eventually, a test triggers only the fair steps, in turn
+(:meth:`Watch.due`).  The target must then come within the number of steps that a machine with the property may need,
+and while a fair step is still possible.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -33,18 +34,19 @@ from fsm.monitor.property_watch.property_product import PropertyProduct, RunPlac
 from fsm.sut import Response, Stimulus, StimulusStage
 
 REMEMBERED: Final = 20_000
-"""Steps whose effect is remembered."""
+"""Steps whose effect is cached."""
 
 AIMS: Final = 20_000
-"""Places that are looked through for aims."""
+"""Places that are searched for aims."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
-    """That an implementation does not have a property.
+    """The finding that an implementation does not have a property.
 
-    ``steps`` are the numbers, from 1, of the steps of the test that matter; ``text`` is what it went through.  It has
-    ``stopped`` if a target is due and comes no more, and ``left`` if no run of the machine explains all that was seen.
+    ``steps`` are the numbers, from 1, of the steps of the test that matter; ``text`` describes what they went through.
+    ``stopped`` is true if a target is due and does not come; ``left`` if no run of the machine explains the
+    observations.
     """
 
     of: Property
@@ -55,7 +57,7 @@ class Violated:
 
 
 def untestable(stated: Property) -> str:
-    """Why no implementation can be held to *stated*; empty if one can.
+    """Return why no implementation can be tested against *stated*; empty if one can.
 
     >>> from fsm.language.library import specification
     >>> [each.name for each in specification("container-status").properties if untestable(each)]
@@ -76,11 +78,11 @@ def untestable(stated: Property) -> str:
 
 
 _Taken: TypeAlias = tuple[RunPlace, InstantStep]
-"""A step that may have been taken, and from where."""
+"""A step that may have been taken, and the place where it started."""
 
 
 class _Led(NamedTuple):
-    """A place of a product, and the way by which the property came as far as it is there."""
+    """A place of a product, and the way of the last step that changed the progress of the property."""
 
     number: int
     by: int = -1
@@ -92,7 +94,11 @@ class _Leading(NamedTuple):
 
 
 class _Next(NamedTuple):
-    """What a step leads to; the ``moves`` that explain it, if any do; what it has put to the test, what fair it was."""
+    """The effect of a step.
+
+    ``after`` are the configurations; ``moves`` the dynamics that explain the step, ``None`` if nothing does.  ``asked``
+    is true if the step put the property to the test; ``fair`` has the indices of fair steps taken.
+    """
 
     after: Configurations
     moves: Dynamics | None = None
@@ -101,11 +107,11 @@ class _Next(NamedTuple):
 
 
 class Watch:
-    """Watches *stated* of *machine*, which is as *profile* has it.
+    """Watches the property *stated* of *machine* under *profile*.
 
-    Where what is seen cannot be explained otherwise, events in *unseen* may have happened between the steps of a test
-    without being asked for; unless it is given, those that the machine calls hidden.  Raises :class:`ValueError` for
-    what is :func:`untestable`.
+    If nothing else explains an observation, events in *unseen* may have happened between the steps of a test; by
+    default, the events that the machine calls hidden.  Raises :class:`ValueError` for a property that is
+    :func:`untestable`.
 
     >>> from fsm.language.library import specification
     >>> from fsm.sut import Response
@@ -146,21 +152,21 @@ class Watch:
         self.reset()
 
     def reset(self) -> None:
-        """Start a new test; what other tests have met or tried is not forgotten."""
+        """Start a new test; results of earlier tests (``tried`` and ``unmet``) are kept."""
         self._belief = frozenset([Configuration(0)])
         self._test: list[tuple[Stimulus, Response, _Next]] = []
         self._violated: Violated | None = None
         self._turns = list(range(len(self._fair)))
         self._waited = 0
         self.left = False
-        """Whether no run of the machine explains all that was seen."""
+        """Whether no run of the machine explains the observations."""
         self._asked_for = self._turn()
 
     def step(self, step: Stimulus, seen: Response) -> Violated | None:
-        """Take one more *step* of a test, and what was *seen*; that the property is violated, once it is."""
+        """Take one more *step* of a test and the response *seen*; return the violation once there is one."""
         if self._violated is not None:
             return self._violated
-        step = step._replace(expected=())  # what was expected is no evidence
+        step = step._replace(expected=())  # expectations are no evidence
         found = self._next(self._belief, step, seen)
         self._test.append((step, seen, found))
         if found.moves is None and not self.left:
@@ -169,7 +175,7 @@ class Watch:
         self.left = self.left or found.moves is None
         self.tried = self.tried or found.asked
         if self._fair:
-            # What was taken waits for the others.
+            # A fair step that was taken goes to the end of the queue.
             self._waited = self._waited + 1 if self._asked_for in found.fair else 0
             self._turns = [each for each in self._turns if each not in found.fair] + sorted(found.fair)
             self._asked_for = self._turn()
@@ -182,7 +188,7 @@ class Watch:
         return self._violated
 
     def finish(self) -> Violated | None:
-        """The test ends here: whether the target that is due comes no more, or the beginning was wrong already."""
+        """End the test: return the violation if a target that is due does not come, or the initial state is wrong."""
         if self._violated is None and self._broken():
             self._violated = self._evidence()
         if self._violated is None and self._owed() and (self.due() is None or self._waited >= self.patience):
@@ -194,11 +200,11 @@ class Watch:
         return {self._product.places[each.state] for each in self._belief}
 
     def _broken(self) -> bool:
-        """Whether every run that explains the test breaks the property."""
+        """Check whether every run that explains the test breaks the property."""
         return all(isinstance(place.progress, Broken) for place in self._places)
 
     def _led(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
-        """Where *step* leads; nothing unobserved happens unless it explains what else nothing does."""
+        """Return the effect of *step*; unobserved events are assumed only if nothing else explains it."""
         for moves in self._moves:
             if after := stepped(moves, before, step, seen):
                 taken = self._taken(before, step, seen, {each.state for each in after})
@@ -207,7 +213,7 @@ class Watch:
         return self._met(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
 
     def _explained_anyhow(self) -> _Next | None:
-        """What the whole test leads to if anything unobserved may have happened at any time, if that explains it."""
+        """Return the effect of the whole test if unobserved events may happen anytime; ``None`` if unexplained."""
         moves, after = self._moves[-1], frozenset([Configuration(0)])
         steps = []
         for step, seen, _ in self._test:
@@ -220,7 +226,7 @@ class Watch:
         return self._met(found, self._taken(before, step, seen, {each.state for each in after}))
 
     def _met(self, found: _Next, taken: Iterable[_Taken]) -> _Next:
-        """*found*, with what the steps *taken* say of the property."""
+        """Return *found* with what the steps *taken* show about the property."""
         moves = [*taken]
         asked = any(isinstance(at.progress, tuple) and self._memory.asks(at.progress, moved) for at, moved in moves)
         fair = frozenset(
@@ -233,22 +239,22 @@ class Watch:
     def _taken(
         self, before: Configurations, step: Stimulus, seen: Response, after: Collection[int]
     ) -> Iterator[_Taken]:
-        """The steps of the machine by which *step* may have led *after* it was seen."""
+        """Yield the steps of the machine by which *step* may have led to the states *after*."""
         row = self._table.row[step.event]
         end = self._table.end.get(row, row)
         stages = Numbering((each.state, end if step.stage == "end" else row) for each in before)
-        for number, at in stages.listed:  # which grow meanwhile
+        for number, at in stages.listed:  # the list grows during the loop
             for way in self._product.step(number, at) or ():
                 moved = self._product.places[number], self._product.taken[way.index]
                 if way.begins and step.stage == "do":
                     yield moved
-                    stages[way.to, end]  # which numbers it
+                    stages[way.to, end]  # looking it up adds it
                 fits = way.begins == (seen.reply is None) and (not way.reply or way.replies(seen.reply or ""))
                 if fits and way.to in after:
                     yield moved
 
     def _departed(self, here: Configuration, step: Stimulus, seen: Response) -> Iterator[tuple[Configuration, _Taken]]:
-        """Wherever what was *seen*, which the machine does not do, may have led from *here*, with the call in progress or not."""
+        """Yield the configurations to which *seen*, which no run explains, may have led from *here*, and the steps."""
         table, product = self._table, self._product
         row = table.row[step.event]
         end = table.end.get(row, row)
@@ -278,24 +284,24 @@ class Watch:
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """What should be reachable, and no test so far has certainly gone through; nothing for other claims."""
+        """The sequences of a reachable claim that no test so far has certainly gone through; empty for other claims."""
         if not isinstance(self.of.claim, Reachable):
             return ()
         return tuple(self._memory.texts[index] for index in self._due)
 
     def _owed(self) -> bool:
-        """Whether the target is certainly due."""
+        """Check whether the target is certainly due."""
         return isinstance(self._memory, Owing) and all(place.progress == (1,) for place in self._places)
 
     @property
     def patience(self) -> int:
-        """As many fair steps in turn as may pass before the target comes, in a machine that has the property."""
+        """The number of fair steps in turn that may pass before the target comes if the machine has the property."""
         return len(self._table.states) * factorial(len(self._fair))
 
     def due(self) -> Stimulus | None:
-        """What should happen next, to be fair, while the target is due: what can and had its turn longest ago.
+        """Return the fair step to take next while the target is due: of the possible ones, the least recently taken.
 
-        ``None`` if nothing is due, or if nothing that is fair can happen.
+        Returns ``None`` if no target is due or no fair step is possible.
         """
         index = self._turn()
         if index is None:
@@ -305,13 +311,13 @@ class Watch:
         return Stimulus(fair.event, stage, (fair.outcome,) if fair.outcome else ())
 
     def _turn(self) -> int | None:
-        """Which fair step can be taken and had its turn longest ago, while the target is due."""
+        """Return the index of the step that :meth:`due` returns."""
         if not isinstance(self._memory, Owing) or not self._owed():
             return None
         return next((each for each in self._turns if any(self._can(self._fair[each], at) for at in self._belief)), None)
 
     def _can(self, fair: Fair, here: Configuration) -> bool:
-        """Whether what is *fair* can be taken; an end of a call in progress can that is not written."""
+        """Check whether a *fair* step is possible; the end of a call in progress is, even if no cell specifies it."""
         machine, row = self._product.machine, self._table.row[fair.event]
         if fair.ends and all(call.row != row for call in here.pending):
             return False
@@ -319,7 +325,7 @@ class Watch:
         return any(fair.outcome in {"", way.name} for way in ways) or (fair.ends and not (ways or fair.outcome))
 
     def _evidence(self, *, stopped: bool = False) -> Violated:
-        """What breaks the property: the test once more, with the places through which a run goes."""
+        """Return the violation: replay the test with the places of one run that explains it."""
         runs = {Configuration(0): [0]}
         for step, seen, found in self._test:
             after: dict[Configuration, list[int]] = {}
@@ -345,9 +351,10 @@ class Watch:
         return Violated(of=self.of, steps=tuple(mattering[::-1]), text=text, stopped=stopped, left=self.left)
 
     def aims(self) -> tuple[Run, ...]:
-        """Runs of the machine whose last steps put the property to the test; the shortest come first.
+        """Return runs of the machine whose last steps put the property to the test, shortest first.
 
-        Each goes by a way of its own, or through a history of its own.  Of a call that takes time each stage is a step.
+        Each has a last way of its own, or another history of the property.  Each stage of a call that takes time is a
+        step.
         """
         found: dict[Run, None] = {}
         for claim in parts(self.of.claim):
@@ -355,7 +362,7 @@ class Watch:
         return tuple(sorted(found, key=lambda run: run.length))
 
     def _asking(self, product: PropertyProduct) -> Iterator[Run]:
-        """The shortest runs to the steps that the property of *product* asks about, for each way by which it came to ask."""
+        """Yield the shortest runs to the steps that test the property of *product*, one for each way leading there."""
 
         def following(here: _Led) -> Iterator[_Leading]:
             place = product.places[here.number]

@@ -1,7 +1,7 @@
-"""What each kind of property remembers of a run: the checker's own automata, moved step by step.
+"""The progress of a run towards breaking each kind of property: the checker's own automata, moved step by step.
 
-The checker searches a machine beside such an automaton; a watch moves it along the one run that there was.  What a run
-was like so far is a few numbers, or :class:`Broken` once the property is.
+The checker searches a machine in product with such an automaton; a watch moves it along the one run that happened.  The
+progress of a run is a few numbers, or :class:`Broken` once the property is broken.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from fsm.machine.table import tabulate
 from fsm.trace import Key
 
 Progress: TypeAlias = tuple[int, ...]
-"""How far a run is in breaking a property; only its memory knows what the numbers are."""
+"""A measure of how close a run is to breaking a property; only the property's memory can interpret the numbers."""
 
 GIVEN_UP: Progress = (-2,)
 """Nothing more can be concluded about this run."""
@@ -28,13 +28,13 @@ GIVEN_UP: Progress = (-2,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """The run does not have the property; ``which`` of its sequences it went through."""
+    """The run does not have the property; ``which`` is the number of the sequence that it went through."""
 
     which: int = 0
 
 
 def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
-    """Claims of one sequence each that together make *claim*."""
+    """Return claims of one sequence each that together make *claim*."""
     match claim:
         case claims.Always(conditions=conditions):
             return tuple(replace(claim, conditions=(each,)) for each in conditions)
@@ -47,7 +47,10 @@ def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
 
 
 class Passing:
-    """How many conditions of each sequence have held; for what is reachable, having held all of them is no harm."""
+    """The number of conditions of each sequence that have held.
+
+    For a reachable claim, completing a sequence breaks nothing.
+    """
 
     def __init__(self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache) -> None:
         sequences = breaches(claim) if isinstance(claim, claims.Always) else claim.sequences
@@ -60,7 +63,7 @@ class Passing:
     def _trigger(
         self, claim: claims.Always | claims.Never | claims.Reachable, last: WrittenCondition, stepping: StepCache
     ) -> Callable[[Instant], bool] | None:
-        """What an instant must be like to be worth a look; ``None`` if any is."""
+        """Return a check of whether an instant puts the claim to the test; ``None`` if every instant does."""
         trigger: Condition | None = None
         if isinstance(claim, claims.Always):
             trigger = claim.when.means if claim.when else None
@@ -97,17 +100,17 @@ class Passing:
 
 
 _UNKNOWN: Final = -1
-"""Instead of the number of calls in progress, if it is not known which there were before."""
+"""In place of the number of calls in progress: earlier calls are unknown."""
 
 _TOO_MANY: Final = -2
-"""The same, if there were more than are followed: none are in progress only once all have been interrupted."""
+"""In place of the number of calls in progress: more than are followed, until an interruption ends all."""
 
 MOST_CALLS: Final = 4
 """Calls in progress of one entity that are followed."""
 
 
 class Repeating:
-    """The rows of the calls in progress, where these are known, and the calls of which the next step may be the second."""
+    """The rows of the calls in progress, if known, and the calls whose repetition may be the next step."""
 
     restarted: Progress = (_UNKNOWN,)
     start: Progress = (0,)
@@ -125,7 +128,7 @@ class Repeating:
         return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
 
     def _calls(self, progress: Progress, step: InstantStep) -> Progress:
-        """How many calls are in progress after *step*, and their rows; a number alone where that is not known."""
+        """Return the number of calls in progress after *step* and their rows; if unknown, only a negative number."""
         row = self._rows[step.row]
         if row.event.interrupts:
             return (0,)
@@ -155,7 +158,7 @@ class Repeating:
 
 
 class Owing:
-    """Whether the target is due.  No run without an end is ever seen, so nothing breaks here."""
+    """Whether the target is due.  No infinite run is ever seen, so this memory never breaks."""
 
     restarted: Progress = (0,)
 
@@ -175,7 +178,7 @@ class Owing:
 
 
 class Following:
-    """The belief about the other machine, which hears outputs as its events."""
+    """The belief about the other machine, which receives outputs as its events."""
 
     def __init__(self, claim: claims.Follows, stepping: StepCache, profile: str | None) -> None:
         other = tabulate(claim.other.partly_under(profile))
@@ -199,7 +202,7 @@ class Following:
 
 
 class Resembling:
-    """The belief about a machine that allows all that can be seen, and the rows of the calls in progress."""
+    """The belief about a machine that must allow all observations, and the rows of the calls in progress."""
 
     restarted = GIVEN_UP
 
@@ -240,7 +243,7 @@ class Resembling:
         return (belief, *sorted(calls))
 
     def _call(self, step: InstantStep) -> int:
-        """The row of the call that *step* belongs to."""
+        """Return the row of the call that *step* belongs to."""
         return self._table.row[self._table.rows[step.row].event.name]
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:
@@ -250,16 +253,16 @@ class Resembling:
 
 
 PropertyMemory: TypeAlias = Passing | Repeating | Owing | Following | Resembling
-"""What a property remembers of a run.
+"""The memory of a property about a run.
 
-``texts`` are the sequences that :class:`Broken` numbers.  ``start`` is the progress after the first instant,
-``restarted`` the one where nothing is known of what was before: what breaks the property from there on would break it
-after anything.  ``after`` is the progress after a step too; a step ``asks`` if it puts the property to the test.
+``texts`` are the sequences that :class:`Broken` numbers.  ``start`` is the progress after the first instant.
+``restarted`` is the progress if the past is unknown: what breaks the property from there would break it after any past.
+``after`` returns the progress after one more step; ``asks`` checks whether a step puts the property to the test.
 """
 
 
 def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
-    """The memory of *claim* about the machine of *stepping*, which is as *profile* has it."""
+    """Return the memory of *claim* about the machine of *stepping*, under *profile*."""
     match claim:
         case claims.Always() | claims.Never() | claims.Reachable():
             return Passing(claim, stepping)

@@ -1,9 +1,9 @@
-"""A machine together with what a property remembers of its runs, as one table.
+"""The product of a machine with what a property remembers of its runs, as one table.
 
-A *place* is a state, and what the property remembers of a run that leads there.  Beliefs about the product
-(:mod:`fsm.machine.calls.belief`) are therefore beliefs about the state of an entity and about the property at once:
-nothing else need be known to follow a recording or a test in which calls overlap, replies are lost and events happen
-unobserved.
+A *place* is a state together with the progress of the property in a run that leads there.  A belief about the product
+(:mod:`fsm.machine.calls.belief`) is therefore a belief about the state of an entity and about the property at the same
+time.  Nothing else is needed to follow a recording or a test in which calls overlap, replies are lost, and events
+happen unobserved.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from fsm.machine.table import UNSPECIFIED, Table, Way
 from fsm.monitor.property_watch.automata import Broken, Progress, memory
 
 PLACES: Final = 4_000
-"""Places of one product; a larger one is not built."""
+"""Maximum number of places of a product; larger products are not built."""
 
 
 class RunPlace(NamedTuple):
-    """A state, and how far the run is; ``None`` while it is where the property says nothing."""
+    """A state and the progress of a run; ``None`` in an unreachable state, about which the property says nothing."""
 
     state: int
     progress: Progress | Broken | None
 
 
 class PropertyProduct:
-    """The product of the machine of *stepping* with *claim*, as *profile* has both.
+    """The product of the machine of *stepping* with *claim*, both under *profile*.
 
-    Places are added as they are met; the numbers of places and of ways do not change.
+    Places are added as they are reached; the numbers of places and ways never change.
 
-    Once it is explored, an event and its reply, or nothing and an output, are in ``asking`` if they may put the claim
-    to the test, in ``asking_later`` if they may after one that is in ``advancing``.
+    After :meth:`explore`, ``asking`` has the pairs of an event and its reply (or of an empty event and an output) that
+    may put the claim to the test from the start, ``asking_later`` those that may do so after a pair in ``advancing``.
 
     >>> from fsm.checker.instants import StepCache
     >>> from fsm.language.library import specification
@@ -59,7 +59,7 @@ class PropertyProduct:
         self.reached = frozenset(map(stepping.table.bare, stepping.reached))
         self.places: list[RunPlace] = []
         self.taken: list[InstantStep] = []
-        """The step of the machine that each way is."""
+        """The machine's step for each way."""
         self.asking: set[tuple[str, str]] = set()
         self.asking_later: set[tuple[str, str]] = set()
         self.advancing: set[tuple[str, str]] = set()
@@ -89,12 +89,12 @@ class PropertyProduct:
 
     @property
     def proved(self) -> bool:
-        """Whether no run through the places that are known breaks the claim."""
+        """Whether no run through the known places breaks the claim."""
         return not any(isinstance(place.progress, Broken) for place in self.places)
 
     def explore(self) -> None:
-        """Add every place that a run comes to; raises :class:`TooManyError` if there are more than :data:`PLACES`."""
-        for number, place in enumerate(self.places):  # which grow meanwhile
+        """Add every reachable place; raise :class:`TooManyError` if there are more than :data:`PLACES`."""
+        for number, place in enumerate(self.places):  # the list grows during the loop
             if len(self.places) > PLACES:
                 raise TooManyError
             for row in self.machine.rows:
@@ -103,7 +103,7 @@ class PropertyProduct:
                         self._mark(place.progress, self.taken[way.index], self.places[way.to])
 
     def number(self, place: RunPlace) -> int:
-        """The number of *place*, which is added if it is new."""
+        """Return the number of *place*, which is added if it is new."""
         number = self._number.setdefault(place, len(self.places))
         if number == len(self.places):
             self.places.append(place)
@@ -112,7 +112,7 @@ class PropertyProduct:
         return number
 
     def after(self, place: RunPlace, step: InstantStep) -> RunPlace:
-        """Where *step* leads from *place*; in states that cannot be reached a property says nothing."""
+        """Return the place to which *step* leads from *place*; from an unreachable state, the property begins again."""
         match place.progress:
             case Broken():
                 return RunPlace(step.way.to, place.progress)
@@ -124,13 +124,13 @@ class PropertyProduct:
     def unspecified(
         self, place: RunPlace, row: int, to: int, *, reply: str, emits: tuple[str, ...], begins: bool = False
     ) -> tuple[RunPlace, InstantStep]:
-        """Where an event of *row* leads from *place* that goes as the machine does not have it, and that step."""
+        """Return the place to which an unspecified event of *row* leads from *place*, and the step."""
         way = Way(index=-1, name=UNSPECIFIED, to=to, reply=(reply,) if reply else (), emits=emits, begins=begins)
         step = self.steps.step(place.state, row, way, reply)
         return self.after(place, step), step
 
     def _anywhere(self, number: int, row: int, reply: str, emits: tuple[str, ...]) -> tuple[int, ...]:
-        """Where an event of *row* leads from a place that moves the entity to any state, whatever the machine has of it."""
+        """Return the places after an event of *row* that may have moved the entity to any reachable state."""
         place = self.places[number]
         moved = (self.unspecified(place, row, to, reply=reply, emits=emits)[0] for to in sorted(self.reached))
         return tuple(map(self.number, moved))
@@ -139,7 +139,7 @@ class PropertyProduct:
         return RunPlace(state, self.memory.restarted if state in self.reached else None)
 
     def _step(self, number: int, row: int) -> tuple[Way, ...] | None:
-        """What happens at a place: for each way of the machine, one for each reply that the property distinguishes."""
+        """Return the ways of a place: each way of the machine, once for each reply that the property distinguishes."""
         place, first = self.places[number], len(self._ways)
         ways = self.machine.step(place.state, row)
         if ways is None:
@@ -164,7 +164,7 @@ class PropertyProduct:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ProductTable(Table):
-    """The places as states, and what is known of them so far."""
+    """A table whose states are the places; it grows with the product."""
 
     product: PropertyProduct
 
@@ -173,14 +173,14 @@ class _ProductTable(Table):
 
 
 class _ProductRules(Rules):
-    """The rules on a product: where nothing is specified, nothing is known of the property afterwards."""
+    """The rules of calls on a product; after an unspecified step, the progress of the property is unknown."""
 
     def __init__(self, product: PropertyProduct) -> None:
         super().__init__(product.table)
         self._product = product
 
     def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
-        """Every way of the machine, one for each reply that the property distinguishes."""
+        """Return the instants; after an unspecified one, the property is at any place with an unknown past."""
         found, product = super()._found(state, row, begun=begun), self._product
         if not found or found[0].way is not None:
             return found
@@ -190,6 +190,6 @@ class _ProductRules(Rules):
         return tuple(found[0]._replace(to=to, stage=how) for how in stages for to in targets)
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Whether *reply* fits; an error that the property distinguishes has a way of its own."""
+        """Check whether *reply* fits; an error that the property distinguishes has a way of its own."""
         distinguished = stage >= 0 and reply in self._product.steps.codes
         return super().fits(stage, reply) and not (distinguished and ANY_ERROR in self.table.ways[stage].reply)

@@ -1,13 +1,13 @@
-"""A property, watched on a recording: many entities, calls that overlap, events that are not seen.
+"""Watch a property on a recording, with many entities, overlapping calls, and events that are not seen.
 
-All runs of the machine are followed that explain what was seen of an entity, as beliefs about the product of the
-machine with the property (:mod:`~fsm.monitor.property_watch.property_product`).  The property is violated once each of them
-has broken it.  So what the checker has proved is violated only where no run explains a line of the recording.  That
-line is then taken for what it shows: the event happened once, with this reply, and may have led to every state that can
-be reached.  Nothing unseen is assumed right before it, since nothing unseen would explain it.
+All runs of the machine that explain the observations of an entity are followed, as beliefs about the product of the
+machine with the property (:mod:`~fsm.monitor.property_watch.property_product`).  The property is violated once every
+such run has broken it.  So a property that the checker has proved is violated only on a line that no run explains.
+Such a line is taken literally: the event happened once, with this reply, and may have led to any reachable state.  No
+unseen event is assumed right before it, because no unseen event would explain it.
 
-What cannot be known is forgotten: after a gap, after a call that may have acted at any time before, and after a
-violation, the entity may be in any state, and the property begins again.
+After a gap, after a call that may have acted at any earlier time, and after a violation, the entity may be in any
+state, and the property begins again.
 """
 
 from collections import OrderedDict, deque
@@ -30,21 +30,21 @@ from fsm.trace import Key, Line, Observation, key
 ENTITIES: Final = 65_536
 """Entities that are remembered; nothing is known of older ones."""
 KEPT: Final = 20_000
-"""Configurations, in all, whose successors are remembered."""
+"""Total number of configurations whose successors are cached."""
 LIMIT: Final = 400
-"""Configurations of an entity beyond its places; with more they are forgotten."""
+"""Configurations of an entity, beyond its places, after which its state is forgotten."""
 WINDOW: Final = 24
-"""Observations of an entity among which a call that no run explains is looked for."""
+"""Observations of an entity that are searched for the instant of a call that no run explains."""
 WHOLE: Final = 3
 """Violations of a property that are kept whole."""
 NAMED: Final = 1_000
-"""Entities that break a property and are counted."""
+"""Maximum number of entities that break a property and are counted."""
 MATTERING: Final = 6
-"""Lines that are kept of how a run comes near to breaking a property."""
+"""Lines that are kept to show how a run came to break a property."""
 
 
 def unwatchable(stated: Property) -> str:
-    """Why no recording can break *stated*; empty if one can.
+    """Return why no recording can break *stated*; empty if one can.
 
     >>> from fsm.language.library import specification
     >>> stated = next(each for each in specification("container-status").properties if each.name == "start-ends")
@@ -63,7 +63,7 @@ def unwatchable(stated: Property) -> str:
 
 
 class Breach(NamedTuple):
-    """How an entity breaks a claim: the last observation, the lines that matter, what it went through."""
+    """The violation of a claim by an entity: the last observation, the lines that matter, and a description."""
 
     observation: Observation
     lines: tuple[Line, ...]
@@ -71,10 +71,10 @@ class Breach(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Where an observation leads, and whether all runs have broken the claim then.
+    """The effect of an observation: the next configurations, and whether all their runs have ``broken`` the claim.
 
-    ``begins`` and ``changes`` say what becomes of the progress.  It is ``whole`` unless something of it was seen only
-    in part: a reply without its request.
+    ``begins`` is true if no run has made progress towards breaking the claim, ``changes`` if the progress has changed.
+    ``whole`` is false if the observation is incomplete, such as a reply without its request.
     """
 
     to: Configurations
@@ -86,7 +86,10 @@ class _Step(NamedTuple):
 
 @dataclass(slots=True)
 class _Life:
-    """An entity: its configurations, the lines that matter, and its last observations with what was possible before."""
+    """An entity: its configurations, the lines that matter, and its last observations.
+
+    ``window`` has each observation with the configurations before it.
+    """
 
     configurations: Configurations
     lines: tuple[Line, ...] = ()
@@ -94,9 +97,9 @@ class _Life:
 
 
 class ClaimWatch:
-    """Watches the claim of *product* on the entities of the machine whose beliefs move by *dynamics*.
+    """Watches the claim of *product* on the entities of a machine whose beliefs move by *dynamics*.
 
-    With *fresh* every entity is in the initial state when it is first seen.
+    With *fresh*, every entity is in the initial state when it is first seen.
     """
 
     def __init__(self, product: PropertyProduct, dynamics: Dynamics, *, fresh: bool) -> None:
@@ -115,11 +118,11 @@ class ClaimWatch:
         self._size = 0
 
     def happened_to_all(self, seen: Observation) -> None:
-        """Something was seen of all entities, hence of those that were not observed yet."""
+        """Take an observation of all entities, for those not seen yet."""
         self._stranger |= self._step(self._stranger, key(seen)).to
 
     def replay(self, observations: Iterable[tuple[Observation, Line]], *, begins: bool) -> None:
-        """Take *observations* of one entity, which was in its initial state if that *begins* with its first."""
+        """Take *observations* of one entity; if *begins*, it was in its initial state before the first."""
         self._lives.clear()
         self._stranger = self._beginning if begins else self._unknown
         for seen, line in observations:
@@ -158,7 +161,7 @@ class ClaimWatch:
         return (self.product.places[each.state] for each in configurations)
 
     def _step(self, before: Configurations, seen: Key) -> _Step:
-        """Where *seen* leads, remembered; nowhere if no run explains it."""
+        """Return the cached step of *seen*; it leads nowhere if no run explains it."""
         found = self._steps.get((before, seen))
         if found is None:
             try:
@@ -195,7 +198,7 @@ class ClaimWatch:
         )
 
     def _unexplained(self, life: _Life, seen: Key) -> Configurations:
-        """Where *seen* leads, which no run explains: any state that can be reached and shows what was read."""
+        """Return the configurations after *seen*, which no run explains: any reachable state showing what was read."""
         try:
             return self._departed(life, seen) or self._shown(self._unknown, seen.shows) or self._unknown
         except TooManyError:
@@ -207,12 +210,12 @@ class ClaimWatch:
         return self._dynamics.observed(configurations, look).configurations if shows else configurations
 
     def _departed(self, life: _Life, seen: Key) -> Configurations:
-        """What is possible once the event of *seen* has happened, with its reply; nothing if there is no such event."""
+        """Return the configurations after the event of *seen* has happened with its reply; empty without an event."""
         row, window = self._dynamics.row(seen.event), [*life.window]
         if seen.phase not in {"", "reply"} or not (seen.event or seen.output):
             return frozenset()
         if seen.phase == "reply" and (not window or self._dynamics.waits(window[0][0], row)):
-            return frozenset()  # it may have happened before the window
+            return frozenset()  # the call may have acted before the window
         if not window:
             return self._shown(self._happened(life.configurations, seen), seen.shows)
         found: set[Configuration] = set()
@@ -229,7 +232,7 @@ class ClaimWatch:
         return frozenset(found)
 
     def _right_after(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
-        """What is possible after *window*, if nothing unseen has happened since its last observation but requests."""
+        """Return the configurations after *window*, whose last observation nothing unseen followed except requests."""
         last = max((index for index, (_, seen) in enumerate(window) if seen.phase != "request"), default=0)
         before = window[last][0]
         for _, seen in window[last:]:
@@ -237,7 +240,7 @@ class ClaimWatch:
         return before
 
     def _happened(self, before: Configurations, seen: Key) -> Configurations:
-        """What is possible right after *seen* has happened, whatever the machine has of it."""
+        """Return the configurations right after *seen* has happened, whatever the machine specifies."""
         row, product = self._dynamics.row(seen.event), self.product
         if seen.phase == "" and self._dynamics.calls(row):
             before = self._bare.asked(before, row)
@@ -252,7 +255,7 @@ class ClaimWatch:
         return self._dynamics.closed(dict.fromkeys(moved))
 
     def _happening(self, each: Configuration, row: int) -> Iterator[tuple[int, tuple[Pending, ...]]]:
-        """The rows by which an event of *row* may happen, or any event, and the calls that are in progress then."""
+        """Yield the rows by which an event of *row*, or any event if -1, may happen, and the calls then in progress."""
         table = self._dynamics.table
         if row < 0:
             yield from ((other.index, each.pending) for other in table.rows)
@@ -263,7 +266,7 @@ class ClaimWatch:
                 yield table.end[row] if call.stage == BEGUN else row, others
 
     def _given(self, row: int, seen: Key) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """The replies and outputs with which an event of *row* may have happened."""
+        """Return the replies and outputs with which an event of *row* may have happened."""
         reply, output, emits = seen.reply, seen.output, seen.emits
         machine = self.product.machine
         ways = [way for state in range(len(machine.states)) for way in machine.step(state, row) or ()]

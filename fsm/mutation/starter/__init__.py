@@ -1,5 +1,5 @@
-"""What somebody begins with: a model, properties that it has, and a test, as text.
+"""The files that a user begins with, as text: a model, properties that it has, and a test.
 
-It comes from nothing, from a machine of the library transitions, or from a drawing.  The properties are some that the
-model is proved to have and that a mistake in it would break (:mod:`fsm.mutation.suggestions`).
+They are made from nothing, from a machine of the library transitions, or from a drawing. The properties are proved of
+the model, and an error in the model would break them (:mod:`fsm.mutation.suggestions`).
 """

@@ -1,4 +1,4 @@
-"""The machine that a drawing shows, with what drawings do not say filled in."""
+"""The machine that a drawing shows, completed with defaults for what drawings do not say."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from fsm.interop.draft import Draft, DraftState, DraftTransition, machine_of
 from fsm.machine import Machine
 
 BEFORE: Final = "absent"
-"""The state before an arrow with a label and no source."""
+"""The state before an arrow that has a label and no source."""
 
 
 def drawn_machine(drawing: Drawing, name: str) -> Machine:
-    """The machine called *name* that *drawing* shows: each label is a call, which replies an error where it has no arrow.
+    """Return the machine called *name* that *drawing* shows; each label is a call.
 
-    Raises :class:`InputError` if the drawing cannot be read, or leaves open where a run begins or what an arrow means.
+    A call replies an error in states that its label does not leave. Raises :class:`InputError` if the drawing cannot be
+    read, or does not show where a run begins or what an arrow means.
     """
     problems = [*drawing.problems, *_unlabelled(drawing)]
     if problems:
@@ -55,7 +56,7 @@ def _unlabelled(drawing: Drawing) -> Iterator[Problem]:
 
 
 def _initial(drawing: Drawing) -> str:
-    """The state that an arrow from nowhere marks, the one before all others, or one that nothing leads to."""
+    """Return the state marked by an arrow from nowhere, the state before all others, or one that nothing leads to."""
     marked = [each.target for each in drawing.arrows if each.source is None and not each.labels]
     if marked:
         return marked[0]
@@ -75,7 +76,7 @@ def _initial(drawing: Drawing) -> str:
 
 
 def _arrows(drawing: Drawing, initial: str) -> Iterator[DraftTransition]:
-    """A transition for each label; where it leads to several states, an outcome for each."""
+    """Yield a transition for each label of each arrow, with named outcomes if a label leads to several states."""
     drawn = [
         DraftTransition(
             event=label.replace(".", "-"),

@@ -1,4 +1,4 @@
-"""The files of a starter: comments that teach, and what the machine gives."""
+"""The files of a starter: comments that teach, and text made from the machine."""
 
 from __future__ import annotations
 
@@ -161,14 +161,17 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """The files of a starter by their path below its folder; ``machine`` is what the first of them says."""
+    """The files of a starter by path below its folder; ``machine`` is what the model file defines."""
 
     machine: Machine
     files: Mapping[str, str]
 
 
 def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | None = None, folder: Path) -> Starter:
-    """The starter called *name* in *folder*: of *source*, or of a machine for everybody; the test is of what is *driven*."""
+    """Return the starter called *name* in *folder*: the model of *source*, or an example if there is none.
+
+    The test drives *driven*, or else a stand-in.
+    """
     model = toml(source, comments=_comments(source)) if source else MODEL.substitute(name=name)
     path = f"models/{name}.toml"
     machine = build(parse(model.encode(), Written, path=path))
@@ -233,7 +236,7 @@ def _stand_in(machine: Machine) -> str:
 
 
 def _found(driven: FoundMachine, folder: Path) -> list[str]:
-    """How a test in *folder* imports the module that is *driven*."""
+    """Return the lines with which a test in *folder* imports the module that is *driven*."""
     there = os.path.relpath(driven.folder.resolve(), folder.resolve())
     place = "Path(__file__).parents[1]" + ("" if there == "." else f" / {json.dumps(there)}")
     file = f"{driven.module.replace('.', '/')}.py"

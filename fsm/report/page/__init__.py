@@ -1,4 +1,4 @@
-"""A model or a recording as a page to look at: one HTML file that asks for nothing from elsewhere.
+"""A model or a recording as a page to look at: one HTML file that loads nothing from elsewhere.
 
-What may happen next is worked out here, from the tables; the script of the page looks it up.
+The possible next steps are computed here, from the tables; the page's script looks them up.
 """

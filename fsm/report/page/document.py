@@ -1,4 +1,4 @@
-"""The document of a page: its data, the script that shows them, the style, and the policy that forbids all else."""
+"""The document of a page: its data, the script that shows it, the style, and a policy that forbids all else."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ from fsm.report.json_report import Json
 
 
 def document(title: str, data: Json) -> str:
-    """The document that shows *data*, ending in a newline."""
+    """Return the document that shows *data*, ending in a newline."""
     room = files("fsm.report.page")
     script = room.joinpath("page.js").read_text(encoding="utf-8")
     style = room.joinpath("page.css").read_text(encoding="utf-8")
@@ -41,7 +41,7 @@ def document(title: str, data: Json) -> str:
 
 
 def embedded(data: Json) -> str:
-    r"""*data* as JSON that no text in it can end: an HTML parser finds no ``<`` in it.
+    r"""Return *data* as JSON without ``<``, so that no text in it can end the script element.
 
     >>> embedded("</script>\u2028")
     '"\\u003c/script>\\u2028"'

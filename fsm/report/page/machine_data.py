@@ -1,4 +1,4 @@
-"""A machine as a page has it: its states, events and clauses, and its table as each profile has it."""
+"""Data of a machine for a page: its states, events and clauses, and its table under each profile."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -15,15 +15,16 @@ from fsm.report.json_report import Json
 from fsm.report.page.walk_data import cells, walks
 
 _REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
-"""In SVG made by Graphviz; the font is said by the page."""
+"""Parts of Graphviz's SVG to drop: ids, and the font, which the page sets."""
 
 
 def machine_data(
     machine: Machine, *, profile: str | None = None, also: Collection[str] = (), only: Collection[str] | None = None
 ) -> dict[str, Json]:
-    """All of *machine* for the page, which begins with *profile*; with *only* these of its profiles, and *also* others.
+    """Return all of *machine* for the page, which begins with *profile*.
 
-    Raises :class:`~fsm.diagrams.draw.image.NoDotError` where there is no Graphviz.
+    If *only* is given, include only these of its profiles; *also* adds others.
+    Raises :class:`~fsm.diagrams.draw.image.NoDotError` if Graphviz is not installed.
     """
     own = within(profile, machine.profiles)
     own_names = [each for each in machine.profiles if only is None or each in only]
@@ -76,7 +77,7 @@ def machine_data(
 
 
 def _drawn(of: Picture) -> str:
-    """The state chart without what each of its elements repeats, and what only finds elements: the page has attributes for that."""
+    """Return the state chart without ids and repeated fonts: the page finds elements by their attributes."""
     drawn = _REPEATED.sub("", svg(of).decode())
     return drawn[drawn.index("<svg") :]
 
@@ -96,7 +97,7 @@ def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:
 
 
 def clause_data(clause: Clause) -> dict[str, Json]:
-    """A clause: the sentence, how binding it is, and who says so."""
+    """Return a clause as data: its sentence, its level and its source."""
     return {
         "name": clause.name,
         "says": clause.says,
@@ -133,7 +134,7 @@ def _change(each: Override) -> Json:
 
 
 class _Variant:
-    """*machine* as a profile has it; its picture is one of *pictures*, which are numbered."""
+    """*machine* under a profile; its picture is one of *pictures*, which are numbered."""
 
     def __init__(self, machine: Machine, pictures: dict[Picture, int]) -> None:
         self.table = tabulate(machine)
@@ -144,7 +145,7 @@ class _Variant:
         self._picture = pictures.setdefault(drawn, len(pictures))
 
     def data(self, base: "_Variant") -> dict[str, Json]:
-        """What is otherwise than in *base*; of that everything."""
+        """Return the cells that differ from *base* (all cells for *base* itself), the walks and the picture."""
         found: dict[str, Json] = {"cells": self.cells}
         if self is not base:
             pairs = enumerate(zip(self.cells, base.cells, strict=True))

@@ -1,4 +1,4 @@
-"""The pages of a machine and of a system: tables, walks, and what is claimed."""
+"""The pages of a machine and of a system: tables, walks and properties."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from fsm.report.page.system_data import system_data
 
 
 def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
-    """*machine* with the conclusions on its properties, as it is under each profile; the page begins with *profile*."""
+    """Return the page of *machine* under each profile, with conclusions on its properties; *profile* is shown first."""
     shown = machine_data(machine, profile=profile)
     shown["properties"] = property_data(examined)
     title = f"{machine.name}: {machine.title}"
@@ -29,7 +29,7 @@ def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile
 
 
 def system_page(system: System, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
-    """*system*, its parts and walks through it, with the conclusions on its properties; the page begins with *profile*."""
+    """Return the page of *system*: parts, walks, and conclusions on its properties; *profile* is shown first."""
     machines = {part.machine.name: part.machine for part in system.parts.values()}
     title = f"{system.name}: {system.title}"
     return document(

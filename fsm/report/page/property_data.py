@@ -1,4 +1,4 @@
-"""What the checker concluded of each property, under each profile, with the runs that show it, for a page."""
+"""The checker's conclusions for a page: each property under each profile, with the runs that show them."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,21 +22,21 @@ from fsm.report.words import either
 from fsm.verdict import Unknown
 
 _STYLE: Final = re.compile("<style>(.*?)</style>", re.DOTALL)
-"""The style of a chart, which is the same in all of them."""
+"""The style of a chart; all charts have the same."""
 
 WITNESSES: Final = 2
-"""Runs that are kept of what a property asks to be possible."""
+"""Most witnesses that are kept of a property that asks for possible runs."""
 
 
 class _Shown(NamedTuple):
-    """A run, and the name of the property that it breaks, if it does."""
+    """A run, and the name of the property that it breaks; empty if it breaks none."""
 
     run: Run
     broken: str
 
 
 def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
-    """The properties in their order, each with its verdicts; and the runs, each once."""
+    """Return the properties in order, each with its verdicts, and the runs, each once."""
     runs: dict[_Shown, int] = {}
     found: dict[str, dict[str, Json]] = {}
     verdicts: dict[str, dict[str, Json]] = {}
@@ -119,7 +119,7 @@ def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, A
 
 
 def watched_data(watched: Sequence[WatchedProperty]) -> dict[str, Json]:
-    """What a recording shows of the properties that it was held to."""
+    """Return the results of the properties against which a recording was checked."""
     return {
         "list": [
             {

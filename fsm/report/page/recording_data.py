@@ -1,4 +1,4 @@
-"""A judged recording as a page has it: what was found, and what happened to its entities, step by step."""
+"""Data of a judged recording for a page: the findings, and the steps of its entities."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,23 +20,23 @@ from fsm.report.text import noted
 from fsm.trace import Line, Observation, seen_at
 
 STEPS: Final = 200
-"""Observations of an entity that a page shows."""
+"""Most observations of an entity that a page shows."""
 
 AROUND: Final = 12
-"""Observations before and after a violation that are shown if not all can be."""
+"""Observations that are shown before and after a violation if there are too many to show all."""
 
 FINDINGS: Final = 100
-"""Findings of a machine that a page shows."""
+"""Most findings of a machine that a page shows."""
 
 LONGEST: Final = 600
-"""Characters of a text of the recording."""
+"""Most characters of a text of the recording."""
 
 CHARTS: Final = 20
-"""Findings of a machine that have a sequence chart, of the first of each."""
+"""Most findings of a machine that have a sequence chart, of the first violation of each."""
 
 
 def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
-    """One recording of *report*."""
+    """Return the data of one recording of *report*."""
     return {
         "name": visible(words.file(judged.name)),
         "kind": judged.kind.value,
@@ -157,7 +157,7 @@ def _story(report: Report, judged: Judged, story: Story) -> Json:
 
 
 def _kept(steps: Sequence[Step]) -> Iterator[int]:
-    """The numbers of those that are shown: all, or what is around violations, and the first and the last."""
+    """Yield the numbers of the steps to show: all, or the first, the last, and those around violations."""
     if len(steps) <= STEPS:
         yield from range(len(steps))
         return
@@ -173,7 +173,7 @@ def _kept(steps: Sequence[Step]) -> Iterator[int]:
 
 
 def _met(name: str, steps: Iterable[Step], states: int) -> dict[str, Json]:
-    """How often *steps* met each cell, by that *name*, if they met any; cells are numbered as on the page."""
+    """Return, under *name*, how often *steps* exercised each cell, if any; cells are numbered as on the page."""
     met = Counter(row * states + state for step in steps for row, state in step.met)
     return {name: {str(cell): count for cell, count in met.items()}} if met else {}
 
@@ -205,6 +205,6 @@ def _step(report: Report, judged: Judged, number: int, step: Step, machine: Mach
 
 
 def _time(seen: Observation) -> Json:
-    """When it was, in milliseconds since the epoch, where that is known."""
+    """Return the time in milliseconds since the epoch, or ``None`` if it is unknown."""
     at = seen_at(seen)
     return None if at is None else at // 1_000_000

@@ -1,4 +1,4 @@
-"""The page of recordings that were judged, with the machines that they were judged by."""
+"""The page of judged recordings, with the machines that judged them."""
 
 from fsm.language.library import load
 from fsm.report import ExitCode, Report, words
@@ -10,9 +10,9 @@ from fsm.report.page.recording_data import recording_data
 
 
 def html(report: Report) -> str:
-    """The whole document, ending in a newline; the stories of entities are those that *report* has of them.
+    """Return the whole document, ending in a newline; it shows the stories of entities that *report* contains.
 
-    Raises :class:`~fsm.diagrams.draw.image.NoDotError` where there is no Graphviz.
+    Raises :class:`~fsm.diagrams.draw.image.NoDotError` if Graphviz is not installed.
     """
     machines: dict[str, dict[str, Json]] = {}
     for _, judgement in report.each():

@@ -1,7 +1,7 @@
-"""A system as a page has it: its copies, and each joint event as the steps that its parts take.
+"""Data of a system for a page: its copies, and each joint event as the steps of its parts.
 
-Joint states are too many to write down.  A page has what a step of a part does in each of that part's states, by its table;
-what is left for its script is to put those together, as :mod:`fsm.machine.product` does.
+Joint states are too many to list.  The data say what a step of a part does in each of that part's states; the page's
+script combines them, as :mod:`fsm.machine.product` does.
 """
 
 import json
@@ -15,7 +15,7 @@ from fsm.report.page.machine_data import clause_data
 
 
 def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
-    """*system* as it is under each of its profiles, and under *profile*."""
+    """Return *system* under each of its profiles, and under *profile*."""
     options: dict[str, int] = {}
     names = [*dict.fromkeys(("", *system.profiles, profile or ""))]
     tables = {name: SystemTable(system.partly_under(name or None)) for name in names}
@@ -58,7 +58,7 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
 
 
 def _states(table: SystemTable) -> Json:
-    """For each copy, the state of its machine in each of its numbered configurations."""
+    """Return, for each copy, the state of its machine in each of its numbered configurations."""
     by_part = {copy.part: table.table_of(copy.part) for copy in table.system.copies}
     return [
         [by_part[copy.part].bare(state) for state in range(len(by_part[copy.part].states))]
@@ -111,7 +111,7 @@ def _move(move: JointMove, table: SystemTable, options: dict[str, int]) -> Json:
 
 
 def _condition(condition: Condition | None, table: SystemTable) -> Json:
-    """*condition* on the states of copies: ``["at", copies, states, every]``, or made of others."""
+    """Encode *condition* on the states of copies: ``["at", copies, states, every]``, or a combination of conditions."""
     match condition:
         case None:
             return None

@@ -1,4 +1,4 @@
-"""Sequence charts of what stands around violations of a recording, one entity each, made of its story."""
+"""Sequence charts of the steps around a violation in a recording, of one entity, made from its story."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,11 +18,11 @@ from fsm.trace import Observation
 
 BEFORE: Final = 8
 AFTER: Final = 2
-"""Observations before and after a violation that its chart has."""
+"""Observations in a chart before and after the violation."""
 
 
 def violation_chart(story: Story, number: int, kind: RecordingKind) -> SequenceChart:
-    """What stands around the step of that *number*, of a recording of that *kind*; what breaks a clause is marked."""
+    """Return a chart of the steps around step *number* of *story*, with violations marked."""
     shown = story.steps[max(0, number - BEFORE) : number + AFTER + 1]
     entity = RecordedEntity(story.machine.entity, story.entity)
     steps = ChosenSteps(
@@ -43,7 +43,7 @@ def _called(seen: Observation, machine: Machine) -> Observation:
 
 
 def _paired(steps: Sequence[Step], machine: Machine, entity: RecordedEntity) -> Iterator[ChartStep]:
-    """*steps*, and which reply ends which call."""
+    """Yield *steps* as chart steps, each reply with its call."""
     calls = CallPairs()
     for order, step in enumerate(steps):
         seen = _called(step.seen, machine)

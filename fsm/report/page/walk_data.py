@@ -1,7 +1,7 @@
-"""What a walk through a machine may do next, by state: everything that a page has to look up.
+"""Walks through a machine: the possible next steps in each state, for a page to look up.
 
-A walk is at a state, with the calls in progress.  A call that takes time is in progress from the way by which it begins to
-the one by which it ends, and goes on by the row of its ends (:mod:`fsm.machine.calls.rules`).
+A walk is in a state, with calls in progress.  A call that takes time is in progress from the outcome that begins it to
+the one that ends it, and continues by the row of its ends (:mod:`fsm.machine.calls.rules`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,18 +15,18 @@ from fsm.machine.table import UNSPECIFIED, Table
 from fsm.report.json_report import Json
 
 AT_ONCE: Final = 2
-"""Calls in progress at a time in the walks that lead to a state when it is chosen."""
+"""Most calls in progress simultaneously in the walks that lead to a chosen state."""
 
 
 UNUSUAL: Final = 8
-"""Usual steps of which a walk would rather have fewer than one that interrupts everything, or that nobody sees."""
+"""Cost, in usual steps, of a step that interrupts everything, or that nobody sees."""
 
 
 class Choice(NamedTuple):
-    """One way in which an event, or a call in progress, may go on; ``key`` tells it from the others of its cell.
+    """One way in which an event, or a call in progress, may continue; ``key`` tells it from the others of its cell.
 
-    ``call`` is what becomes of the call: it ``begins``, goes ``on``, ``ends``, or ends in an ``unspecified`` way;
-    ``interrupts`` cuts off those in progress; empty where nothing takes time.
+    ``call`` is the effect on the call: it ``begins``, goes ``on``, ``ends``, or ends in an ``unspecified`` way.
+    ``interrupts`` cuts off all calls in progress.  ``call`` is empty if the event takes no time.
     """
 
     key: str
@@ -34,7 +34,7 @@ class Choice(NamedTuple):
     call: str
 
     def data(self, outcome: Outcome | None) -> Json:
-        """For the page: what is empty is left out."""
+        """Return the data for the page, without empty values."""
         way = self.instant.way
         found: dict[str, Json] = {
             "key": self.key,
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 
 
 def choices(rules: Rules, state: int, row: int) -> Iterator[Choice]:
-    """What an event, or a call that has begun, may do in *state* by *row* of the table."""
+    """Yield what an event, or a call that has begun, may do in *state*, by *row* of the table."""
     table = rules.table
     ends = table.rows[row].ends
     instants = rules.instants(state, row - 1, BEGUN) if ends else rules.instants(state, row)
@@ -73,27 +73,27 @@ def _call(rules: Rules, instant: CallInstant, row: int, *, ends: bool) -> str:
 
 
 def outcome_of(cell: Cell | None, way: int) -> Outcome | None:
-    """The outcome of *cell* of which the number is *way*, if it is one that the model writes."""
+    """Return outcome number *way* of *cell*, or ``None`` if the model does not state it."""
     return cell.outcomes[way] if isinstance(cell, Moves) and way < len(cell.outcomes) else None
 
 
 class _At(NamedTuple):
-    """A place in a walk: the state, and the rows of the calls in progress, in order."""
+    """A place in a walk: the state, and the sorted rows of the calls in progress."""
 
     state: int
     calls: tuple[int, ...]
 
 
 def walks(rules: Rules) -> Mapping[str, Json]:
-    """For each state that can be reached, a short walk there: its steps, ``ROW/KEY`` each.
+    """Return a short walk to each reachable state: its steps, each as ``ROW/KEY``.
 
-    What the specification does not define is no step of it, and what interrupts everything or is hidden only where nothing
-    else leads there in a few steps.
+    No step is unspecified.  A step that interrupts everything, or that is hidden, is avoided if a few usual steps lead
+    there instead.
     """
     table = rules.table
     shortest: dict[int, tuple[str, ...]] = {}
     seen: set[_At] = set()
-    order = count()  # of what costs the same, what was found first
+    order = count()  # of equal costs, the first found comes first
     going: list[tuple[int, int, _At, tuple[str, ...]]] = [(0, next(order), _At(table.initial, ()), ())]
     while going:
         cost, _, at, steps = heappop(going)
@@ -133,7 +133,7 @@ def _after(at: _At, row: int, taken: Choice) -> _At:
 
 
 def cells(table: Table, rules: Rules) -> list[Json]:
-    """Each cell of the table, by row and state: what it is, its clause, the ways; ``None`` where a call cannot be."""
+    """Return each cell by row and state: kind, clause and ways; kind and clause are empty if the table has no cell."""
     found: list[Json] = []
     for row in table.rows:
         for state in range(len(table.states)):

@@ -2,5 +2,5 @@
 
 import os
 
-# gRPC prints what the other side says as it goes away, controls included, on the terminal of the command.
+# When a peer goes away, gRPC prints the peer's text on the terminal, control characters included.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

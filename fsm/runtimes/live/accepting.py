@@ -1,4 +1,4 @@
-"""Accept connections on asyncio, and keep descriptors free for everything else."""
+"""Accept connections in asyncio, and keep file descriptors free for everything else."""
 
 import asyncio
 import os
@@ -12,11 +12,11 @@ from fsm.runtimes.reference.tasks import Tasks
 class Acceptor:
     """Accepts connections on *listening* in the running loop, and calls *take* with each, until it is closed.
 
-    An eighth of the descriptors that the process may have stays free, for files and for modules that are imported later.
-    Until then clients wait in the queue of the socket, and *say* is told once.
+    An eighth of the process's file descriptors stays free, for files and for modules that are imported later.  When no
+    others are left, clients wait in the queue of the socket, and *say* is called once.
     """
 
-    # A server of asyncio would use the last descriptor, and print a hundred tracebacks a second from then on.
+    # A server of asyncio would use the last descriptor, and then print a hundred tracebacks per second.
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Acceptor:
         self._listen()
 
     def close(self) -> None:
-        """Accept nothing more."""
+        """Stop accepting connections."""
         asyncio.get_running_loop().remove_reader(self.listening)
         self.listening.close()
 
@@ -42,8 +42,8 @@ class Acceptor:
         limit, _ = getrlimit(RLIMIT_NOFILE)
         try:
             os.close(lowest := os.dup(self.listening.fileno()))
-            if 0 < limit <= lowest + limit // 8:  # the system gives the lowest number that is free
-                raise OSError  # noqa: TRY301  (full, as below)
+            if 0 < limit <= lowest + limit // 8:  # the system assigns the lowest free number
+                raise OSError  # noqa: TRY301  (handled like too many open files)
             self._take(self.listening.accept()[0])
         except (BlockingIOError, ConnectionAbortedError):  # the client has gone
             pass
@@ -59,7 +59,7 @@ class Acceptor:
 def accept_streams(
     listening: socket.socket, take: Callable[[asyncio.StreamReader, asyncio.StreamWriter], object]
 ) -> Acceptor:
-    """Accept connections on *listening* as streams."""
+    """Accept connections on *listening*, and call *take* with the streams of each."""
     tasks = Tasks()
 
     async def open_streams(connection: socket.socket) -> None:

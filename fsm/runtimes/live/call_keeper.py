@@ -1,11 +1,12 @@
-"""A process between a test and a runtime that lets the calls in progress end when the test is killed or interrupted.
+"""A process between a test and a runtime that lets calls in progress end when the test is killed or interrupted.
 
-containerd leaves a process behind that nobody can see through CRI, if the caller of RunPodSandbox goes away while it is
-started.  So connections end here: bytes pass as they are, but for the frame by which a client gives up a call, whose
-deadline the runtime knows anyway; and the connection to the runtime stays until the calls on it have been answered.
+containerd leaves a process behind that is invisible through CRI if the caller of RunPodSandbox goes away while that
+process is being started.  So connections end here: bytes pass unchanged, except for the frame with which a client gives
+up a call, whose deadline the runtime knows anyway; and the connection to the runtime stays until the calls on it have
+been answered.
 
-It is run by itself, as ``python PATH RUNTIME SECONDS``, and imports no other module of fsm.  Its standard input is the
-socket at which it listens; it ends when nobody holds the other end of its standard output any more.
+It runs alone, as ``python PATH RUNTIME SECONDS``, and imports no other module of fsm.  Its standard input is the socket
+at which it listens; it ends when nobody holds the other end of its standard output.
 """
 
 import os
@@ -23,22 +24,22 @@ _HEAD: Final = struct.Struct(">HBBBI")
 _DATA: Final = 0
 _HEADERS: Final = 1
 _RESET: Final = 3
-"""Kinds of frames of HTTP/2, after whose header of nine bytes the payload comes."""
+"""Types of HTTP/2 frames; the payload follows a header of nine bytes."""
 
 _LAST: Final = 1
-"""The flag of a frame that is the last of its stream."""
+"""The flag of the last frame of a stream."""
 
 _PREFACE: Final = 24
-"""Bytes that a client sends before its first frame."""
+"""The length of the bytes that a client sends before its first frame."""
 
 _SECONDS: Final = 30.0
-"""How long calls in progress may take to end."""
+"""Seconds in which calls in progress must end."""
 
 
 class CallKeeper:
     """The process, which listens in *folder* for clients of the runtime at the socket *runtime*.
 
-    Its ``address`` is one for this process only: the path of the folder may be too long for that of a socket.
+    Its ``address`` is valid in this process only: the path of the folder may be too long for a socket.
     """
 
     def __init__(self, folder: Path, runtime: Path) -> None:
@@ -49,7 +50,7 @@ class CallKeeper:
             listening.bind(str(path))
             path.chmod(0o600)
             listening.listen()
-            self._process = subprocess.Popen(  # noqa: S603  (this file)
+            self._process = subprocess.Popen(  # noqa: S603  (runs this file)
                 [sys.executable, "-I", "-S", __file__, str(runtime), str(_SECONDS)],
                 stdin=listening.fileno(),
                 stdout=subprocess.PIPE,
@@ -57,7 +58,7 @@ class CallKeeper:
             )
 
     def close(self) -> None:
-        """Wait until the calls in progress have ended; others are not taken any more.  May be called again."""
+        """Accept no more calls, and wait until those in progress have ended; may be called again."""
         if self._process.stdout is not None and not self._process.stdout.closed:
             self._process.stdout.close()
             os.close(self._folder)
@@ -76,7 +77,7 @@ class _Connection:
         self._runtime.connect(runtime)
 
     def passed(self, seconds: float) -> None:
-        """Pass on what comes from both, until one of them is gone and no call is in progress any more."""
+        """Pass data on in both directions; once one side is gone, wait at most *seconds* for the calls in progress."""
         back = threading.Thread(target=self._back, daemon=True)
         back.start()
         with suppress(OSError):
@@ -98,7 +99,7 @@ class _Connection:
         self._client.close()
 
     def hang_up(self) -> None:
-        """Take nothing more from the client."""
+        """Read nothing more from the client."""
         with suppress(OSError):
             self._client.shutdown(socket.SHUT_RD)
 
@@ -114,7 +115,7 @@ class _Connection:
                 if not gone:
                     try:
                         self._client.sendall(whole)
-                    except OSError:  # it was killed
+                    except OSError:  # the client was killed
                         gone = True
         with self._changed:
             self._calls.clear()
@@ -124,14 +125,14 @@ class _Connection:
 
 
 def _frame(source: socket.socket) -> tuple[int, int, int, bytes]:
-    """The next frame from *source*: kind, flags, stream, and all of its bytes."""
+    """Read the next frame from *source*: type, flags, stream, and all of its bytes."""
     head = _received(source, _HEAD.size)
     high, low, kind, flags, stream = _HEAD.unpack(head)
     return kind, flags, stream & 0x7FFFFFFF, head + _received(source, high << 8 | low)
 
 
 def _received(source: socket.socket, count: int) -> bytes:
-    """So many bytes from *source*; raises ``OSError`` if there are no more."""
+    """Read *count* bytes from *source*; raises ``OSError`` if there are fewer."""
     parts = bytearray()
     while len(parts) < count:
         part = source.recv(count - len(parts))
@@ -142,11 +143,11 @@ def _received(source: socket.socket, count: int) -> bytes:
 
 
 def main(runtime: str, seconds: str) -> None:
-    """Take connections until the test is gone, and end when their calls have."""
+    """Accept connections until the test is gone, and end when their calls have."""
     listening = socket.socket(fileno=os.dup(0))
     running: list[tuple[_Connection, threading.Thread]] = []
     gone = select.poll()
-    gone.register(1, 0)  # an error is always told
+    gone.register(1, 0)  # poll always reports errors
     gone.register(listening, select.POLLIN)
     while all(number != 1 for number, _ in gone.poll()):
         client, _ = listening.accept()

@@ -1,8 +1,8 @@
 """The calls that passed a proxy, as lines of a recording of CRI calls.
 
-A line says what the runtime was asked and answered.  Where a client got something else, ``injected`` has it; a call that
-the runtime was never asked is a line with ``op`` ``fault``, and a connection that found no runtime, or lost it, one with
-``op`` ``connect``: neither is a call of a lifecycle.
+A line has the request to the runtime and its answer.  If a client got something else, ``injected`` has it; a call that
+never reached the runtime is a line with ``op`` ``fault``, and a connection that found no runtime, or lost it, a line
+with ``op`` ``connect``: neither is a call of a lifecycle.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SERVICES: Final = frozenset(
 
 
 def known(path: str) -> Method | None:
-    """The method of CRI at *path*, in its present version or the one before, which has the same messages."""
+    """Return the CRI method at *path*, in v1 or v1alpha2, which have the same messages."""
     service, _, name = path.rpartition("/")
     return METHODS.get(name) if service in _SERVICES else None
 
 
 def of_lifecycle(path: str) -> bool:
-    """Whether calls at *path* concern the lifecycle of a pod or a container, or tell the version: their messages are wanted.
+    """Check whether calls at *path* act on a pod or a container, or ask for the version: their messages are kept.
 
     >>> of_lifecycle("/runtime.v1.RuntimeService/StopContainer"), of_lifecycle("/runtime.v1.ImageService/ListImages")
     (True, False)
@@ -41,13 +41,13 @@ def of_lifecycle(path: str) -> bool:
 
 
 def of_events(path: str) -> bool:
-    """Whether calls at *path* are answered with the events of containers."""
+    """Check whether calls at *path* are answered with container events."""
     method = known(path)
     return method is not None and method.name == "GetContainerEvents"
 
 
 def identity(path: str, request: bytes) -> str:
-    """The id of the container or the pod that *request* to *path* is on; empty if there is none."""
+    """Return the id of the container or pod in *request* to *path*; empty if there is none."""
     method = known(path)
     try:
         asked: Any = method.request.FromString(request) if method else None
@@ -57,9 +57,9 @@ def identity(path: str, request: bytes) -> str:
 
 
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:
-    """The lines of *call*; none for calls of other services, and for streams of other things than events.
+    """Return the lines of *call*; none for calls of other services, and for streams other than events.
 
-    Raises ``DecodeError`` if its messages are no messages of CRI.
+    Raises ``DecodeError`` if its messages are not CRI's.
     """
     times: dict[str, int | str] = {"start": call.start, "end": call.end}
     if not call.method:
@@ -71,7 +71,7 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
         return []
     if not call.reached:
         on = identity(call.method, call.request or b"")
-        # As one that was given up: it says nothing of whether the runtime was there.
+        # Like a call that was given up: it does not show whether the runtime was there.
         return [{"op": "fault", "call": method.name, "id": on, **times, "code": "CANCELED", "injected": call.injected}]
     answered = call.code == "OK" and (call.reply is not None or not of_lifecycle(call.method))
     answer = CallAnswer(
@@ -98,12 +98,12 @@ def _event(call: PassedCall) -> dict[str, int | str]:
 
 
 def end_of_events(stream: int, end: int, code: str, detail: str) -> dict[str, int | str]:
-    """The end of the stream of events that began at *stream*."""
+    """Return the line for the end of the event stream that began at *stream*."""
     return {"op": EVENT, "stream": stream, "start": end, "code": code, "detail": detail}
 
 
 def event_line(stream: int, came: int, event: Any) -> dict[str, int | str]:  # noqa: ANN401  (a message of protobuf)
-    """An *event* of a container or a pod that *came* on the stream that began at *stream*."""
+    """Return the line for an *event* that *came* on the stream that began at *stream*."""
     return {
         "op": EVENT,
         "stream": stream,

@@ -1,6 +1,6 @@
-"""Recordings of CRI calls, as :mod:`fsm.recordings.cri_calls` reads them: a JSON line for each call, when it has ended.
+"""Recordings of CRI calls, read by :mod:`fsm.recordings.cri_calls`: a JSON line for each call, when it has ended.
 
-A ContainerStatus that was answered has a second line with what it showed.
+A successful ContainerStatus has a second line with the status.
 """
 
 import gzip
@@ -18,7 +18,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
-    """The lines of the call that came to *answer*, as values.
+    """Yield the lines of the call with *answer*, as values.
 
     >>> from fsm.runtimes.live.cri_pb2 import StopContainerRequest, StopContainerResponse
     >>> asked = StopContainerRequest(container_id="c1")
@@ -63,24 +63,24 @@ def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
 
 
 def encoded(answer: CallAnswer) -> bytes:
-    """The lines of the call that came to *answer*, each with its newline."""
+    """Return the lines of the call with *answer*, each with its newline."""
     return joined(lines(answer))
 
 
 def joined(found: Iterable[Mapping[str, int | str]]) -> bytes:
-    """The lines *found* as they are written, each with its newline."""
+    """Return the lines *found* as JSON, each with its newline."""
     return b"".join(_ENCODER.encode(line) + b"\n" for line in found)
 
 
 def named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobuf)
-    """The name of state *number*; the number itself if a newer API has it."""
+    """Return the name of state *number*, or the number itself if a newer API has added it."""
     return states.Name(number) if number in states.values() else str(number)
 
 
 class CallRecording:
-    """A file at *path* to which calls are added, compressed if it ends in ``.gz``; threads may share it.
+    """A file at *path* to which calls are added, compressed if its name ends in ``.gz``; threads may share it.
 
-    Each call is written when it is added, so that what was killed leaves all but its last.
+    Each call is written when it is added, so that a killed process loses at most the last one.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -97,7 +97,7 @@ class CallRecording:
         self.close()
 
     def take(self, answer: CallAnswer) -> None:
-        """Write the call that came to *answer*."""
+        """Write the call with *answer*."""
         self.write(lines(answer))
 
     def write(self, found: Iterable[Mapping[str, int | str]]) -> None:
@@ -109,6 +109,6 @@ class CallRecording:
                 self._file.flush()
 
     def close(self) -> None:
-        """End the file; may be called again."""
+        """Close the file; may be called again."""
         with self._lock:
             self._file.close()

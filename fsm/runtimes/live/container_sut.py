@@ -1,8 +1,8 @@
-"""One container of a real runtime as a system under test, all of whose calls go through CRI.
+"""One container of a real runtime as a system under test; all calls go through CRI.
 
-Its process waits at a pipe in a folder that it shares with the test, and ends when it is told how.  A start is made to
-fail by taking that folder away.  A process that is told to terminate does not; so a stop with a grace period goes on until
-the caller gives up.
+Its process reads its exit code from a pipe in a folder shared with the test, and then exits.  To make a start fail, the
+test moves that folder away.  The process ignores SIGTERM, so a stop with a grace period lasts until the caller gives
+up.
 """
 
 import errno
@@ -46,22 +46,22 @@ from fsm.runtimes.live.runtime_session import HOST, RuntimeSession, away, wait
 from fsm.sut import UnsupportedError
 
 _INSIDE: Final = "/fsm"
-"""Where the container has the shared folder."""
+"""The mount point of the shared folder in the container."""
 
 _PIPE: Final = "end"
 
 _PROCESS: Final = f"read code < {_INSIDE}/{_PIPE}; exit $code"
 
 _OPENING: Final = 5.0
-"""Seconds that a process may take to open its pipe after it was started."""
+"""Seconds that a process may take, after its start, to open its pipe."""
 
 _GIVING_UP: Final = 0.1
-"""Seconds after which a stop is given up that is to fail."""
+"""Timeout in seconds of a stop that is meant to fail."""
 
 _GRACE: Final = 60
 
 _CODES: Final = (0, 3)
-"""The exit codes of processes, in turn."""
+"""Exit codes of the processes, used in turn."""
 
 _NO_IMAGE: Final = "localhost/container-fsm/no-such-image:0"
 
@@ -87,11 +87,11 @@ _CERTAIN: Final[Mapping[tuple[str, str], str]] = {
     ("ReopenContainerLog", "reopened"): "",
     ("ReopenContainerLog", "failed"): "",
 }
-"""What else a call may come to, such as a removal that fails, a client cannot arrange."""
+"""A client cannot arrange any other outcome of a call, such as a removal that fails."""
 
 
 class RuntimeContainerSUT(EntitySUT):
-    """A container in the pod at *place*, as its configuration and its id say; by default in one of its own."""
+    """A container in the pod that *place* returns, as configuration and id; by default in a pod of its own."""
 
     states: ClassVar = ContainerState
     certain: ClassVar = _CERTAIN
@@ -158,7 +158,7 @@ class RuntimeContainerSUT(EntitySUT):
         pipe = self._folder / _PIPE
         if not pipe.exists():
             self._folder.mkdir(exist_ok=True)
-            with suppress(FileExistsError):  # another thread
+            with suppress(FileExistsError):  # another thread made it
                 os.mkfifo(pipe)
         config = ContainerConfig(
             metadata=ContainerMetadata(name=self._name),
@@ -235,7 +235,7 @@ class RuntimeContainerSUT(EntitySUT):
         wait(lambda: not self._runs(), PATIENCE)
 
     def _told(self) -> bool:
-        """Whether the process was told to end; it may not listen yet."""
+        """Tell the process to exit, unless it does not listen yet; return whether it was told or no longer runs."""
         try:
             pipe = os.open(self._folder / _PIPE, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:
@@ -252,4 +252,4 @@ class RuntimeContainerSUT(EntitySUT):
 
 
 class KilledContainerSUT(KilledSUT, RuntimeContainerSUT):
-    """A container whose runtime is killed in mid-call."""
+    """A container whose runtime is killed in the middle of a call."""

@@ -1,7 +1,7 @@
 """A client of CRI on a Unix socket.
 
-What a call comes to is a value, whatever it is: :class:`CallAnswer` has the code and the text of the status, as recordings
-have them.  Only an address at which there is no runtime is an error.
+Every result of a call is a value: :class:`CallAnswer` has the code and the text of the status, in the form of
+recordings.  Only an address without a runtime is an error.
 """
 
 import time
@@ -21,14 +21,14 @@ from fsm.runtimes.live.sockets import CHANNEL_OPTIONS, reached, target
 CODE: Final = "FSM604"
 
 TIMEOUT: Final = 10.0
-"""Seconds that a call may take, if nothing else is said."""
+"""The default time limit of a call, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswer:
-    """What one call of *op* came to; ``start`` and ``end`` are in nanoseconds since the epoch.
+    """The result of one call of *op*; ``start`` and ``end`` are in nanoseconds since the epoch.
 
-    ``code`` is that of gRPC in capitals, ``OK`` where there is a ``message``.
+    ``code`` is the gRPC code in capitals, ``OK`` if there is a ``message``.
     """
 
     op: str
@@ -41,14 +41,14 @@ class CallAnswer:
 
     @property
     def reply(self) -> str:
-        """``ok`` or the code, as models have it."""
+        """``ok`` or the code, in the form of models."""
         return "ok" if self.code == "OK" else self.code
 
 
 class CriClient:
     """A connection to the runtime at *address*; each call may take *timeout* seconds.
 
-    ``seen``, if there is one, is called with each answer of a unary call.  Threads may share a client.
+    *seen*, if given, is called with each answer of a unary call.  Threads may share a client.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class CriClient:
         self.close()
 
     def close(self) -> None:
-        """Give the connection back; calls in progress end as cancelled.  May be called again."""
+        """Close the connection; calls in progress end as cancelled.  May be called again."""
         self._channel.close()
 
     def call(self, op: str, request: Message | None = None, *, timeout: float | None = None) -> CallAnswer:
-        """What the method *op* answers to *request*, or to an empty one; never an exception for a status of gRPC."""
+        """Call the method *op* with *request*, by default an empty one; a gRPC error is an answer, not an exception."""
         asked = METHODS[op].request() if request is None else request
         start = time.time_ns()
         code, detail, message = "OK", "", None
@@ -86,7 +86,7 @@ class CriClient:
             message = self._calls[op](asked, timeout=self.timeout if timeout is None else timeout)
         except grpc.RpcError as error:
             code, detail = _status(error)
-        except ValueError as error:  # gRPC has it for a channel that was closed
+        except ValueError as error:  # raised by gRPC for a closed channel
             code, detail = "CANCELED", str(error)
         answer = CallAnswer(
             op=op, request=asked, start=start, end=time.time_ns(), code=code, detail=detail, message=message
@@ -96,12 +96,12 @@ class CriClient:
         return answer
 
     def events(self, *, timeout: float) -> "EventStream":
-        """The container events from now on, for *timeout* seconds at most."""
+        """Return the stream of container events from now on, for at most *timeout* seconds."""
         name = "GetContainerEvents"
         return EventStream(self._calls[name](METHODS[name].request(), timeout=timeout))
 
     def version(self) -> VersionResponse:
-        """What the runtime calls itself; raises :class:`InputError` if what answers is no runtime that speaks CRI v1."""
+        """Return the runtime's Version; raises :class:`InputError` if the answer is not from a CRI v1 runtime."""
         answer = self.call("Version", VersionRequest(version="v1"))
         if answer.code == "OK" and isinstance(answer.message, VersionResponse) and answer.message.runtime_name:
             return answer.message
@@ -131,9 +131,9 @@ class CriClient:
 
 
 class EventStream:
-    """A stream of container events, as the messages come; ``code`` and ``detail`` have its end once it has ended."""
+    """An iterator over container events; ``code`` and ``detail`` describe its end once it has ended."""
 
-    def __init__(self, stream: Any) -> None:  # noqa: ANN401  (gRPC's)
+    def __init__(self, stream: Any) -> None:  # noqa: ANN401  (a call of gRPC)
         self._stream = stream
         self.code = ""
         self.detail = ""
@@ -147,14 +147,14 @@ class EventStream:
             self.code = "OK"
 
     def close(self) -> None:
-        """End the stream; who iterates over it meets its end."""
+        """End the stream, and so any iteration over it."""
         self._stream.cancel()
 
 
 def connected(
     address: str, *, timeout: float = TIMEOUT, seen: Callable[[CallAnswer], object] | None = None
 ) -> tuple[CriClient, VersionResponse]:
-    """A client of the runtime at *address*, and what that calls itself.
+    """Return a client of the runtime at *address*, and the runtime's Version.
 
     Raises :class:`InputError` if nothing listens there, or nothing that speaks CRI v1.
     """

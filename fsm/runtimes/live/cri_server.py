@@ -1,6 +1,6 @@
-"""The reference node as a CRI server on a Unix socket: every method of the two services that it has an answer to.
+"""The reference node as a CRI server on a Unix socket: all methods of the two services that it can answer.
 
-Errors have the gRPC code that the machines reply, and containerd's words.  Methods without an answer are UNIMPLEMENTED.
+Errors have the gRPC code of the machines' replies, and containerd's texts.  Other methods are UNIMPLEMENTED.
 """
 
 import json
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 NAME: Final = "fsm"
 API: Final = "v1"
 PULLING: Final = 0.02
-"""Seconds that it takes to pull an image that is not there."""
+"""Seconds that it takes to pull a missing image."""
 GRACE: Final = 1.0
-"""Seconds in which calls in progress may come to their end when the server does."""
+"""Seconds in which calls in progress may end when the server stops."""
 
 CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for each in grpc.StatusCode}
 
 
 class CriServer:
-    """Answers calls of CRI with what *node* does."""
+    """Answers CRI calls by calling *node*."""
 
     def __init__(self, node: ServedNode) -> None:
         self.node = node
@@ -85,7 +85,7 @@ class CriServer:
         }
 
     def handlers(self) -> list[grpc.GenericRpcHandler]:
-        """The handlers of both services, for a server on the event loop."""
+        """Return the handlers of both services, for a server on the event loop."""
         services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
         for method in METHODS.values():
             handlers = services.setdefault(method.path.split("/")[1], {})
@@ -109,7 +109,7 @@ class CriServer:
 
     def _streaming(self) -> "NodeStreams":
         if self._streams is None:
-            from fsm.runtimes.live.node_streams import NodeStreams  # noqa: PLC0415  (many a server needs none of its libraries)
+            from fsm.runtimes.live.node_streams import NodeStreams  # noqa: PLC0415  (often not needed)
 
             self._streams = NodeStreams(self.node)
         return self._streams
@@ -143,7 +143,7 @@ class CriServer:
         except QueueShutError as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
         try:
-            await context.send_initial_metadata(())  # from here on the caller misses nothing
+            await context.send_initial_metadata(())  # from here on the caller misses no event
             async for each in subscription:
                 yield node_messages.event(each)
         finally:
@@ -244,7 +244,7 @@ class CriServer:
         )
 
     def _info(self, pid: int, **more: str) -> dict[str, str]:
-        """What a verbose status tells: the number of the process, if there is a real one, and *more*."""
+        """Return the info of a verbose status: the process id, if there is a real process, and *more*."""
         return {"info": json.dumps({**({"pid": pid} if pid and self.node.processes else {}), **more})}
 
     async def _pod_stats(self, request: cri.PodSandboxStatsRequest) -> cri.PodSandboxStatsResponse:
@@ -365,12 +365,12 @@ def _answering(
 
 
 def _unusable(request: cri.ExecRequest | cri.AttachRequest) -> str:
-    """Why there can be no such stream; empty if there can be."""
+    """Return why the stream cannot be served; empty if it can."""
     return "" if request.stdin or request.stdout or request.stderr else "one of stdin, stdout, or stderr must be set"
 
 
 def _whole(given: str, known: Mapping[str, object]) -> str:
-    """The id that *given* stands for; *given* itself if it stands for none, or for several."""
+    """Expand the abbreviated id *given*; unchanged if it matches no id, or several."""
     try:
         return full_id(given, known)
     except AmbiguousIdError:
@@ -379,9 +379,9 @@ def _whole(given: str, known: Mapping[str, object]) -> str:
 
 @asynccontextmanager
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
-    """Serve *node* at *address*, on a socket that only this user may use, and end all that runs there when that ends.
+    """Serve *node* at *address*, on a socket that only this user may use; at the end, stop everything that runs there.
 
-    Raises :class:`InputError` if there can be no such socket, as :func:`~fsm.runtimes.live.listening.listening` does.
+    Raises :class:`InputError` if the socket cannot be made; see :func:`~fsm.runtimes.live.listening.listening`.
     """
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)

@@ -1,4 +1,4 @@
-"""What containers and pods of a real runtime have in common as systems under test, all of whose calls go through CRI."""
+"""The common part of the SUTs for a container and a pod of a real runtime; all their calls go through CRI."""
 
 import secrets
 from abc import ABC, abstractmethod
@@ -16,21 +16,21 @@ from fsm.sut import BrokenError, UnsupportedError
 from fsm.trace import ABSENT
 
 PATIENCE: Final = 20.0
-"""Seconds in which an exit, or a removal, is to be shown: containerd may take ten."""
+"""Seconds in which the runtime shows an exit or completes a removal: containerd may take ten."""
 
 
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
-"""What restarts come to in the shipped models if what the runtime has kept of an entity is damaged, and only then."""
+"""Outcomes of a restart, in the shipped models, that occur only if the stored data of an entity is damaged."""
 
 
 class EntitySUT(ABC):
     """An entity of *machine* in the runtime of *session*, which it closes.
 
-    Where that is possible, *restart* restarts the runtime, and *damage* does so too, and damages meanwhile what the runtime
-    has kept of the entity with the id that it is given.
+    If possible, *restart* restarts the runtime, and *damage* restarts it with the stored data of the given entity
+    damaged.
 
-    Its ``states`` are an enum of CRI.  ``certain`` are the outcomes that can be promised, by call and by their names in the
-    shipped models; with the only runtime, if not of all.
+    ``states`` is the CRI enum of the entity's states.  ``certain`` maps a call and an outcome, as named in the shipped
+    models, to the only runtime for which the outcome can be promised; empty for all runtimes.
     """
 
     states: ClassVar[Any]
@@ -57,22 +57,22 @@ class EntitySUT(ABC):
 
     @abstractmethod
     def _of_client(self) -> Mapping[str, Callable[[], CallAnswer]]:
-        """What makes each call that a client can make, by its name."""
+        """Return the functions that make the calls a client can make, by CRI name."""
 
     @abstractmethod
     def _status(self) -> CallAnswer: ...
 
     @abstractmethod
     def _removed(self, identity: str) -> CallAnswer:
-        """What comes of removing *identity*."""
+        """Ask for the removal of *identity*."""
 
     @abstractmethod
     def _there(self) -> Iterator[str]:
-        """The ids of what has the name of this entity in the runtime."""
+        """Yield the runtime's ids of entities with this entity's name."""
 
     @abstractmethod
     def _exit(self) -> None:
-        """Let the process end, and wait until the runtime shows that."""
+        """Make the process exit, and wait until the runtime shows it."""
 
     def events(self) -> ToldEvents:
         return self._session.events.told(self._machine)
@@ -87,25 +87,28 @@ class EntitySUT(ABC):
         self._begin()
 
     def remove(self) -> None:
-        """Ask once for the removal of all that was made; raises :class:`BrokenError` if the runtime does not answer."""
+        """Ask once for the removal of everything made.
+
+        Raises :class:`BrokenError` if the runtime does not answer.
+        """
         for each in self._made:
             self._session.answered(self._removed(each))
 
     def _begin(self) -> None:
-        """Begin with an id that was never given."""
         self._made.clear()
+        # An id that the runtime has never assigned.
         self._id = secrets.token_hex(32)
         self._wanted.clear()
 
     def _new(self, answer: CallAnswer, identity: str) -> CallAnswer:
-        """Go on with *identity* if *answer*, to the call that makes an entity, is a success."""
+        """Continue with *identity* if *answer*, the answer to the creating call, is a success."""
         if answer.code == "OK":
             self._id = identity
             self._made.append(identity)
         return answer
 
     def find(self) -> None:
-        """Go on with what has the name of this entity in the runtime, though no reply has told its id."""
+        """Continue with an entity that the runtime has under this name, although no reply has returned its id."""
         for identity in self._there():
             if identity not in self._made:
                 self._id = identity

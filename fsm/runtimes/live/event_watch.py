@@ -1,4 +1,4 @@
-"""The events of GetContainerEvents while a runtime is tested, held to the calls of the tests."""
+"""The events of GetContainerEvents while a runtime is tested, checked against the calls of the tests."""
 
 from collections.abc import Iterable
 from threading import Event, Lock, Thread
@@ -15,20 +15,20 @@ from fsm.runtimes.live.cri_client import CallAnswer, CriClient, EventStream
 from fsm.trace import Line, Observation
 
 _LONG: Final = 86_400.0
-"""Seconds after which a stream is opened anew."""
+"""Seconds after which a stream is replaced by a new one."""
 
 _AGAIN: Final = 0.05
-"""Seconds after which a stream is opened again that has ended, as at a restart."""
+"""Seconds between the end of a stream, such as at a restart, and the next one."""
 
 _ENDING: Final = 5.0
-"""Seconds in which a stream ends that was closed."""
+"""Seconds in which a closed stream ends."""
 
 
 class EventWatch:
-    """Follows the events of the runtime at *address*, if it has them, from the first one on.
+    """Follows all events of the runtime at *address*, if it has GetContainerEvents.
 
-    Where events are *shared* between clients, one that did not come may have gone to another client, or to one that
-    has left: so no event is missing there.
+    If events are *shared* between clients, no event counts as missing: it may have gone to another client, even to one
+    that has left.
     """
 
     def __init__(self, address: str, *, timeout: float, shared: bool) -> None:
@@ -44,11 +44,11 @@ class EventWatch:
         self._thread.start()
 
     def take(self, answer: CallAnswer) -> None:
-        """A call of a test has come to *answer*."""
+        """Take the *answer* to a call of a test."""
         self._read(encoded(answer))
 
     def interrupted(self) -> None:
-        """The runtime was restarted just now; that its stream has ended may be heard of only later."""
+        """Record that the runtime was restarted just now; the end of its stream may be noticed only later."""
         now = time_ns()
         self._read(joined([end_of_events(now, now, "UNAVAILABLE", "")]))
 
@@ -61,7 +61,7 @@ class EventWatch:
         self._client.close()
 
     def told(self, machine: str) -> ToldEvents:
-        """What was told in a test by *machine*; nothing is followed from now on."""
+        """Stop following, and return the number of events and their violations for a test of *machine*."""
         self.close()
         with self._lock:
             self._keep(self._reader.rest())

@@ -1,4 +1,4 @@
-"""Which calls a proxy changes, and how: the file of ``--rules``, read and asked call by call."""
+"""Rules for the calls that a proxy changes: the file of ``--rules``, and its application to each call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Rule:
         return wanted in {"*", method, method.rpartition("/")[2]}
 
     def strikes(self, identity: str) -> bool:
-        """Whether it happens to this call, which is of its method; each call that fits is counted."""
+        """Check whether the rule applies to this call of its method; counts each call that matches its id."""
         rule = self.written
         if rule.id is not None and not identity.startswith(rule.id):
             return False
@@ -37,24 +37,24 @@ class _Rule:
 
 @dataclass(slots=True, kw_only=True)
 class FaultRules:
-    """The rules of one file, with how many calls each has met."""
+    """The rules of one file, each with the number of calls it has matched."""
 
     rules: list[_Rule] = field(default_factory=list)
 
     def concern(self, method: str) -> bool:
-        """Whether a call of this method may be changed."""
+        """Check whether a call of this method may be changed."""
         return any(each.concerns(method) for each in self.rules)
 
     def of(self, method: str, identity: str) -> WrittenFault | None:
-        """What happens to this call on *identity*, which is counted by all rules that it fits; of several the first."""
+        """Return the first fault that applies to this call on *identity*; every rule that matches counts the call."""
         struck = [each.written for each in self.rules if each.concerns(method) and each.strikes(identity)]
         return struck[0] if struck else None
 
 
 def read_rules(path: str | Path) -> FaultRules:
-    """The rules in the file at *path*.
+    """Read the rules in the file at *path*.
 
-    Raises :class:`InputError` with all that is wrong in it, each with its line.
+    Raises :class:`InputError` with all errors in it, each with its line.
     """
     hint = f"give the path of a file of faults, see {documented('how-to/proxy')}"
     file = parse(contents(path, most=LARGEST, code="FSM605", hint=hint), WrittenFaults, path=str(path))
@@ -64,7 +64,7 @@ def read_rules(path: str | Path) -> FaultRules:
 
 
 def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
-    """Words that mean nothing beside others of the same fault."""
+    """Return the errors of one fault: words that mean nothing beside its others."""
     rule = file.written.fault[index]
     given = rule.model_fields_set
     choices = sorted({"nth", "every", "probability"} & given)

@@ -1,8 +1,8 @@
-"""Faults on one connection: what passes is held, dropped or replaced, frame by frame.
+"""Faults on one connection: frames are held, dropped or replaced.
 
-What a client sends keeps its order and its header blocks, so that the runtime can decode them; only the data of a call
-are held.  What the runtime sends gets header blocks of our own, so that any of them can be dropped.  What is dropped
-is credited to its sender, whose flow control would otherwise stop the whole connection.
+Frames from the client keep their order and their header blocks, so that the runtime can decode them; only the data of a
+call are held.  Frames from the runtime get header blocks of our own, so that any of them can be dropped.  Dropped data
+are credited to their sender, because flow control would otherwise stop the whole connection.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from fsm.runtimes.live.fault_rules import FaultRules
 
 _UNDECIDED: Final = 16_384
-"""Bytes of a request after which its end is not awaited any more: more than half of what may be sent unanswered."""
+"""Bytes of a request after which its end is no longer awaited: held data use up what may be sent unanswered."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Held:
-    """A call whose data are held; ``decided`` once it is known what happens to it."""
+    """A call whose data are held; ``decided`` once the rules have been applied to it."""
 
     parts: list[Frame] = field(default_factory=list)
     decided: bool = False
@@ -36,7 +36,7 @@ class _Held:
 
 @dataclass(slots=True, kw_only=True)
 class StreamFaults:
-    """The calls of one connection under rules; ``identity`` is of a method and its request."""
+    """The calls of one connection under rules; ``identity`` returns the id in the request of a method."""
 
     calls: PassingCalls
     rules: FaultRules
@@ -118,7 +118,7 @@ class StreamFaults:
             self._answer(number, "CANCELED", "canceled by fsm proxy")
 
     def _answer(self, number: int, code: str, message: str, before: Headers = ()) -> None:
-        """End the call for the client, with the other headers that the runtime gave in *before*."""
+        """End the call for the client, with the runtime's other headers in *before*."""
         kept = [each for each in before if each[0] not in {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}]
         own = [(b"grpc-status", b"%d" % CODES.index(code)), (b"grpc-message", quote(message, safe=" ").encode())]
         first = (
@@ -133,7 +133,7 @@ class StreamFaults:
         block = self.calls.from_server(part, now)
         headers = part.kind in {HEADERS, CONTINUATION}
         if headers and block is None:
-            return  # the rest of it follows
+            return  # the rest of the block follows
         fate = self._fates.get(number)
         if number in self._closed or (fate is not None and fate.do == "lose-reply"):
             self.to_server(credit(part.counted()))

@@ -1,8 +1,8 @@
-"""Frames: several connections over one, as NRI has them between a runtime and a plugin.
+"""Frames: several connections over one, as NRI uses them between a runtime and a plugin.
 
-A frame is the number of its connection, the length of its payload, both of 32 bits, big-endian, and the payload.  There
-is no handshake; what comes for a connection that was not opened is dropped.  A payload is a piece of a stream of bytes,
-so nothing here holds a whole frame: however long one is, no more memory is taken than for what was read at once.
+A frame has the number of its connection and the length of its payload, both of 32 bits, big-endian, and the payload.
+There is no handshake; data for a connection that was not opened are dropped.  A payload is a piece of a stream of
+bytes, so no frame is ever held whole: it takes no more memory than what was read in one call.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from contextlib import suppress
 from typing import Final, TypeAlias
 
 LONGEST: Final = 10 + (4 << 20)
-"""Bytes of payload that a frame may have: those of the longest message of ttrpc, with its header."""
+"""The most bytes of a frame's payload: the longest message of ttrpc, with its header."""
 
 FIRST: Final = 4_096
-"""Bytes of the first frame of a longer message: NRI in Go reads no frame that is larger than its buffer of so many."""
+"""Bytes of the first frame of a longer message: NRI in Go cannot read a frame larger than its buffer of this size."""
 
 LINGER: Final = 1.0
-"""Seconds that a peer has to read what was sent before the end."""
+"""Seconds in which a peer may read what was sent before the close."""
 
 RESERVED: Final = 0
-"""The connection that nobody may use."""
+"""The number that no connection may have."""
 
 _HEADER: Final = struct.Struct(">II")
 _CHUNK: Final = 65_536
@@ -33,11 +33,11 @@ Taker: TypeAlias = "Callable[[bytes], Awaitable[None]]"
 
 
 class FrameError(Exception):
-    """The peer has sent what is no frame; nothing after it can be read."""
+    """The peer has sent something that is no frame; nothing after it can be read."""
 
 
 def frames(connection: int, data: bytes) -> bytes:
-    """The frames that carry *data*: one, or one of :data:`FIRST` bytes and others for the rest.
+    """Return the frames that carry *data*: one, or one of :data:`FIRST` bytes and others for the rest.
 
     >>> frames(1, b"abc").hex(" ")
     '00 00 00 01 00 00 00 03 61 62 63'
@@ -48,7 +48,7 @@ def frames(connection: int, data: bytes) -> bytes:
 
 
 class FrameDecoder:
-    """Takes bytes as they come, however they are cut, and yields pieces of the streams of each connection.
+    """Decodes bytes, received in any pieces, into parts of the streams of each connection.
 
     >>> decoder = FrameDecoder()
     >>> [piece for byte in frames(2, b"ab") for piece in decoder.pieces(bytes([byte]))]
@@ -61,7 +61,7 @@ class FrameDecoder:
         self._left = 0
 
     def pieces(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """The number of a connection with bytes for it; :class:`FrameError` where there is no frame."""
+        """Yield the number of a connection with bytes for it; raises :class:`FrameError` for invalid frames."""
         at = 0
         while at < len(data):
             if self._left:
@@ -83,12 +83,12 @@ class FrameDecoder:
 
     @property
     def within(self) -> bool:
-        """Whether a frame has begun and not ended."""
+        """Whether a frame is incomplete."""
         return bool(self._left or self._header)
 
 
 class Multiplexer:
-    """The connections over one stream of bytes.  :meth:`open` them, then :meth:`run` it."""
+    """The connections over one stream of bytes.  First :meth:`open` them, then :meth:`run`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -97,16 +97,16 @@ class Multiplexer:
         self._turn = asyncio.Lock()
 
     def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
-        """What sends bytes on *connection*, of which *received* is called with those that come, one call at a time.
+        """Return a function that sends bytes on *connection*; incoming bytes go to *received*, one call at a time.
 
-        Sending waits while the peer does not read, and raises :class:`ConnectionError` when it has gone.
+        Sending waits while the peer does not read, and raises :class:`ConnectionError` when the peer has gone.
         """
         if connection == RESERVED or connection in self._opened:
             raise ValueError(f"connection {connection} is {'in use' if connection else 'reserved'}")
         self._opened[connection] = received
 
         async def send(data: bytes) -> None:
-            async with self._turn:  # nothing may come between the frames of one message
+            async with self._turn:  # no other frame may come between the frames of a message
                 if self._writer.is_closing():
                     raise ConnectionResetError("the connection is closed")
                 self._writer.write(frames(connection, data))
@@ -115,7 +115,7 @@ class Multiplexer:
         return send
 
     async def run(self) -> None:
-        """Read until the peer closes; :class:`FrameError` at nonsense, or at an end in the middle of a frame."""
+        """Read until the peer closes; raises :class:`FrameError` for an invalid or unfinished frame."""
         decoder = FrameDecoder()
         with suppress(ConnectionError):
             while data := await self._reader.read(_CHUNK):
@@ -126,7 +126,7 @@ class Multiplexer:
             raise FrameError("the connection ended in the middle of a frame")
 
     async def close(self) -> None:
-        """Close the stream; what was sent is still given to a peer that reads it soon.  May be called again."""
+        """Close the stream after giving the peer a moment to read what was sent; may be called again."""
         self._writer.close()
         try:
             async with asyncio.timeout(LINGER):

@@ -1,7 +1,7 @@
-"""Frames of HTTP/2, header blocks, and the messages of gRPC in them: what a relay has to read in what passes it.
+"""Frames of HTTP/2, header blocks, and the gRPC messages in them, as far as a relay must read them.
 
-Whoever speaks HTTP/2 has a library for that.  A relay does not speak: it passes on what two others say to each other,
-as it is, and reads along.
+Endpoints of HTTP/2 have libraries for that.  A relay is no endpoint: it forwards the bytes of two others unchanged, and
+reads along.
 """
 
 import struct
@@ -13,7 +13,7 @@ from hpack import Decoder, Encoder, HeaderTuple
 from hpack.exceptions import HPACKError
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""What a client sends first."""
+"""The first bytes that a client sends."""
 
 DATA: Final = 0
 HEADERS: Final = 1
@@ -28,15 +28,15 @@ _PADDED: Final = 0x8
 _PRIORITY: Final = 0x20
 
 CANCEL: Final = 8
-"""The code with which a stream is reset that nobody waits for any more."""
+"""The error code that resets a stream which nobody waits for."""
 
 LARGEST: Final = 16 << 20
-"""Bytes of a message that are kept: no client and no runtime takes longer ones."""
+"""The most bytes kept of a message: no client and no runtime accepts longer ones."""
 
 _HEADER: Final = struct.Struct(">HBBBI")
 _HEAD: Final = 9
 _PIECE: Final = 16_384
-"""Bytes of a frame that every peer takes."""
+"""The most bytes in a frame that every peer accepts."""
 _ALL: Final = (1 << 31) - 1
 _GZIP: Final = 31
 
@@ -44,11 +44,11 @@ Headers: TypeAlias = "Sequence[tuple[bytes, bytes]]"
 
 
 class UnreadableError(Exception):
-    """What passes is no HTTP/2, or its headers cannot be decoded; nothing after it can be read."""
+    """The data are no HTTP/2, or headers cannot be decoded; nothing after it can be read."""
 
 
 class Frame(NamedTuple):
-    """One frame: ``whole`` has its header too."""
+    """One frame; ``whole`` includes its header."""
 
     kind: int
     flags: int
@@ -56,7 +56,7 @@ class Frame(NamedTuple):
     whole: bytes
 
     def payload(self) -> bytes:
-        """What it carries, without padding and priority."""
+        """Return the payload, without padding and priority."""
         start, end = _HEAD, len(self.whole)
         if self.flags & _PADDED and self.kind in {DATA, HEADERS}:
             if end == start:
@@ -68,16 +68,16 @@ class Frame(NamedTuple):
         return self.whole[start:end]
 
     def ends(self) -> bool:
-        """Whether it is the last of its stream in its direction."""
+        """Check whether the frame is the last of its stream in its direction."""
         return self.kind in {DATA, HEADERS} and bool(self.flags & END_STREAM)
 
     def counted(self) -> int:
-        """Its bytes that count for flow control."""
+        """The number of bytes that count for flow control."""
         return len(self.whole) - _HEAD if self.kind == DATA else 0
 
 
 def frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
-    """The bytes of a frame.
+    """Return the bytes of a frame.
 
     >>> frame(RST_STREAM, 1, b"\\0\\0\\0\\x08").hex(" ")
     '00 00 04 03 00 00 00 00 01 00 00 00 08'
@@ -86,22 +86,22 @@ def frame(kind: int, stream: int, payload: bytes, flags: int = 0) -> bytes:
 
 
 def reset(stream: int) -> bytes:
-    """The frame that ends *stream* at once."""
+    """Return the frame that cancels *stream*."""
     return frame(RST_STREAM, stream, CANCEL.to_bytes(4, "big"))
 
 
 def credit(size: int) -> bytes:
-    """The frame by which the sender of *size* bytes may send so many more on the connection."""
+    """Return the frame that lets the peer send *size* more bytes on the connection; empty for 0."""
     return frame(WINDOW_UPDATE, 0, size.to_bytes(4, "big")) if size else b""
 
 
 def farewell() -> bytes:
-    """The frame that asks a client to begin no more calls on the connection."""
+    """Return the frame that asks a client to begin no more calls on the connection."""
     return frame(GOAWAY, 0, _ALL.to_bytes(4, "big") + bytes(4))
 
 
 class FrameSplitter:
-    """Takes bytes as they come, however they are cut, and gives whole frames; ``preface`` comes before the first.
+    """Splits bytes, received in any pieces, into whole frames; *preface* comes before the first.
 
     >>> splitter = FrameSplitter()
     >>> [each.stream for byte in reset(3) + reset(5) for each in splitter.frames(bytes([byte]))]
@@ -122,7 +122,7 @@ class FrameSplitter:
         return not self._rest and not self._preface
 
     def frames(self, data: bytes) -> list[Frame]:
-        """The frames that are complete with *data*; raises :class:`UnreadableError` if the preface is another."""
+        """Return the frames that *data* completes; raises :class:`UnreadableError` if the preface is wrong."""
         data = self._rest + data if self._rest else data
         at = 0
         if self._preface:
@@ -145,7 +145,7 @@ class FrameSplitter:
 
 
 class HeaderBlocks:
-    """The header blocks of one direction of a connection; every one has to be read, since later ones refer to it."""
+    """The header blocks of one direction of a connection; each must be read because later ones refer to it."""
 
     def __init__(self) -> None:
         self._decoder = Decoder(max_header_list_size=LARGEST)
@@ -154,7 +154,7 @@ class HeaderBlocks:
         self._ends = False
 
     def add(self, part: Frame) -> tuple[Headers, bool] | None:
-        """The headers, once *part* completes them, and whether they end the stream.
+        """Return the headers if *part* completes them, and whether they end the stream; else ``None``.
 
         Raises :class:`UnreadableError` if they cannot be decoded.
         """
@@ -172,14 +172,14 @@ class HeaderBlocks:
 
 
 class HeaderWriter:
-    """Header blocks that refer to no other, so that any of them may be left out."""
+    """Writes header blocks that refer to no other, so that any of them may be left out."""
 
     def __init__(self) -> None:
         self._encoder = Encoder()
         self._encoder.header_table_size = 0
 
     def frames(self, stream: int, headers: Headers, *, ends: bool) -> bytes:
-        """The frames of *headers* on *stream*; with *ends* they are the last of it."""
+        """Return the frames of *headers* on *stream*; with *ends*, they end the stream."""
         kept = [each if isinstance(each, HeaderTuple) else HeaderTuple(*each) for each in headers]
         block = self._encoder.encode(kept, huffman=False)
         cuts = range(0, len(block), _PIECE)
@@ -195,7 +195,7 @@ class HeaderWriter:
 
 
 class Messages:
-    """The first message of gRPC in the data of one direction of a stream, or *each*; ``keep`` is whether they are wanted."""
+    """The first gRPC message in one direction of a stream, or *each* message; without *keep*, none is kept."""
 
     __slots__ = ("_data", "_each", "_keep", "complete")
 
@@ -208,14 +208,14 @@ class Messages:
             self._measure()
 
     def _measure(self) -> None:
-        if len(self._data) >= 5:  # noqa: PLR2004  (whether it is compressed, and its length)
+        if len(self._data) >= 5:  # noqa: PLR2004  (a byte for compression, four for the length)
             self.complete = len(self._data) >= 5 + int.from_bytes(self._data[1:5], "big")
             self._keep = int.from_bytes(self._data[1:5], "big") <= LARGEST
             if not self._keep:
                 self._data.clear()
 
     def taken(self) -> Iterator[bytes | None]:
-        """Each message that is complete, as :meth:`first` has it; it is forgotten."""
+        """Yield each complete message, like :meth:`first`, and drop it."""
         while self.complete:
             yield self.first()
             del self._data[: 5 + int.from_bytes(self._data[1:5], "big")]
@@ -223,7 +223,7 @@ class Messages:
             self._measure()
 
     def first(self) -> bytes | None:
-        """The message, decompressed; ``None`` if it is not complete, or is compressed in a way of its own."""
+        """Return the first message, decompressed; ``None`` if it is incomplete, too long, or not compressed by gzip."""
         if not self.complete or not self._keep:
             return None
         size = int.from_bytes(self._data[1:5], "big")

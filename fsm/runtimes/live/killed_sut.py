@@ -1,7 +1,7 @@
 """A runtime that is killed while a call of a test is in progress.
 
-Where in the call that happens is a matter of time: effect number *n* of :class:`~fsm.sut.Crashing` is what comes so many
-steps of time after the call began.
+The point of the kill is a matter of time: effect number *n* of :class:`~fsm.sut.Crashing` is *n* steps of time after
+the first, shortly after the call began.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from fsm.runtimes.live.runtime_session import RuntimeSession
 from fsm.sut import BrokenError, UnsupportedError
 
 BEGINNING: Final = 0.003
-"""Seconds after which a runtime is killed first; what takes less is not cut off."""
+"""Seconds from the beginning of a call to the earliest kill; a call that takes less time is not cut off."""
 
 STEP: Final = 0.015
-"""Seconds between two instants at which a runtime is killed."""
+"""Seconds between the times of two successive kills."""
 
 
 class KilledSUT(EntitySUT):
-    """An entity whose runtime *kill* kills and starts again."""
+    """An entity whose runtime is killed and started again by *kill*."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class KilledSUT(EntitySUT):
         self._kill = kill
 
     def crash(self, event: str, point: int) -> bool:
-        """As :class:`~fsm.sut.Crashing` has it, but that a call that is not cut off needs no restart."""
+        """Like :class:`~fsm.sut.Crashing`, except that a call that is not cut off needs no restart."""
         if self._rpc[event] not in self._calls:
             raise UnsupportedError("only calls are cut off")
         call = Thread(target=self._attempted, args=(event,), daemon=True)
@@ -47,9 +47,9 @@ class KilledSUT(EntitySUT):
             return False
         self._kill()
         call.join()
-        self.find()  # the reply that would have told its id is lost
+        self.find()  # the reply with its id is lost
         return True
 
     def _attempted(self, event: str) -> None:
-        with suppress(BrokenError):  # no answer is what is to come
+        with suppress(BrokenError):  # the killed runtime gives no answer
             self.do(event)

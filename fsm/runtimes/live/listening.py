@@ -1,4 +1,4 @@
-"""Unix sockets that this process makes: only this user may use them, and they are removed when they are no longer needed."""
+"""Unix sockets made by this process: only this user may use them, and they are removed after use."""
 
 import errno
 import os
@@ -14,32 +14,32 @@ from fsm.runtimes.live.sockets import CODE, path
 
 @contextmanager
 def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
-    """Let *bind* make the socket at *address*, with mode 0600, and remove it in the end.
+    """Have *bind* make the socket at *address*, with mode 0600, and remove it at the end.
 
-    A socket that nobody listens on any more is replaced.  Raises :class:`InputError` if somebody does, if something else
-    is there, or if none can be made.
+    A socket that nobody listens on is replaced.  Raises :class:`InputError` if somebody listens, if something else
+    exists there, or if the socket cannot be made.
     """
     at = Path(path(address))
     try:
-        bound(str(at)).close()  # gRPC writes of its own to standard error where it fails
+        bound(str(at)).close()  # fails before gRPC does, which prints to standard error
         at.unlink()
         with _for_this_user():
             bind()
         made = at.stat().st_ino
-    except (OSError, RuntimeError) as error:  # gRPC has the second
+    except (OSError, RuntimeError) as error:  # gRPC raises RuntimeError
         raise unusable(address, error) from error
     try:
         yield
     finally:
         with suppress(OSError):
-            if at.stat().st_ino == made:  # and not another one that was put there since
+            if at.stat().st_ino == made:  # not if it was replaced meanwhile
                 at.unlink()
 
 
 def bound(name: str) -> socket.socket:
-    """A socket at the path *name* that only this user may use; one that nobody listens on any more is replaced.
+    """Return a socket at the path *name* that only this user may use, replacing one that nobody listens on.
 
-    Raises ``OSError``: ``FileExistsError`` if something else is there, and one with ``EADDRINUSE`` if somebody listens.
+    Raises ``OSError``: ``FileExistsError`` if something else exists there, and ``EADDRINUSE`` if somebody listens.
     """
     _vacate(Path(name))
     made = socket.socket(socket.AF_UNIX)
@@ -68,7 +68,7 @@ def _vacate(at: Path) -> None:
         return
     if not stat.S_ISSOCK(found.st_mode):
         raise FileExistsError(errno.EEXIST, "is there already, and is no socket", str(at))
-    with socket.socket(socket.AF_UNIX) as probe, suppress(BlockingIOError):  # too many wait to be accepted
+    with socket.socket(socket.AF_UNIX) as probe, suppress(BlockingIOError):  # if its queue is full, somebody listens
         probe.setblocking(False)  # noqa: FBT003  (its only parameter)
         try:
             probe.connect(str(at))
@@ -79,7 +79,7 @@ def _vacate(at: Path) -> None:
 
 
 def unusable(address: str, error: Exception) -> InputError:
-    """Why there can be no socket at *address*, by the *error* of the attempt."""
+    """The error that no socket can be made at *address*, from the *error* of the attempt."""
     at = Path(path(address))
     number = error.errno if isinstance(error, OSError) else 0
     if number == errno.EEXIST:

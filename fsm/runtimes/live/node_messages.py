@@ -1,4 +1,4 @@
-"""Messages of CRI from and to what the reference node has: plans of pods and containers, and their states."""
+"""CRI messages from and to the data of the reference node: plans and states of pods and containers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -16,7 +16,7 @@ COMPLETED: Final = "Completed"
 FAILED: Final = "Error"
 
 MEMORY: Final = 1 << 20
-"""Bytes that each process of a simulated container uses."""
+"""Bytes of memory that each process of a simulated container uses."""
 WRITTEN: Final = 1 << 12
 """Bytes that a simulated container has written."""
 
@@ -29,7 +29,7 @@ EVENTS: Final[Mapping[str, cri.ContainerEventType]] = {
 
 
 def pod_plan(config: cri.PodSandboxConfig, runtime_handler: str) -> PodPlan:
-    """What *config* wants of a pod."""
+    """The plan of the pod that *config* asks for."""
     metadata, spaces = config.metadata, config.linux.security_context.namespace_options
     return PodPlan(
         name=metadata.name,
@@ -46,7 +46,7 @@ def pod_plan(config: cri.PodSandboxConfig, runtime_handler: str) -> PodPlan:
 
 
 def _files(config: cri.PodSandboxConfig) -> Iterator[tuple[str, str]]:
-    """The files that the containers of a pod find: its name, where names are looked up, and what is set of the kernel."""
+    """Yield files in a pod's containers, with contents: its host name, its DNS configuration and its sysctls."""
     yield "/etc/hostname", f"{config.hostname or config.metadata.name}\n"
     dns = config.dns_config
     lines = [f"nameserver {each}" for each in dns.servers]
@@ -58,12 +58,12 @@ def _files(config: cri.PodSandboxConfig) -> Iterator[tuple[str, str]]:
 
 
 def pod_metadata(plan: PodPlan) -> cri.PodSandboxMetadata:
-    """The name of a pod, in its parts."""
+    """The parts of a pod's name."""
     return cri.PodSandboxMetadata(name=plan.name, uid=plan.uid, namespace=plan.namespace, attempt=plan.attempt)
 
 
 def pod_status(plan: PodPlan, status: PodStatus) -> cri.PodSandboxStatus:
-    """What PodSandboxStatus shows of a pod."""
+    """The status of a pod in PodSandboxStatus."""
     network, pid, ipc = map(cri.NamespaceMode.Name, plan.namespaces)
     address = "" if network == "NODE" or not status.addresses else status.addresses[0]
     options = cri.NamespaceOption(network=network, pid=pid, ipc=ipc)
@@ -81,7 +81,7 @@ def pod_status(plan: PodPlan, status: PodStatus) -> cri.PodSandboxStatus:
 
 
 def listed_pod(plan: PodPlan, status: Metadata) -> cri.PodSandbox:
-    """What ListPodSandbox shows of a pod."""
+    """The entry of a pod in ListPodSandbox."""
     return cri.PodSandbox(
         id=status.id,
         metadata=pod_metadata(plan),
@@ -94,7 +94,7 @@ def listed_pod(plan: PodPlan, status: Metadata) -> cri.PodSandbox:
 
 
 def container_plan(config: cri.ContainerConfig) -> ContainerPlan:
-    """What *config* wants of a container."""
+    """The plan of the container that *config* asks for."""
     return ContainerPlan(
         name=config.metadata.name,
         attempt=config.metadata.attempt,
@@ -118,12 +118,12 @@ def container_plan(config: cri.ContainerConfig) -> ContainerPlan:
 
 
 def limits(resources: cri.LinuxContainerResources) -> Limits:
-    """The limits that are set, by the names of their fields."""
+    """The limits set in *resources*, by field name."""
     return {field.name: value for field, value in resources.ListFields() if isinstance(value, int | str)}
 
 
 def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatus:
-    """What ContainerStatus shows of a container whose record is *status*."""
+    """The status in ContainerStatus of a container whose record is *status*."""
     exited = status.state() == ContainerState.EXITED
     usual = (FAILED if status.exit_code else COMPLETED) if exited else ""
     return cri.ContainerStatus(
@@ -157,12 +157,12 @@ def _resources(status: Status) -> cri.LinuxContainerResources:
 
 
 def container_metadata(found: NodeContainer) -> cri.ContainerMetadata:
-    """The name of a container, in its parts."""
+    """The parts of a container's name."""
     return cri.ContainerMetadata(name=found.plan.name, attempt=found.plan.attempt)
 
 
 def listed_container(found: NodeContainer) -> cri.Container:
-    """What ListContainers shows of a container."""
+    """The entry of a container in ListContainers."""
     return cri.Container(
         id=found.id,
         pod_sandbox_id=found.pod.id,
@@ -178,7 +178,7 @@ def listed_container(found: NodeContainer) -> cri.Container:
 
 
 def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
-    """What a simulated container has used: a thousandth of the time that it runs, and a fixed amount of memory."""
+    """Statistics of a simulated container: CPU time of 1/1000 of its running time, and a fixed amount of memory."""
     used = max(0, now - found.status().started_at) // 1_000
     return cri.ContainerStats(
         attributes=cri.ContainerAttributes(
@@ -199,7 +199,7 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
 
 
 def pod_stats(plan: PodPlan, status: Metadata, running: Sequence[NodeContainer], now: int) -> cri.PodSandboxStats:
-    """What a pod has used with its containers that are *running*, as :func:`stats` has it."""
+    """Statistics of a pod with its *running* containers; see :func:`stats`."""
     containers = [stats(each, now) for each in running]
     return cri.PodSandboxStats(
         attributes=cri.PodSandboxAttributes(
@@ -229,7 +229,7 @@ def _memory(processes: int, now: int) -> cri.MemoryUsage:
 
 
 def image(stored: StoredImage) -> cri.Image:
-    """What ListImages shows of an image."""
+    """The entry of an image in ListImages."""
     return cri.Image(
         id=stored.id,
         repo_tags=[stored.tag] if stored.tag else [],
@@ -240,7 +240,7 @@ def image(stored: StoredImage) -> cri.Image:
 
 
 def event(seen: NodeEvent) -> cri.ContainerEventResponse:
-    """The message of the event *seen*."""
+    """The message of GetContainerEvents for the event *seen*."""
     return cri.ContainerEventResponse(
         container_id=seen.id,
         container_event_type=EVENTS[seen.what],
@@ -251,7 +251,7 @@ def event(seen: NodeEvent) -> cri.ContainerEventResponse:
 
 
 def selected(labels: Mapping[str, str], selector: Mapping[str, str]) -> bool:
-    """Whether *labels* have all that *selector* asks for.
+    """Check whether *labels* contain every pair of *selector*.
 
     >>> selected({"a": "1", "b": "2"}, {"a": "1"}), selected({}, {"a": "1"})
     (True, False)

@@ -1,4 +1,4 @@
-"""What the streams of Exec, Attach and PortForward of the served node do."""
+"""Streams of Exec, Attach and PortForward of the served node."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class NodeStreams(StreamServer):
         self._node = node
 
     async def command(self, container: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
-        """The URL of the streams that *request* asks for."""
+        """Return the URL of the streams for *request*."""
         kind, run = "attach", partial(attach, self._node.containers, container)
         if isinstance(request, cri.ExecRequest):
             kind, run = "exec", partial(run_in, self._node.containers, container, tuple(request.cmd))
@@ -29,7 +29,7 @@ class NodeStreams(StreamServer):
         return await self.offer(kind, offered)
 
     async def ports(self) -> str:
-        """The URL of a stream to ports of a pod, which are those of this machine, if processes of it are run."""
+        """Return the URL of a stream to ports of this machine, if the node runs processes; else they are refused."""
         return await self.offer("portforward", OfferedPorts(connect=connected if self._node.processes else _refused))
 
 

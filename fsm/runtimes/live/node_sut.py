@@ -1,11 +1,11 @@
 """A pod and its container in a real runtime, and a plugin of ours, as one system under test.
 
-What happens to the pod and to the container goes through CRI, as where one of them is tested alone; what it puts out is
-what the plugin is told of them.  That a container has ended by itself is relayed on a thread of its own, in no order with
-anything else: so it is taken as the last of what a step has put out, and only where a removal tells of it, before that.
+Calls on the pod and the container go through CRI, as in the tests of either one; the outputs are the events that the
+runtime relays to the plugin.  The runtime relays the exit of a container on a separate thread, in no fixed order: so
+such an exit is sorted behind the other outputs of its step, or before the removal that implies it.
 
-Several threads may also call a second container of the pod.  What they do is judged by the recording of it: the calls,
-and what the plugin was told.
+Several threads may also call a second container of the pod.  Such races are judged from their recording: the calls, and
+the events that the plugin received.
 """
 
 import time
@@ -45,7 +45,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
     "update-container": (CONTAINER, "update-resources"),
     "exit-container": (CONTAINER, "exit"),
 }
-"""What is done by the SUT of the pod, or of the container, and how their machines call it."""
+"""Joint events that the SUT of the pod or of the container performs, with their names in its machine."""
 
 _WITH: Final[Mapping[tuple[str, str], str]] = {
     ("run-pod", "failed"): "undone",
@@ -53,7 +53,7 @@ _WITH: Final[Mapping[tuple[str, str], str]] = {
     ("start-container", "failed"): "failed",
     ("stop-container", "not-stopped"): "not-stopped",
 }
-"""The outcome that is arranged with the pod, or the container, so that a joint event ends in one of its ways."""
+"""The outcome to arrange with the pod or the container, so that a joint event has the outcome of the key."""
 
 _REFUSED: Final[Mapping[str, str]] = {
     "run-pod": "RunPodSandbox",
@@ -61,7 +61,7 @@ _REFUSED: Final[Mapping[str, str]] = {
     "start-container": "StartContainer",
     "update-container": "UpdateContainer",
 }
-"""What the plugin answers with an error, for an event to be refused by it."""
+"""The request that the plugin answers with an error to refuse an event."""
 
 _NEVER: Final = frozenset(
     {
@@ -75,7 +75,7 @@ _NEVER: Final = frozenset(
         ("remove-container", "not-removed"),
     }
 )
-"""The ways of joint events that only a fault takes, which no client can arrange."""
+"""Outcomes of joint events that only a fault causes, so no client can arrange them."""
 
 _FAULTS: Final = frozenset(
     {
@@ -83,46 +83,52 @@ _FAULTS: Final = frozenset(
         *(f"{POD} {each}" for each in ("failed", "not-stopped", "unmonitored", "forgotten", "unknown", "skipped")),
     }
 )
-"""What only a fault brings about within a way; such steps are in the names of ways that have the same."""
+"""Steps that only a fault causes; the names of joint outcomes list their steps."""
 
 _DAMAGED: Final = f"{CONTAINER} unknown"
-"""What a restart comes to if the checkpoint of the container is damaged."""
+"""The step of a restart that finds the checkpoint of the container damaged."""
 
 _COSTLY: Final = frozenset({"restart", "run-pod"})
-"""What takes several times as long as anything else."""
+"""Events that take several times as long as any other."""
 
 _LATE: Final = "relay-exit"
 
 _STOPPED: Final = "StopContainer"
 
 _RELAYED: Final = 2.0
-"""Seconds in which the end of a container is relayed."""
+"""Seconds in which the runtime relays the exit of a container."""
 
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
-"""The calls that relay that a container has stopped themselves; from others it comes by itself."""
+"""Calls that relay StopContainer themselves; during any other event it comes from an exit, on its own thread."""
 
 
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
-"""After these nothing is relayed of an end that the plugin does not expect."""
+"""Events after which an exit is relayed only if the plugin expects it."""
 
 _SECOND: Final = ".2"
-"""What the names of calls on the second container end in, as those of a system of two."""
+"""Suffix of the names of calls on the second container, as in a system of two."""
 
 _CALLS: Final = ("create-container", "start-container", "stop-container", "remove-container", "update-container")
 
 CONTRACT: Final = "nri-plugin-contract"
-"""What plugins may rely on, by which the calls of several threads are judged."""
+"""The machine of what plugins may rely on; it judges races."""
 
 LAYER: Final = ("nri-container", "nri-pod")
-"""The machines of what is relayed, whoever calls: they judge it without the calls."""
+"""The machines of relayed events, whoever makes the calls: they judge without the recorded calls."""
 
 
 class RuntimeNodeSUT:
-    """A pod and its container in the runtime of *session*, which it closes, with a plugin at its socket *nri*.
+    """A pod and its container in the runtime of *session*, which it closes, with a plugin at the socket *nri*.
 
-    *restart* restarts the runtime, where that is possible, and *damage* so that a checkpoint is damaged meanwhile; *seen* is
-    called with what calls come to.  What several threads do is judged by the *model* of what plugins are told, and the calls
-    alone by the machines *by_calls*; *profile* is of the model.
+    Args:
+        session: The session; closed by :meth:`close`.
+        nri: The socket at which the runtime takes plugins.
+        restart: Restarts the runtime, if that is possible.
+        damage: Restarts the runtime and damages the checkpoint of the given container before it is up again.
+        model: The machine that judges the events relayed to the plugin, in races too.
+        profile: The profile of *model*.
+        by_calls: Machines that judge the calls of a race without the relayed events.
+        seen: Called with the answer to each call.
     """
 
     before = ("plugin-joins",)
@@ -169,8 +175,8 @@ class RuntimeNodeSUT:
         return self._session.events.told(NODE)
 
     def _called(self, answer: CallAnswer) -> None:
-        """Keep a call; until the plugin joins again, what it has missed says nothing."""
         self._calls.append(encoded(answer))
+        # Calls made after the plugin left are not judged until it joins again: it could not hear of them.
         if self.plugin.joined:
             self._heard = len(self._calls)
         if self._seen is not None:
@@ -193,7 +199,7 @@ class RuntimeNodeSUT:
         self._heard = 0
 
     def judged(self) -> Judged | None:
-        """The verdict on what the plugin was told since the reset; ``None`` if it was told of nothing that a call has named."""
+        """Return the verdict on the events relayed since the reset; ``None`` if none concern a recorded call."""
         if not self.plugin.lines:
             return None
         calls, events = self._written()
@@ -206,7 +212,7 @@ class RuntimeNodeSUT:
             return None
 
     def _written(self) -> tuple[str, str]:
-        """The paths of the files of calls and of events."""
+        """Write the recordings of calls and of relayed events; return their paths."""
         written = []
         for end, content in self._files().items():
             path = self._session.folder / f"calls{end}"
@@ -218,7 +224,7 @@ class RuntimeNodeSUT:
         return {"": b"".join(self._calls[: self._heard]), ".nri": b"".join(line + b"\n" for line in self.plugin.lines)}
 
     def race_violations(self) -> Sequence[Violation]:
-        """What is not legal, once all was removed of which the plugin has yet to be told."""
+        """Remove all entities, so that the plugin receives what is still due, and return the violations."""
         for each in (self._second, self._container, self._pod):
             each.remove()
         found = [*illegal(self.judged())]
@@ -228,7 +234,7 @@ class RuntimeNodeSUT:
         return found
 
     def mended(self) -> bool:
-        """Whether the runtime answers, if need be since it was restarted."""
+        """Check whether the runtime answers, after a restart if necessary."""
         self.plugin.leave()
         if self._session.client.call("ListPodSandbox").code == "OK":
             return True
@@ -276,7 +282,7 @@ class RuntimeNodeSUT:
             self._entities[part].arrange(name, _WITH[event, outcome])
         elif event == "restart" and _DAMAGED in outcome:
             self._container.arrange("restart", "unknown")
-        return False  # what the container is in, and what was relayed of it, is not always known
+        return False  # the container's state, and which events were relayed, is not always known
 
     def do(self, event: str) -> str:
         self._event = self.plugin.doing = event
@@ -301,7 +307,7 @@ class RuntimeNodeSUT:
             return self._second.do(_EVENTS[event.removesuffix(_SECOND)][1])
         if event == "plugin-joins":
             self.plugin.join()
-            self._awaited = bool(self.plugin.running)  # what ended before was perhaps relayed before
+            self._awaited = bool(self.plugin.running)  # an earlier exit may have been relayed already
         elif event == "plugin-leaves":
             self.plugin.leave()
         elif event == "restart":
@@ -340,7 +346,7 @@ class RuntimeNodeSUT:
 
 
 def illegal(judged: Judged | None) -> Iterator[Violation]:
-    """What is not legal in a recording of one test, one of each cause, without the places in files that are gone."""
+    """Yield one violation per cause in the recording of a test, without its place in files that no longer exist."""
     found = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)] if judged else []
     for verdict in found:
         for finding in verdict.findings:

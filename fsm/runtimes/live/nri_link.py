@@ -1,4 +1,4 @@
-"""One connection between a runtime and a plugin, as both of them need it; the names and numbers of NRI's events."""
+"""One connection between a runtime and a plugin, as both sides need it; the names and numbers of NRI's events."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from fsm.runtimes.live.ttrpc import Client, Handler, ProtocolError, Server
 PLUGIN: Final = "nri.pkg.api.v1alpha1.Plugin"
 RUNTIME: Final = "nri.pkg.api.v1alpha1.Runtime"
 CONNECTIONS: Final = {PLUGIN: 1, RUNTIME: 2}
-"""The number of the connection on which each service is served."""
+"""The number of the connection that carries each service."""
 
 VERSION: Final = "v0.12.0"
-"""The version of NRI that both sides speak, and tell each other."""
+"""The version of NRI that both sides implement and report to each other."""
 REGISTRATION: Final = 5.0
-"""Seconds in which a plugin registers, and is then configured, unless the runtime says otherwise."""
+"""Seconds in which a plugin must register, and then be configured, unless the runtime sets another limit."""
 REQUEST: Final = 2.0
-"""Seconds in which a plugin answers, unless the runtime says otherwise."""
+"""Seconds in which a plugin must answer, unless the runtime sets another limit."""
 
 NUMBERS: Final[Mapping[str, int]] = {
     name: number for number, name in enumerate((*EVENTS, "ValidateContainerAdjustment"), 1)
@@ -36,18 +36,18 @@ POD_EVENTS: Final = frozenset(name for name in EVENTS if name.endswith("PodSandb
 ANSWERED: Final = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
 """The events to which a plugin may answer with changes; they are never relayed as StateChange."""
 ALWAYS: Final = frozenset(name for name, number in NUMBERS.items() if number <= NUMBERS["RemoveContainer"])
-"""The events of the first version of NRI; a runtime of that version refuses a plugin that asks for others."""
+"""The events of the first version of NRI; a runtime of that version refuses a plugin that subscribes to others."""
 
 Answer = TypeVar("Answer", bound=Message)
 
 
 class NriError(Exception):
-    """The other side does not do what NRI asks of it; the text begins in lower case and names what it did."""
+    """The other side violates NRI; the text begins in lower case and states what it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedEvent:
-    """What a plugin is told; ``name`` is the RPC that is meant, ``sent`` what came: that, or the enum's name in StateChange."""
+    """An event relayed to a plugin; ``name`` is its RPC, ``sent`` the RPC received or the enum name in StateChange."""
 
     name: str
     pod: PodSandbox
@@ -58,14 +58,14 @@ class RelayedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginChanges:
-    """What a plugin asks for in its answer; an ``adjustment`` is of the container that is being created."""
+    """The changes in a plugin's answer; an ``adjustment`` applies to the container that is being created."""
 
     adjustment: ContainerAdjustment | None = None
     updates: tuple[ContainerUpdate, ...] = ()
 
 
 def mask(events: Collection[str]) -> int:
-    """The mask of *events*.
+    """The bit mask of *events*.
 
     >>> hex(mask(["RunPodSandbox", "RemoveContainer"]))
     '0x401'
@@ -74,7 +74,7 @@ def mask(events: Collection[str]) -> int:
 
 
 def subscribed(events: int) -> frozenset[str]:
-    """The events of a mask; of an empty one all of them.  :class:`NriError` if a bit is of none.
+    """Return the events of a mask, all of them for an empty mask; :class:`NriError` if a bit is unknown.
 
     >>> sorted(subscribed(0x401)), len(subscribed(0))
     (['RemoveContainer', 'RunPodSandbox'], 14)
@@ -88,7 +88,7 @@ def subscribed(events: int) -> frozenset[str]:
 
 
 class NriLink:
-    """A stream between both sides, of which this one serves the service *served*, and calls the other."""
+    """A stream between both sides; this side serves the service *served* and calls the other one."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class NriLink:
     ) -> None:
         self._mux = Multiplexer(reader, writer)
         self._called = RUNTIME if served == PLUGIN else PLUGIN
-        # Each needs what the other side's bytes are taken by, before there is anything to send with.
+        # `open` takes the receiver of bytes and returns what Server and Client send with: so the receivers are methods.
         self._server = Server(self._mux.open(CONNECTIONS[served], self._asked), {served: methods})
         self._client = Client(self._mux.open(CONNECTIONS[self._called], self._answered))
 
@@ -111,11 +111,11 @@ class NriLink:
         await self._client.received(data)
 
     async def call(self, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
-        """The other side's answer; :class:`~fsm.runtimes.live.ttrpc.RpcError` or :class:`~fsm.runtimes.live.ttrpc.ClosedError`."""
+        """Return the other side's answer; raises ``RpcError`` or ``ClosedError`` of :mod:`fsm.runtimes.live.ttrpc`."""
         return await self._client.call(self._called, method, request, answer, seconds)
 
     async def run(self) -> None:
-        """Read and answer until the other side closes; :class:`NriError` if it sends nonsense."""
+        """Read and answer until the other side closes; :class:`NriError` if it violates a protocol."""
         try:
             await self._mux.run()
         except (FrameError, ProtocolError) as error:
@@ -124,17 +124,17 @@ class NriLink:
             await self.close()
 
     async def leave(self) -> None:
-        """End the connection when the calls in progress were answered, or have had the time of a request."""
+        """Close the connection when the calls in progress are answered, or after the time limit of a request."""
         await self._server.finish(REQUEST)
         await self.close()
 
     async def close(self) -> None:
-        """End the connection, and every call in progress; may be called again."""
+        """Close the connection and end every call in progress; may be called again."""
         self._client.close()
         await self._server.close()
         await self._mux.close()
 
 
 async def inherited(number: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """The stream that a runtime has left open as file *number* for a plugin that it has started."""
+    """Return the stream that a runtime has left open as file *number* for a plugin that it has started."""
     return await asyncio.open_unix_connection(sock=socket.socket(fileno=number))

@@ -1,6 +1,6 @@
-"""The plugin's side of NRI: it registers, is configured and synchronised, and is told what happens to pods and containers.
+"""The plugin's side of NRI: it registers, is configured and synchronised, and receives events of pods and containers.
 
-:class:`NriPlugin` does all of that by the methods of an :class:`NriHandlers`, which has what the plugin is for.
+:class:`NriPlugin` passes each of these to an :class:`NriHandlers`, which implements the plugin's purpose.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ from fsm.runtimes.live.nri_link import (
 from fsm.runtimes.live.ttrpc import ClosedError, Handler, RpcError, method
 
 AGAIN: Final = (0.01, 0.5)
-"""Seconds between two attempts to connect: the first time, and the most, each being twice the one before."""
+"""Seconds between two attempts to connect: at first, and at most; the time doubles with each attempt."""
 LISTED: Final = 100_000
-"""Pods and containers that a plugin may be synchronised with."""
+"""The most pods and containers that a plugin may be synchronised with."""
 
 
 class NriHandlers(Protocol):
-    """What a plugin does at each turn of its connection; nothing of it may take longer than the runtime waits."""
+    """The handlers of a plugin's requests; none may take longer than the runtime waits."""
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
-        """The events to be told, by the names of their RPCs; every connection begins with this."""
+        """Return the events to subscribe to, by the names of their RPCs; called first on every connection."""
 
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        """Take what is there when the connection begins; the updates that are asked for."""
+        """Take the pods and containers that exist when the connection begins; return the updates to request."""
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
-        """Take an event; the changes that are asked for, where the event allows any."""
+        """Take an event; return the changes to request, if the event allows any."""
 
     async def shut_down(self) -> None:
-        """The runtime says that it ends."""
+        """Take the runtime's notice that it shuts down."""
 
 
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:
-    """The events of pods and containers that the runtime can relay, by what it says of itself.
+    """Return the events that the runtime can relay, according to its configuration request.
 
-    Runtimes that tell their version of NRI have updates of pods; others may not, and refuse whom asks for unknown events.
+    Runtimes that report their version of NRI support updates of pods; others may not, and refuse unknown events.
 
     >>> "UpdatePodSandbox" in offered(nri.ConfigureRequest(NRI_version="v0.12.2")), len(offered(nri.ConfigureRequest()))
     (True, 11)
@@ -69,7 +69,7 @@ def offered(request: nri.ConfigureRequest) -> frozenset[str]:
 
 
 class NriPlugin:
-    """A plugin of *name* and *index*, two digits by which runtimes order plugins."""
+    """A plugin called *name*; *index* is two digits, by which runtimes order plugins."""
 
     def __init__(self, name: str, index: str, handlers: NriHandlers) -> None:
         self.name = name
@@ -82,10 +82,11 @@ class NriPlugin:
     async def run(
         self, address: str, *, patient: bool = False, lost: Callable[[Exception | None], None] = lambda _why: None
     ) -> None:
-        """Be connected to the socket at *address* until :meth:`leave`, again and again when the runtime has gone.
+        """Stay connected to the socket at *address* until :meth:`leave`, reconnecting when the runtime has gone.
 
-        Each time *lost* is told why, ``None`` if the runtime has just closed.  That the plugin is refused is an
-        :class:`NriError`; that it cannot connect the first time an :class:`OSError`, unless it is *patient*.
+        *lost* is called after each lost connection with the reason, ``None`` if the runtime just closed it.  Raises
+        :class:`NriError` if the plugin is refused; unless *patient*, :class:`OSError` if the first attempt to connect
+        fails.
         """
         path = sockets.path(address)
         wait, most = AGAIN
@@ -108,7 +109,7 @@ class NriPlugin:
             wait = min(2 * wait, most)
 
     async def _served(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> NriError | None:
-        """What was wrong in a connection that has ended."""
+        """Serve a connection to its end; return the error that ended it, if any."""
         try:
             await self.serve(*stream)
         except RefusedError:
@@ -118,11 +119,11 @@ class NriPlugin:
         return None
 
     async def run_launched(self) -> None:
-        """Be the plugin that a runtime has started, on the connection that it has left open, until that ends."""
+        """Serve the connection that the runtime which started this process has left open, until it ends."""
         await self.serve(*await inherited(int(os.environ["NRI_PLUGIN_SOCKET"])))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection from registration to its end; :class:`NriError` if the runtime does not keep to NRI."""
+        """Serve one connection from registration to its end; :class:`NriError` if the runtime violates NRI."""
         session = _Session(self._handlers)
         link = NriLink(reader, writer, served=PLUGIN, methods=session.methods())
         self._link = link
@@ -150,12 +151,15 @@ class NriPlugin:
         except RpcError as error:
             raise RefusedError(f"the runtime has not registered the plugin: {error.message}") from error
         except ClosedError:
-            return  # the runtime has gone again; that it went is found by whoever reads
+            return  # the runtime has gone again, which the reader notices
 
     async def update_containers(
         self, updates: Sequence[nri.ContainerUpdate], *, seconds: float = REQUEST
     ) -> tuple[nri.ContainerUpdate, ...]:
-        """Ask for *updates* unasked; those that failed.  :class:`NriError` if there is no connection, or no answer."""
+        """Request *updates* outside of an event and return those that failed.
+
+        Raises :class:`NriError` if there is no connection, or no answer.
+        """
         if self._link is None:
             raise NriError("the plugin is not connected")
         request = nri.UpdateContainersRequest(update=updates)
@@ -166,19 +170,17 @@ class NriPlugin:
         return tuple(answer.failed)
 
     async def leave(self) -> None:
-        """Close the connection, when what is being answered was, and make no other; may be called from any task."""
+        """Close the connection after the answers in progress, and do not reconnect; may be called from any task."""
         self._left.set()
         if self._link is not None:
             await self._link.leave()
 
 
 class RefusedError(NriError):
-    """The runtime does not take the plugin, now or later."""
+    """The runtime refuses the plugin, now and later."""
 
 
 class _Session:
-    """What one connection has brought so far."""
-
     def __init__(self, handlers: NriHandlers) -> None:
         self._handlers = handlers
         self._pods: list[nri.PodSandbox] = []
@@ -218,7 +220,7 @@ class _Session:
 
     async def _state_change(self, request: nri.StateChangeEvent) -> Message:
         name = BY_NUMBER.get(request.event)
-        if name is None:  # of a later version: whoever does not know it was not asked
+        if name is None:  # an event of a later version, which this plugin has not subscribed to
             return nri.Empty()
         container = request.container if request.HasField("container") else None
         sent = nri.Event.Name(request.event)

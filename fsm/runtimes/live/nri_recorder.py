@@ -1,7 +1,7 @@
-"""The NRI plugin that observes: what it is told becomes lines of a recording, and it asks for nothing.
+"""The NRI plugin that only observes: it records the events relayed to it, and requests nothing.
 
-Whoever writes the lines does so on a thread of its own, so an answer never waits for a disk.  If writing falls too far
-behind, the plugin leaves until all is written, and is then synchronised anew: a recording never lacks lines unseen.
+Lines are written on a thread of their own, so an answer never waits for a disk.  If writing falls too far behind, the
+plugin leaves until all is written, and is then synchronised again: a recording never lacks lines without showing it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from fsm.runtimes.live.nri_link import POD_EVENTS, NriError, PluginChanges, Rela
 from fsm.runtimes.live.nri_plugin import NriPlugin, offered
 
 BEHIND: Final = 50_000
-"""Lines that may wait to be written."""
+"""The most lines that may wait to be written."""
 TOGETHER: Final = 1_000
-"""Lines that are written at once."""
+"""The most lines in one write."""
 
 
 class LineSink(Protocol):
-    """Where the lines of a recording go."""
+    """The destination of a recording's lines."""
 
     def put(self, line: bytes) -> bool:
-        """Take *line*; false if that cannot be done."""
+        """Take *line*; return false if it cannot be taken."""
 
 
 class LineWriter:
-    """Writes lines to *file* on a thread of its own, each soon after it was put."""
+    """Writes lines to *file* on a thread of its own, soon after each :meth:`put`."""
 
     def __init__(self, file: BinaryIO | gzip.GzipFile, *, most: int = BEHIND) -> None:
         self._file = file
@@ -49,11 +49,11 @@ class LineWriter:
 
     @property
     def waiting(self) -> int:
-        """The lines that are not written yet."""
+        """The number of lines not written yet."""
         return self._put - self._written
 
     def put(self, line: bytes) -> bool:
-        """Have *line* written; false if too many wait, or nothing can be written any more."""
+        """Queue *line*; return false if too many wait, or writing has failed."""
         if self.error is not None or self.waiting >= self._most:
             return False
         self._put += 1
@@ -61,7 +61,7 @@ class LineWriter:
         return True
 
     def close(self) -> None:
-        """Write what waits, and end; :class:`OSError` if not all could be written."""
+        """Write all queued lines and stop; raises :class:`OSError` if not all could be written."""
         self._lines.put(None)
         self._thread.join()
         if self.error is not None:
@@ -86,9 +86,9 @@ class LineWriter:
 
 
 def opened(path: Path) -> BinaryIO | gzip.GzipFile:
-    """The file at *path* to add a recording to; compressed if its name ends in ``.gz``, and then it must be new.
+    """Open the file at *path* to append a recording; compressed, and necessarily new, if its name ends in ``.gz``.
 
-    A line that a killed process has left unfinished is ended, so that nothing is taken for its rest.
+    If a killed process has left the last line unfinished, a newline is added first.
     """
     if path.suffix == ".gz":
         return gzip.open(path, "xb")
@@ -102,7 +102,7 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 class NriRecorder:
-    """The handlers of the plugin; ``events`` and ``connections`` are what was recorded.
+    """The handlers of the recording plugin; ``events`` and ``connections`` count what was recorded.
 
     *full* is called when a line could not be taken.
     """
@@ -115,7 +115,7 @@ class NriRecorder:
         self.connections = 0
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
-        self._open = True  # from here on all is known again
+        self._open = True  # the synchronisation that follows lists everything
         self.connections += 1
         self._record("Configure", runtime=request.runtime_name, version=request.runtime_version)
         return offered(request)
@@ -137,19 +137,18 @@ class NriRecorder:
         return None
 
     async def shut_down(self) -> None:
-        """The connection ends too, and is what counts."""
+        """Do nothing: the end of the connection is what counts."""
 
     def _record(self, event: str, **more: object) -> None:
         if not self._open:
             return
         line = msgspec.json.encode({"ts": time.time_ns(), "event": event, **more})
         if not self._writer.put(line):
-            self._open = False  # what follows would be taken for what came next
+            self._open = False  # no later line may look as if it followed directly
             self._full()
 
 
 def _state(container: nri.Container) -> str:
-    """The name of a state, also of one that is newer than this."""
     try:
         return nri.ContainerState.Name(container.state)
     except ValueError:
@@ -165,10 +164,10 @@ async def record(
     ended: asyncio.Event,
     told: Callable[[str], None],
 ) -> NriRecorder:
-    """Record what a plugin at the socket *address* is told until *ended*, however often the runtime restarts.
+    """Record the events relayed to a plugin at the socket *address* until *ended*, across restarts of the runtime.
 
-    *told* is given what its user may want to know meanwhile.  Raises :class:`OSError` if nobody listens when it begins,
-    or nothing can be written; :class:`~fsm.runtimes.live.nri_link.NriError` if the runtime does not take the plugin.
+    *told* is called with messages for the user.  Raises :class:`OSError` if nobody listens at the beginning, or writing
+    fails; :class:`~fsm.runtimes.live.nri_link.NriError` if the runtime refuses the plugin.
     """
     full = asyncio.Event()
     recorder = NriRecorder(writer, full.set)
@@ -190,7 +189,7 @@ async def record(
         if full.is_set():
             told("writing is too slow: not connected until it has caught up")
             full.clear()
-            while writer.waiting and not ended.is_set():  # noqa: ASYNC110  (a thread writes, which may never end)
+            while writer.waiting and not ended.is_set():  # noqa: ASYNC110  (a thread writes, and may never end)
                 await asyncio.sleep(0.05)
     return recorder
 

@@ -1,4 +1,4 @@
-"""The served node's side of NRI: plugins are told what its machines relay, and what they ask for is done there."""
+"""The served node's side of NRI: it relays its machines' events to plugins, and applies the changes they request."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -25,13 +25,13 @@ NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "cpu_period": ("cpu", "period"),
     "memory_limit_in_bytes": ("memory", "limit"),
 }
-"""Limits that are numbers: as CRI calls them, and where NRI has them."""
+"""Numeric limits: their names in CRI, and the message and field of NRI."""
 
 
 class NodePlugins:
     """The plugins of a node, at a socket; used by :func:`with_plugins`.
 
-    With *older* they are told as runtimes before NRI v0.11 do.
+    With *older*, events are relayed as by runtimes before NRI v0.11.
     """
 
     def __init__(self, *, older: bool = False) -> None:
@@ -41,7 +41,7 @@ class NodePlugins:
         )
 
     async def send(self, request: Request) -> Relayed:
-        """Tell the plugins; changes of other containers that they ask for are made."""
+        """Relay *request* to the plugins, and apply their updates of other containers."""
         merged, before = MergedAnswers(request), len(self.runtime.lost)
         event = RelayedEvent(
             name=request.event,
@@ -61,7 +61,7 @@ class NodePlugins:
         return Relayed(result="lost" if len(self.runtime.lost) > before else "ok", merged=merged)
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
-        """What a plugin that joins is given; what is remembered of containers is what is listed."""
+        """Return the pods and containers to synchronise a plugin with, and remember these states as relayed."""
         node = self._node()
         told = node.told_containers()
         node.relays.synchronise(told)
@@ -69,7 +69,7 @@ class NodePlugins:
         return [self._pod(each) for each in node.told_pods()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Make the *updates* that a plugin asks for by itself; those that failed and must not."""
+        """Apply *updates* that a plugin requests on its own; return those that failed without ``ignore_failure``."""
         del plugin
         return [
             each
@@ -78,7 +78,7 @@ class NodePlugins:
         ]
 
     def _change(self, identity: str, fields: Fields) -> bool:
-        """Change the limits of a container; whether it could be done.  One that is not there is passed over."""
+        """Change the limits of a container; return false if that fails.  An unknown container is ignored."""
         containers = self._node().containers
         try:
             if identity in containers.store:
@@ -93,7 +93,7 @@ class NodePlugins:
             yield
 
     def _node(self) -> ServedNode:
-        assert self.node is not None  # noqa: S101  (nobody connects before the node is there)
+        assert self.node is not None  # noqa: S101  (nobody connects before the node is set)
         return self.node
 
     def _pod(self, pod: Pod) -> nri.PodSandbox:
@@ -110,7 +110,7 @@ class NodePlugins:
 
     def _container(self, request: Request) -> nri.Container:
         told = request.container
-        assert told is not None  # noqa: S101  (it was looked at)
+        assert told is not None  # noqa: S101  (the caller has checked it)
         known = self._node().containers.known(told.id)
         if known is None:
             return nri.Container(id=told.id, pod_sandbox_id=told.pod_id, name=told.name, state=told.state.value)
@@ -139,7 +139,7 @@ class NodePlugins:
 
 @asynccontextmanager
 async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> AsyncIterator[None]:
-    """Take the plugins of *node* at a socket at *address*; raises :class:`InputError` if there can be none."""
+    """Serve the plugins of *node* at the socket *address*; raises :class:`InputError` if the socket cannot be made."""
     plugins.node = node
     at = path(address)
     try:
@@ -155,7 +155,7 @@ async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> 
 
 
 def limits(resources: nri.LinuxResources) -> dict[str, int]:
-    """The limits that are set, as CRI calls them.
+    """Return the limits that are set, by their names in CRI.
 
     >>> limits(nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=512))))
     {'cpu_shares': 512}
@@ -173,7 +173,7 @@ def _resources(fields: Fields) -> nri.LinuxResources:
     for name, (part, field) in NUMBERS.items():
         if value := fields.get(name):
             getattr(getattr(resources, part), field).value = value
-    return resources  # type: ignore[no-any-return]  # its parts are found by their names
+    return resources  # type: ignore[no-any-return]  # its parts are found by name
 
 
 def _answer(plugin: str, changes: PluginChanges) -> Answer:
@@ -189,7 +189,7 @@ def _answer(plugin: str, changes: PluginChanges) -> Answer:
 
 
 def _adjusted(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
-    """What an adjustment sets, field by field: two plugins may not set the same one."""
+    """Yield what an adjustment sets, by field: two plugins may not set the same field."""
     yield from limits(adjustment.linux.resources).items()
     for key, value in adjustment.annotations.items():
         yield f"annotation.{key}", value

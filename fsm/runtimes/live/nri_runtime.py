@@ -1,7 +1,7 @@
-"""The runtime's side of NRI: it takes plugins, synchronises them, and relays to each what it has subscribed to, in order.
+"""The runtime's side of NRI: it accepts and synchronises plugins, and relays to each the events it subscribes to.
 
-What there is, and what is done with the updates that plugins ask for, is the caller's, as :class:`NriDomain`.  Each
-plugin's answers are returned as they are: they are not merged, and conflicts between plugins are not looked for.
+The caller, as :class:`NriDomain`, lists the pods and containers and applies the updates that plugins request.  Each
+plugin's answers are returned unchanged: they are neither merged nor checked for conflicts.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from fsm.runtimes.live.ttrpc import (
 from fsm.runtimes.live.ttrpc_messages import LONGEST
 
 BATCH: Final = LONGEST - (64 << 10)
-"""Bytes of pods and containers in one message of a synchronisation: those of the longest, but for what is around them."""
+"""Bytes of pods and containers in one message of a synchronisation, with room for the rest of the message."""
 
 _NOBODY: Final = "-"
-"""What has not registered."""
+"""The text of a plugin that has not registered."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")
 _INDEX: Final = re.compile(r"[0-9]{2}")
 _REPLIES: Final[Mapping[str, type[Message]]] = {
@@ -58,17 +58,17 @@ _REPLIES: Final[Mapping[str, type[Message]]] = {
 
 
 class NriDomain(Protocol):
-    """What a runtime has, and does for plugins."""
+    """The pods and containers of a runtime, and what it does for plugins."""
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
-        """The pods and containers that a plugin is synchronised with."""
+        """Return the pods and containers that a plugin is synchronised with."""
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Make the *updates* that *plugin* asks for; those that failed."""
+        """Apply the *updates* that *plugin* requests; return those that failed."""
 
 
 class PluginRefusedError(Exception):
-    """A plugin has answered an event with an error: plugins after it are not told."""
+    """A plugin has answered an event with an error: the event is not relayed to later plugins."""
 
     def __init__(self, plugin: str, error: RpcError) -> None:
         super().__init__(f"plugin {plugin}: {error.message}")
@@ -79,15 +79,13 @@ class PluginRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginLost:
-    """A plugin that is connected no more, and why; ``why`` is empty if it has just closed its connection."""
+    """A plugin that is no longer connected; ``why`` is empty if it just closed its connection."""
 
     plugin: str
     why: str
 
 
 class _Connected:
-    """One plugin's connection, from its registration on."""
-
     def __init__(
         self,
         stream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
@@ -115,7 +113,7 @@ class _Connected:
     async def _register(self, request: nri.RegisterPluginRequest) -> Message:
         if self.registered.is_set():
             raise RpcError(INVALID_ARGUMENT, "the plugin is registered already")
-        if not self._launched:  # what a runtime has started has its name from the runtime
+        if not self._launched:  # a plugin started by the runtime keeps the name that the runtime gave it
             if not _NAME.fullmatch(request.plugin_name):
                 raise RpcError(INVALID_ARGUMENT, f"invalid plugin name: {request.plugin_name[:100]!r}")
             if not _INDEX.fullmatch(request.plugin_idx):
@@ -139,7 +137,7 @@ class _Connected:
         self.events = subscribed(answer.events)
 
     async def synchronize(self) -> None:
-        """Give what is there in as many messages as it takes; all of them together have the time of one request."""
+        """Send the pods and containers, in several messages if needed; together they have the time of one request."""
         async with asyncio.timeout(self._request):
             for request in batches(*self._domain.listed()):
                 answer = await self.link.call("Synchronize", request, nri.SynchronizeResponse, self._request)
@@ -177,10 +175,10 @@ class _Connected:
 
 
 class NriRuntime:
-    """A runtime called *name*, to which plugins connect; ``plugins`` are those that are told of events, in that order.
+    """A runtime called *name*, to which plugins connect; ``plugins`` are those that receive events, in that order.
 
-    A plugin is synchronised within *joining*.  With *state_changes* it relays as runtimes before NRI v0.11 do: as
-    StateChange, but for what may be answered with changes.
+    *joining* is a context entered around each plugin's synchronisation.  With *state_changes*, events are relayed as by
+    runtimes before NRI v0.11: as StateChange, unless their answers may contain changes.
     """
 
     def __init__(
@@ -211,15 +209,15 @@ class NriRuntime:
 
     @property
     def lost(self) -> tuple[PluginLost, ...]:
-        """The plugins that were connected, or tried to be, and are no more."""
+        """The plugins that were connected, or tried to connect, and no longer are."""
         return tuple(self._lost)
 
     async def listen(self, path: str) -> Acceptor:
-        """Take plugins at a socket at *path*, as :func:`bound` makes it."""
+        """Accept plugins at a socket at *path*, made by :func:`bound`."""
         return accept_streams(bound(path), self.accept)
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a plugin that has connected, as a task of its own."""
+        """Serve a connected plugin in a task of its own."""
         task = asyncio.create_task(self.serve((reader, writer)))
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
@@ -227,7 +225,7 @@ class NriRuntime:
     async def serve(
         self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], launched_as: tuple[str, str] = ("", "")
     ) -> None:
-        """Serve one plugin until its connection ends; *launched_as* is the name and the index of one that was started."""
+        """Serve one plugin until its connection ends; *launched_as* is the name and index of a started plugin."""
         plugin = _Connected(stream, self._domain, self._timeouts, launched_as)
         running = asyncio.create_task(plugin.link.run())
         try:
@@ -242,7 +240,7 @@ class NriRuntime:
             await asyncio.gather(running, return_exceptions=True)
 
     async def _joined(self, plugin: _Connected, running: asyncio.Task[None]) -> str:
-        """Register, configure and synchronise *plugin*; why that failed, or an empty text."""
+        """Register, configure and synchronise *plugin*; return why that failed, or an empty string."""
         registered = asyncio.create_task(plugin.registered.wait())
         try:
             limit = self._timeouts[0]
@@ -250,7 +248,7 @@ class NriRuntime:
         finally:
             registered.cancel()
         if running.done():
-            await running  # it says what was wrong
+            await running  # raises the error that ended it
             return "has closed its connection before it registered"
         if not plugin.registered.is_set():
             return f"has not registered within {limit:g} s"
@@ -258,7 +256,7 @@ class NriRuntime:
         try:
             await plugin.configure(self._identity)
             step = "Synchronize"
-            async with self._joining(), self._turn:  # nothing is relayed meanwhile: what is listed is what there is
+            async with self._joining(), self._turn:  # no event is relayed between the listing and the subscription
                 await plugin.synchronize()
                 self._plugins.append(plugin)
                 self._plugins.sort(key=lambda each: each.index)
@@ -271,7 +269,10 @@ class NriRuntime:
         return ""
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Whether so many plugins are connected within *seconds*; false at once if one that has registered has gone."""
+        """Wait until *plugins* plugins are connected, for at most *seconds*; return whether they are.
+
+        Stops waiting when a registered plugin is lost.
+        """
         before = len(self._lost)
 
         def known() -> bool:
@@ -284,9 +285,10 @@ class NriRuntime:
         return len(self._plugins) >= plugins
 
     async def relay(self, event: RelayedEvent) -> list[tuple[str, PluginChanges]]:
-        """What each plugin that has subscribed to it asks for at *event*; :class:`PluginRefusedError` if one refuses.
+        """Relay *event* to its subscribers and return each plugin's changes; :class:`PluginRefusedError` on a refusal.
 
-        A plugin that does not answer in time, or has gone, is disconnected, and the others are told as if it had never been.
+        A plugin that has gone, or does not answer in time, is disconnected; the others then receive the event all the
+        same.
         """
         answers = []
         async with self._turn:
@@ -308,7 +310,7 @@ class NriRuntime:
         return answers
 
     async def _drop(self, plugin: _Connected, why: str) -> None:
-        """Be without *plugin*; the first reason counts."""
+        """Disconnect *plugin*; only the first reason is kept."""
         if plugin.there:
             plugin.there = False
             if plugin in self._plugins:
@@ -319,7 +321,7 @@ class NriRuntime:
         await plugin.link.close()
 
     async def close(self) -> None:
-        """Close every connection; those whom :meth:`serve` serves elsewhere end too."""
+        """Close every connection and end the tasks of :meth:`accept`; callers of :meth:`serve` return too."""
         for each in tuple(self._plugins):
             await each.link.close()
         for task in tuple(self._serving):
@@ -328,7 +330,7 @@ class NriRuntime:
 
 
 def batches(pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]) -> Iterator[nri.SynchronizeRequest]:
-    """Messages that list all of them, each short enough to be sent; all but the last say that there are more.
+    """Yield messages that list all pods and containers, none too long to send; all except the last have ``more`` set.
 
     >>> [(len(each.pods), len(each.containers), each.more) for each in batches([nri.PodSandbox(id="a")], [])]
     [(1, 0, False)]

@@ -1,4 +1,4 @@
-"""A queue that a thread empties: who puts something into it never waits for what becomes of it."""
+"""A queue that a thread empties: putting something into it never waits for its processing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 MOST: Final = 65_536
-"""Things that wait at a time; those that come then are dropped."""
+"""The most things that wait; further ones are dropped."""
 
 
 class Outbox(Generic[T]):
-    """Calls ``take`` with each thing, in order, in a thread of its own, and ``idle`` whenever none is left.
+    """Calls *take* with each thing, in order, on a thread of its own, and *idle* whenever the queue has become empty.
 
-    What comes while *most* wait is dropped, and so is everything after ``take`` has failed: ``dropped`` counts it, and
-    ``failure`` says why.  ``failed`` is told when it fails.
+    Things that come while *most* are waiting are dropped, and so is everything after *take* has failed: ``dropped``
+    counts them, and ``failure`` is the reason.  *failed* is called with the reason.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Outbox(Generic[T]):
             self._waiting.put(thing)
 
     def close(self, seconds: float) -> None:
-        """Wait until all is taken, but no longer than *seconds*; what is left then is dropped."""
+        """Wait until the queue is empty, but no longer than *seconds*; then drop what is left."""
         self._waiting.put(None)
         self._thread.join(seconds)
         if self._thread.is_alive():

@@ -1,4 +1,4 @@
-"""The calls in what passes on one connection of gRPC, each given when it has ended."""
+"""The calls on one gRPC connection that passes through, each reported when it has ended."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from fsm.runtimes.live.http2 import (
 
 _UNITS: Final = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
 _RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12: "PERMISSION_DENIED"}
-"""What clients make of a stream that the server has reset."""
+"""The gRPC codes that clients report for a stream reset by the server, by the error code of HTTP/2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassedCall:
-    """One call, as the runtime saw it and answered it.
+    """One call, as the runtime received and answered it.
 
-    ``method`` is the whole path; the messages are ``None`` where they did not come or are not kept; ``start`` and
-    ``end`` are nanoseconds since the epoch.  A message of a stream whose messages are wanted is a call without a
-    ``code`` that has the ``start`` of the stream, and came at its ``end``.  ``injected`` is the code that the client
-    got instead, or what else was done to the call; with ``reached`` false the runtime was never asked.
+    ``method`` is the whole path; a message is ``None`` if it did not come or is not kept; ``start`` and ``end`` are in
+    nanoseconds since the epoch.  Each message of a stream whose messages are wanted is a call without a ``code``: its
+    ``start`` is that of the stream, its ``end`` the time at which it came.  ``injected`` is the code that the client
+    got instead, or what else was done to the call; if ``reached`` is false, the call never reached the runtime.
     """
 
     method: str
@@ -65,8 +65,8 @@ class Stream:
 class PassingCalls:
     """Reads the frames of both directions.
 
-    ``ended`` gets each call; ``wanted`` tells of which methods messages are kept, ``each`` of which every message of the
-    answer is told.  ``goes`` is set once the runtime has said that it ends the connection.
+    *ended* is called with each call; *wanted* selects the methods whose messages are kept, *each* the methods whose
+    every answer message is reported.  ``goes`` is set once the runtime has announced the end of the connection.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class PassingCalls:
             self.end(part.stream, now, code="DEADLINE_EXCEEDED" if late else "CANCELED")
 
     def from_server(self, part: Frame, now: int) -> tuple[Headers, bool] | None:
-        """Gives the headers that *part* completes, as :class:`HeaderBlocks` does."""
+        """Read a frame from the runtime; return the headers that it completes, like :class:`HeaderBlocks`."""
         block = self._answered.add(part) if part.kind in {HEADERS, CONTINUATION} else None
         stream = self.streams.get(part.stream)
         if stream is None:
@@ -131,7 +131,7 @@ class PassingCalls:
         return block
 
     def end(self, number: int, now: int, *, code: str = "", detail: str = "", reached: bool = True) -> None:
-        """The call on stream *number* is over, with *code* if the runtime gave none."""
+        """End the call on stream *number*, with *code* if the runtime sent none."""
         stream = self.streams.pop(number, None)
         if stream is not None:
             call = PassedCall(
@@ -148,7 +148,7 @@ class PassingCalls:
             self._ended(call)
 
     def end_all(self, now: int, *, code: str, detail: str) -> None:
-        """The connection is over, and with it every call on it."""
+        """End every call, because the connection has ended."""
         for number in tuple(self.streams):
             self.end(number, now, code=code, detail=detail)
 
@@ -166,7 +166,7 @@ class PassingCalls:
 
 
 def code_of(number: bytes) -> str:
-    """The code of gRPC with this *number*.
+    """Return the gRPC code with this *number*.
 
     >>> code_of(b"14"), code_of(b"99")
     ('UNAVAILABLE', 'UNKNOWN')
@@ -175,7 +175,7 @@ def code_of(number: bytes) -> str:
 
 
 def _nanoseconds(timeout: bytes) -> int | None:
-    """A time limit as gRPC sends it: digits and a unit."""
+    """Return the time limit in gRPC's format, digits and a unit, in nanoseconds."""
     if not timeout[:-1].isdigit() or timeout[-1:] not in _UNITS:
         return None
     return int(timeout[:-1]) * _UNITS[timeout[-1:]]

@@ -1,6 +1,6 @@
-"""A user's own property over what a plugin under test answers: an object that is told of each answer, and says what is wrong.
+"""A user's own property of a plugin's answers: an object that receives each answer and returns what is wrong with it.
 
-Pods, containers and answers are plain data, by the names of NRI's messages.
+Pods, containers and answers are plain data, with the field names of NRI's messages.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
-    """What :option:`--answers` names makes one of these for each connection, of the pods and containers that are there."""
+    """One connection's judge, made by the object that :option:`--answers` names from the listed pods and containers."""
 
     def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
-        """What is wrong with *answer*, with ``adjust`` and ``update`` as the plugin gave them; or an exception is raised."""
+        """Return what is wrong with *answer*, the plugin's ``adjust`` and ``update``, or raise an exception."""
 
 
 class AnswerCheck:
-    """What *factory* makes, asked about each answer of one connection after the other."""
+    """Passes each answer of a connection to the judge that *factory* makes for it."""
 
     def __init__(self, factory: Callable[..., Any]) -> None:
         self._factory = factory
         self._answers: Answers | None = None
 
     def connected(self, pods: Iterable[Message], containers: Iterable[Message], updates: Iterable[Message]) -> str:
-        """What is wrong with the *updates* that were asked for when *pods* and *containers* were listed."""
+        """Make the connection's judge; return what is wrong with the *updates* requested at synchronisation."""
         try:
             self._answers = self._factory([*map(_plain, pods)], [*map(_plain, containers)])
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)
@@ -39,7 +39,7 @@ class AnswerCheck:
         return self._said("Synchronize", {}, None, {"update": [*map(_plain, updates)]})
 
     def told(self, event: RelayedEvent, changes: PluginChanges) -> str:
-        """What is wrong with the *changes* that were answered."""
+        """Return what is wrong with the *changes* answered to *event*."""
         answer: dict[str, Any] = {"update": [*map(_plain, changes.updates)]}
         if changes.adjustment is not None:
             answer["adjust"] = _plain(changes.adjustment)
@@ -61,6 +61,6 @@ def _plain(message: Message) -> dict[str, Any]:
 
 
 def _raised(error: BaseException) -> str:
-    """The first line of an assertion's own text; of what else was raised, its kind too."""
+    """Return the first line of the error's text, with its class name unless it is an assertion that has a text."""
     text = next(iter(str(error).splitlines()), "")
     return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"

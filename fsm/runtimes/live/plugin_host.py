@@ -1,7 +1,7 @@
-"""One NRI plugin under test, and the runtime that it is told of: connected, told, and watched, step by step.
+"""One NRI plugin under test and the runtime that it connects to, controlled step by step.
 
-The plugin is a command that is started as runtimes start plugins, or whatever connects to a socket.  Everything that it
-does and may not is a :class:`~fsm.sut.BrokenError`, with a text that goes on after its name, as in *has left*.
+The plugin is a command, started as runtimes start plugins, or any program that connects to a socket.  Every violation
+by the plugin raises :class:`~fsm.sut.BrokenError` with a text that continues its name, such as *has left*.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from fsm.runtimes.live.plugin_inventory import Inventory
 from fsm.sut import BrokenError
 
 AS: Final = ("fsm-test", "10")
-"""The name and the index that a plugin is started with."""
+"""The name and index of a plugin that is started."""
 PATIENCE: Final = 30.0
-"""Seconds in which something connects to the socket for the first time."""
+"""Seconds in which a plugin must connect to the socket for the first time."""
 GRACE: Final = 0.5
-"""Seconds that a process has to end when its runtime has gone."""
+"""Seconds in which a process must end when its runtime has gone."""
 IMPATIENCE: Final = 0.5
-"""Seconds in which it connects after it has failed to."""
+"""Seconds in which a plugin must connect if the previous attempt failed."""
 _LAUNCH: Final = """
 import os, sys
 descriptor, name, index, *command = sys.argv[1:]
@@ -42,7 +42,7 @@ os.dup2(int(descriptor), 3)
 os.environ.update(NRI_PLUGIN_NAME=name, NRI_PLUGIN_IDX=index, NRI_PLUGIN_SOCKET="3")
 os.execvp(command[0], command)
 """
-"""Becomes the plugin; a shell would do, but some know only ten descriptors."""
+"""A program that becomes the plugin; a shell would do, except that some shells know only ten descriptors."""
 
 Found = TypeVar("Found")
 
@@ -50,7 +50,7 @@ Found = TypeVar("Found")
 class PluginHost:
     """The plugin at *where*, a command or the address of a socket; it has *request* seconds for each answer.
 
-    What *answers* makes holds its answers to a property of the user's (:mod:`fsm.runtimes.live.plugin_answers`).
+    *answers* makes the user's judge of its answers (:mod:`fsm.runtimes.live.plugin_answers`).
     """
 
     def __init__(self, where: str, *, request: float, answers: Callable[..., object] | None = None) -> None:
@@ -69,7 +69,7 @@ class PluginHost:
         self._met = self._failed = False
 
     def connect(self) -> None:
-        """Let the runtime be a new one: whoever was connected is no more, and the plugin is synchronised anew."""
+        """Disconnect and start a new runtime, to which the plugin must connect and be synchronised again."""
         self.disconnect()
         self.inventory.wrong = ""
         self.inventory.asked = []
@@ -81,7 +81,7 @@ class PluginHost:
         raise BrokenError(f"the plugin {joined}{ended}")
 
     def relay(self, event: RelayedEvent) -> None:
-        """Tell the plugin of *event*; :class:`BrokenError` for what it does wrong at it, or has done since the last."""
+        """Relay *event* to the plugin; :class:`BrokenError` for a violation now or since the previous event."""
         found = self._done(self._relayed(event))
         if not found:
             return
@@ -95,7 +95,7 @@ class PluginHost:
         return self._runtime is not None and bool(self._runtime.plugins)
 
     def disconnect(self) -> None:
-        """Let the runtime be gone; what it has started ends."""
+        """Stop the runtime and the plugin that it has started."""
         if self._runtime is not None:
             self._done(self._disconnected())
         if self._process is not None:
@@ -124,7 +124,7 @@ class PluginHost:
             self._runtime.accept(reader, writer)
 
     async def _connected(self) -> str | None:
-        """Why the plugin is not connected; ``None`` if it is."""
+        """Start a runtime and wait for the plugin; return why it did not connect, or what it did wrong, or ``None``."""
         runtime = self._runtime = NriRuntime(self.inventory, request=self._request)
         seconds = REGISTRATION + 2 * self._request
         if self._path:
@@ -148,7 +148,7 @@ class PluginHost:
         return lost[0] if lost else f"has not connected{again} within {seconds:g} s"
 
     async def _relayed(self, event: RelayedEvent) -> str:
-        """What was wrong, or an empty text."""
+        """Relay *event*; return what was wrong, or an empty string."""
         runtime = self._runtime
         if runtime is None or not runtime.plugins:
             return self._left(runtime)
@@ -159,7 +159,7 @@ class PluginHost:
             return f"has answered {event.name} with an error: {error.message}"
         changes = answers[0][1] if answers else PluginChanges()
         self.inventory.refused(changes.updates, creating=creating)
-        # Now, lest what the plugin asks for next is taken for what it has asked for before.
+        # Update the inventory first: the plugin's next request must be checked against the state after this event.
         if event.container is not None and event.name == "RemoveContainer":
             self.inventory.remove(event.container)
         elif event.container is not None and event.name == "CreateContainer":
@@ -184,7 +184,7 @@ class PluginHost:
 
 
 class _Launched:
-    """A plugin that was started with its connection as descriptor 3; its output is read, so that it is never held up."""
+    """A plugin that was started with its connection as descriptor 3; its output is read so that it never blocks."""
 
     def __init__(self, command: Sequence[str], descriptor: int) -> None:
         launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(descriptor), *AS]
@@ -205,14 +205,14 @@ class _Launched:
                 continue
 
     def ended(self) -> str:
-        """How it has ended, if it has, or does so now."""
+        """Return how the process ended, empty if it has not; waits a moment for it."""
         until = time.monotonic() + 0.2
         while not self._how and time.monotonic() < until:
             time.sleep(0.01)
         return self._how
 
     def errors(self) -> tuple[str, ...]:
-        """The last that it wrote to its standard error."""
+        """The last lines of its standard error."""
         return self._process.errors()
 
     def end(self) -> None:

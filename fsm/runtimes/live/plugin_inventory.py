@@ -1,4 +1,4 @@
-"""What a runtime has of pods and containers while a plugin is tested, and whether updates that the plugin asks for are of it."""
+"""The pods and containers of a runtime while a plugin is tested, and the check of updates that the plugin requests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from fsm.runtimes.live import nri_pb2 as nri
 
 
 class Inventory:
-    """Pods and containers by id; those in ``shown`` are listed when a plugin is synchronised, ``stopped`` pods have stopped.
+    """Pods and containers by id.
 
-    ``gone`` has the names of the containers that were removed, ``wrong`` what the plugin was first wrong about.
+    Attributes:
+        shown: The ids listed when a plugin is synchronised.
+        stopped: The ids of stopped pods.
+        gone: The names of removed containers, by id.
+        wrong: The plugin's first invalid request, or an empty string.
     """
 
     def __init__(self) -> None:
@@ -22,27 +26,27 @@ class Inventory:
         self.gone: dict[str, str] = {}
         self.wrong = ""
         self.asked: list[nri.ContainerUpdate] = []
-        """What the plugin has asked for otherwise than as an answer to an event."""
+        """The updates that the plugin requested on its own, not in answer to an event."""
 
     def copy(self) -> Inventory:
-        """The same again, to be restored."""
+        """Return a copy, for :meth:`restore`."""
         made = Inventory()
         made.restore(self)
         return made
 
     def restore(self, other: Inventory) -> None:
-        """Be as *other* is."""
+        """Take over the contents of *other*."""
         self.pods, self.containers = dict(other.pods), dict(other.containers)
         self.shown, self.stopped = set(other.shown), set(other.stopped)
         self.gone, self.wrong = dict(other.gone), other.wrong
 
     def add(self, container: nri.Container) -> None:
-        """From now on there is *container*, or it is as this one says."""
+        """Add or replace *container*."""
         self.containers[container.id] = container
         self.gone.pop(container.id, None)
 
     def remove(self, container: nri.Container) -> None:
-        """From now on there is no such container."""
+        """Remove *container* and remember its name."""
         self.containers.pop(container.id, None)
         self.gone[container.id] = container.name
 
@@ -51,12 +55,12 @@ class Inventory:
         return pods, tuple(each for each in self.containers.values() if each.id in self.shown)
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        del plugin  # there is one
+        del plugin  # there is only one plugin
         self.asked += updates
         return self.refused(updates)
 
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
-        """Those of *updates* that are of no container that is there, or of the one that is being created."""
+        """Return the *updates* of containers that do not exist, or are being created; note the first in ``wrong``."""
         failed = []
         for each in updates:
             identity = each.container_id
@@ -74,7 +78,7 @@ class Inventory:
 
 
 def pod(number: int) -> nri.PodSandbox:
-    """A pod as runtimes describe one; of each *number* another."""
+    """A pod in the form that runtimes use, a different one for each *number*."""
     return nri.PodSandbox(
         id=_id(f"pod {number}"),
         name=f"pod-{number}",
@@ -86,7 +90,7 @@ def pod(number: int) -> nri.PodSandbox:
 
 
 def container(number: int, name: str, pod_id: str) -> nri.Container:
-    """A container called *name* as runtimes describe one; of each *number* another."""
+    """A container called *name* in the form that runtimes use, a different one for each *number*."""
     resources = nri.LinuxResources(
         memory=nri.LinuxMemory(limit=nri.OptionalInt64(value=64 << 20)),
         cpu=nri.LinuxCPU(

@@ -1,8 +1,8 @@
-"""An NRI plugin as the system under test: it is taken through whatever the contract of plugins allows.
+"""An NRI plugin as the system under test, taken through everything that the contract of plugins allows.
 
-The machine is the runtime: what it puts out at a step is relayed to the plugin.  So the kit's steps, their order and their
-shrinking are those of every test; what can fail is the plugin: it is late, answers with an error, leaves, or asks for an
-update of a container that is not there.
+The machine plays the runtime: its outputs at a step are relayed to the plugin.  So steps, their order and shrinking are
+those of every test; only the plugin can fail: it is late, answers with an error, leaves, or requests an update of a
+container that does not exist.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ STATES: Final = {
     "cut-short": nri.CONTAINER_STOPPED,
     "stopped": nri.CONTAINER_STOPPED,
 }
-"""The state in a message, by the state of the contract; in others it is as it was."""
+"""The state in a message, by the state of the contract; in all other states it keeps its value."""
 
 
 class PluginSUT:
-    """The plugin at *where*, a command or the address of a socket, under test against *machine*, a system of NRI's events.
+    """A plugin under test against *machine*, a system of NRI's events; *where* is a command or a socket's address.
 
-    It is told of nothing before the next event that it is told of: connections are made when something follows them.
+    Connections are made lazily: the plugin connects again only when an event follows that is relayed to it.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class PluginSUT:
         self._begin()
         try:
             self._host.connect()
-        except BaseException as error:  # an interrupt too
+        except BaseException as error:  # also an interrupt
             self._host.close()
             if not isinstance(error, BrokenError):
                 raise
@@ -86,7 +86,7 @@ class PluginSUT:
         self._pod: nri.PodSandbox | None = None
         self._containers: dict[str, nri.Container] = {}
         self._untold: Inventory | None = None
-        """What there was before what is listed, while the plugin was not connected anew."""
+        """The inventory before the listing that awaits a new connection; ``None`` if no connection is due."""
 
     def close(self) -> None:
         self._host.close()
@@ -104,15 +104,15 @@ class PluginSUT:
         return self._model.arrange(event, outcome)
 
     def costly(self, event: str) -> bool:
-        """Whether the plugin is connected anew after *event*."""
+        """Check whether the plugin is connected again after *event*."""
         return event.partition(".")[0] in {CONNECTS, POD_LISTED, CONTAINER_LISTED}
 
     def reset(self) -> None:
-        """End what is left as runtimes do; other tests have other ids."""
+        """Stop and remove what is left in the order of a runtime; the next test uses new ids."""
         if self._untold is not None:
             self._host.inventory.restore(self._untold)
         if self._host.connected:
-            with suppress(BrokenError):  # there are tests that find this out
+            with suppress(BrokenError):  # other tests find such errors
                 self._tidy()
         self._model.reset()
         self._begin()
@@ -163,7 +163,7 @@ class PluginSUT:
         return reply
 
     def _apart(self) -> Inventory:
-        """What there is, when the next connection begins; all of it is listed, if nothing else is said."""
+        """Return the inventory for the next connection, by default with everything listed."""
         there = self._host.inventory
         if self._untold is None:
             self._untold = there.copy()
@@ -171,14 +171,14 @@ class PluginSUT:
         return there
 
     def _its_pod(self) -> nri.PodSandbox:
-        """The pod, which is another one after it was removed."""
+        """The pod; a new one after its removal."""
         if self._pod is None:
             self._count += 1
             self._pod = pod(self._count)
         return self._pod
 
     def _its_container(self, slot: str, *, anew: bool) -> nri.Container:
-        """The container of a part of the system, or another one."""
+        """Return the container in *slot* of the system; if *anew*, a new one."""
         if anew or slot not in self._containers:
             self._count += 1
             self._containers[slot] = container(self._count, slot, self._its_pod().id)
@@ -196,7 +196,7 @@ class PluginSUT:
                 there.stopped.add(its_pod.id)
             elif name == "RemovePodSandbox":
                 there.pods.pop(its_pod.id, None)
-                for each in tuple(there.containers.values()):  # with their pod
+                for each in tuple(there.containers.values()):  # removed with their pod
                     there.remove(each)
                 self._pod = None
             return
@@ -209,7 +209,7 @@ class PluginSUT:
 
 
 def _states(shown: str) -> dict[str, str]:
-    """The state of each part that has left its initial one.
+    """Return the state of each part that has left its initial state.
 
     >>> _states("pod running, container.1 cut-short"), _states("the beginning")
     ({'pod': 'running', 'container.1': 'cut-short'}, {})

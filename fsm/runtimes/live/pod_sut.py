@@ -1,6 +1,6 @@
-"""One pod of a real runtime as a system under test, all of whose calls go through CRI.
+"""One pod of a real runtime as a system under test; all calls go through CRI.
 
-It ends by itself when its own process is killed, the number of which the runtime tells.
+To make it exit by itself, the test kills its process, whose id is in the verbose status.
 """
 
 import os
@@ -74,11 +74,11 @@ class RuntimePodSUT(EntitySUT):
 
     @property
     def place(self) -> tuple[PodSandboxConfig, str]:
-        """Where containers are made: the pod's configuration, and its id."""
+        """The configuration and the id of the pod in which containers are created."""
         return self._pod, self._id
 
     def renew(self) -> str:
-        """The name of the next pod: another, since one whose run has failed may be in the way of its own."""
+        """Choose a new name for the next pod and return it: the old name may still be taken after a failed run."""
         self._pod = self._session.pod()
         return self._pod.metadata.name
 
@@ -128,11 +128,11 @@ class RuntimePodSUT(EntitySUT):
 
 
 class KilledPodSUT(KilledSUT, RuntimePodSUT):
-    """A pod whose runtime is killed in mid-call."""
+    """A pod whose runtime is killed in the middle of a call."""
 
 
 def _process(info: Mapping[str, str]) -> int | None:
-    """The number of the pod's process in the verbose *info* of its status, as containerd and CRI-O have it."""
+    """Return the process id of the pod from the verbose *info* of its status, in the form of containerd and CRI-O."""
     for text in info.values():
         with suppress(ValueError):
             found = decode(text, _INFO)
@@ -142,7 +142,7 @@ def _process(info: Mapping[str, str]) -> int | None:
 
 
 def _killed(process: int, pod: str) -> bool:
-    """Whether *process* was killed; it must be of *pod*, or nothing is done."""
+    """Kill *process* if it belongs to *pod*; return whether it was killed."""
     try:
         handle = os.pidfd_open(process)
     except OSError:

@@ -1,4 +1,4 @@
-"""One client's connection to a runtime, passed on byte by byte, and what is read along the way."""
+"""One client's connection to a runtime, passed on byte by byte, and the calls read along the way."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from fsm.runtimes.live.http2 import PREFACE, Frame, FrameSplitter, UnreadableErr
 from fsm.runtimes.live.passing_calls import PassingCalls
 
 _BUFFERED: Final = 4 << 20
-"""Bytes on their way to one side at which the other has to wait."""
+"""Bytes waiting for one side at which the other side is no longer read."""
 
 
 class Interference(Protocol):
-    """What changes the calls on a connection: it is given each frame, and passes it on, or something else."""
+    """Changes the calls on a connection: it receives each frame, and passes it on, or something else."""
 
     def from_client(self, part: Frame, now: int) -> None: ...
 
     def from_server(self, part: Frame, now: int) -> None: ...
 
     def busy(self) -> bool:
-        """Whether it still holds what is to be passed on."""
+        """Check whether it still holds frames to pass on."""
         ...
 
 
@@ -33,7 +33,7 @@ class Gone(Protocol):
 
 
 class _Side(asyncio.Protocol):
-    """One of the two sockets; what comes is given to ``take``, ``over`` is called at its end."""
+    """One of the two sockets; *take* is called with its data, *over* at its end."""
 
     def __init__(self, take: Callable[[bytes], None], over: Callable[[], None]) -> None:
         self._take, self._over = take, over
@@ -65,12 +65,12 @@ class _Side(asyncio.Protocol):
             self.transport.write(data)
 
     def close(self) -> None:
-        """Closes once what was written is sent."""
+        """Close once all written data are sent."""
         if self.transport is not None:
             self.transport.close()
 
     def abort(self) -> None:
-        """Close now, or as soon as it is open."""
+        """Close now, or as soon as the connection is made."""
         self._refused = True
         if self.transport is not None:
             self.transport.abort()
@@ -85,10 +85,10 @@ class _Side(asyncio.Protocol):
 
 
 class Relay:
-    """A connection of a client, and one of its own to the runtime.
+    """A client's connection, and its own connection to the runtime.
 
-    ``unreadable`` is called if what passes cannot be read: it passes nevertheless, or the connection ends if calls were
-    to be changed.  ``gone`` is called at the end.
+    *unreadable* is called if the data cannot be read: they still pass, except that the connection ends if calls were to
+    be changed.  *gone* is called at the end.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Relay:
         self._leaving, self._left = False, False
 
     async def connect(self, path: str) -> None:
-        """Connect to the runtime; raises ``OSError`` if it is not there."""
+        """Connect to the runtime; raises ``OSError`` if it cannot be reached."""
         await asyncio.get_running_loop().create_unix_connection(lambda: self.server, path)
         if self._over:
             self.server.close()
@@ -157,7 +157,7 @@ class Relay:
             self.abort()
 
     def leave(self) -> None:
-        """Ask the client to begin no more calls, and close once those in progress have ended."""
+        """Ask the client to begin no more calls, and close once the calls in progress have ended."""
         self._leaving = True
         if not self._left and self._reads and self._answering.between:
             self._left = True

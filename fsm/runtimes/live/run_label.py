@@ -1,6 +1,6 @@
-"""Whose a pod is that a test has made: the label of a run, by which leftovers are told from what is in use.
+"""The label of a test run on the pods that it makes, which tells leftovers from what is in use.
 
-The label names the process, when it was started, and where its number means something: the boot and the PID namespace.
+The label names the process, its start time, and the boot and PID namespace in which its process id is valid.
 """
 
 import os
@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 KEY: Final = "io.container-fsm.run"
-"""The label of everything that a test makes in a runtime; its value is :class:`RunLabel` as text."""
+"""The key of the label on everything that a test makes in a runtime; its value is :class:`RunLabel` as text."""
 
 NAMESPACE: Final = "container-fsm"
-"""The namespace of all pods of tests."""
+"""The Kubernetes namespace of all pods of tests."""
 
 _STARTED: Final = 19
-"""The place of the start time in ``/proc/PID/stat``, counted from behind the name of the command."""
+"""The index of the start time in ``/proc/PID/stat``, counted from behind the name of the command."""
 
 
 class RunLabel(NamedTuple):
-    """One run of a test: a process; ``started`` in ticks since ``boot``, in the PID ``namespace``."""
+    """One run of a test: its process, ``started`` in ticks since ``boot``, in the PID ``namespace``."""
 
     boot: str
     namespace: str
@@ -26,7 +26,7 @@ class RunLabel(NamedTuple):
     started: int
 
     def __str__(self) -> str:
-        """As a label has it.
+        """Return the value of the label.
 
         >>> str(RunLabel("b", "n", 7, 9))
         'b.n.7.9'
@@ -40,7 +40,7 @@ def own() -> RunLabel:
 
 
 def read(text: str) -> RunLabel | None:
-    """The label in *text*, if that is one.
+    """Return the label in *text*; ``None`` if it is none.
 
     >>> read("b.n.7.9"), read("else")
     (RunLabel(boot='b', namespace='n', process=7, started=9), None)
@@ -52,9 +52,9 @@ def read(text: str) -> RunLabel | None:
 
 
 def ended(label: RunLabel) -> bool:
-    """Whether the run has ended for certain: it was before this boot, or its process is no more.
+    """Check whether the run has certainly ended: it was before this boot, or its process no longer exists.
 
-    Of a process in another PID namespace nothing is known.
+    Nothing is known about a process in another PID namespace.
     """
     if label.boot != _boot():
         return True
@@ -66,7 +66,7 @@ def _boot() -> str:
 
 
 def _namespace() -> str:
-    return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116  (a link to what is no path)
+    return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116  (the target of the link is no path)
 
 
 def _started(process: int) -> int | None:

@@ -1,8 +1,9 @@
-"""What one test needs of a runtime: a connection, a folder that both can use, pods; and that nothing of it is left.
+"""The connection, shared folder and pods that one test needs of a runtime, and their removal.
 
-Everything that is made carries the label of the run (:mod:`fsm.runtimes.live.run_label`).  A session first removes what killed
-runs have left, and at its end all that it has made itself, also what it does not know of since a reply was lost.  It then
-looks again for what is of killed runs: a runtime goes on making what nobody waits for, and shows it when it is made.
+Everything made carries the label of the run (:mod:`fsm.runtimes.live.run_label`).  A session first removes what killed
+runs have left behind; at its end it removes everything it made itself, including entities whose id was lost with a
+reply.  It then looks again for leftovers of killed runs: a runtime finishes a creation that nobody waits for, and shows
+it only then.
 """
 
 import atexit
@@ -41,29 +42,29 @@ from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError
 
 HOST: Final = NamespaceOption(network=NODE, pid=CONTAINER)
-"""The network of the host, so that none has to be set up; and processes of one's own, as the kubelet has it."""
+"""The network of the host, so that no network must be set up; separate process namespaces, like the kubelet."""
 
 LOOK: Final = 0.002
-"""Seconds between two looks at what is to change."""
+"""Seconds between two checks of a condition."""
 
 _IMAGES: Final = "localhost/container-fsm-run:"
-"""What the names of images begin with that runs have imported; their labels follow."""
+"""Prefix of the names of images that runs have imported; their label follows."""
 
 _LISTED: Final = 20.0
-"""Seconds in which CRI lists an image that was imported."""
+"""Seconds in which CRI lists an imported image."""
 
 _ROUNDS: Final = 5
-"""How often it is tried to remove what is left."""
+"""The number of attempts to remove leftovers."""
 
 _SETTLING: Final = 0.2
-"""Seconds until it is looked again for what was left."""
+"""Seconds between two attempts at removal."""
 
 _NUMBERS: Final = count()
-"""Numbers of what this process makes: names in a runtime are taken only once."""
+"""Numbers in the names of what this process makes: a runtime accepts a name only once."""
 
 
 def wait(done: Callable[[], bool], seconds: float) -> bool:
-    """Whether *done* came to be true within *seconds*; it is asked often."""
+    """Poll *done* until it is true, for at most *seconds*; return whether it became true."""
     until = time.monotonic() + seconds
     while not done():
         if time.monotonic() >= until:
@@ -74,7 +75,7 @@ def wait(done: Callable[[], bool], seconds: float) -> bool:
 
 @contextmanager
 def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
-    """Meanwhile *folder* is not there; if it is *blocked*, it cannot be made either."""
+    """Move *folder* away during the context; with *blocked*, nobody can create it again until the end."""
     elsewhere = folder.with_name(f"{folder.name}.away")
     folder.rename(elsewhere)
     try:
@@ -89,8 +90,8 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
 class RuntimeSession:
     """A connection to the runtime at *address*, each call of which may take *timeout* seconds.
 
-    Containers are made of *image*; else of one of busybox, which is imported if there is none.  Raises
-    :class:`InputError` if there is no runtime, or no image.
+    Containers use *image*, by default an image of busybox, imported if there is none.  Raises :class:`InputError` if
+    there is no runtime, or no image.
     """
 
     def __init__(
@@ -115,9 +116,10 @@ class RuntimeSession:
         self._scratch = ScratchFolder()
         self._keeper = CallKeeper(self.folder, Path(path(address)))
         self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._tested)
+        # containerd 1.x sends each event to one client only.
         shared = self.runtime == "containerd" and self.version.removeprefix("v").startswith("1.")
-        self.events = EventWatch(address, timeout=self.timeout, shared=shared)  # then each goes to one client only
-        atexit.register(self.close)  # where nobody closes it any more
+        self.events = EventWatch(address, timeout=self.timeout, shared=shared)
+        atexit.register(self.close)  # in case nobody closes it
 
     def _called(self, answer: CallAnswer) -> None:
         self.calls += 1
@@ -129,12 +131,12 @@ class RuntimeSession:
         self._called(answer)
 
     def record(self, seen: Callable[[CallAnswer], object] | None) -> None:
-        """Call *seen* with each answer from now on."""
+        """Call *seen* with each answer from now on, instead of the previous callback."""
         self._seen = seen
 
     @property
     def folder(self) -> Path:
-        """A folder that lasts as long as the session."""
+        """A folder that lives as long as the session."""
         return Path(self._scratch.name)
 
     @property
@@ -142,7 +144,7 @@ class RuntimeSession:
         return {run_label.KEY: self._label}
 
     def name(self) -> str:
-        """A name that nothing in the runtime has."""
+        """Return a name that nothing in the runtime has."""
         return f"fsm-{run_label.own().process}-{next(_NUMBERS)}"
 
     def pod(self) -> PodSandboxConfig:
@@ -158,11 +160,11 @@ class RuntimeSession:
         )
 
     def run(self, pod: PodSandboxConfig, *, handler: str = "") -> CallAnswer:
-        """What comes of running *pod*."""
+        """Call RunPodSandbox for *pod*."""
         return self.client.call("RunPodSandbox", RunPodSandboxRequest(config=pod, runtime_handler=handler))
 
     def ready(self) -> tuple[PodSandboxConfig, str]:
-        """A pod that runs, and its id; raises :class:`InputError` if the runtime runs none."""
+        """Run a pod and return its configuration and id; raises :class:`InputError` if the runtime runs no pods."""
         pod = self.pod()
         answer = self.run(pod)
         if answer.code != "OK":
@@ -173,14 +175,14 @@ class RuntimeSession:
         return pod, answer.message.pod_sandbox_id
 
     def answered(self, answer: CallAnswer) -> CallAnswer:
-        """*answer*; raises :class:`BrokenError` if the runtime gave none in all the time that it has."""
+        """Return *answer*; raises :class:`BrokenError` if the runtime was unavailable or did not answer in time."""
         seconds = (answer.end - answer.start) / 1e9
         if answer.code == "UNAVAILABLE" or (answer.code == "DEADLINE_EXCEEDED" and seconds >= self.timeout):
             raise BrokenError(f"{answer.op} was answered {answer.code} after {seconds:.1f} s: {answer.detail}")
         return answer
 
     def close(self) -> None:
-        """Remove all that was made, and give back the connection; may be called again."""
+        """Remove everything that was made, and close the connections; may be called again."""
         self.events.close()
         self.client.close()
         self._keeper.close()
@@ -192,14 +194,14 @@ class RuntimeSession:
             self._scratch.close()
 
     def _usual_image(self, client: CriClient) -> str:
-        """An image of busybox, if there is one; else one that is imported, and removed at the end."""
+        """Return the name of an image of busybox, importing one if there is none."""
         known = next((name for name in _images(client) if "busybox" in name), "")
         if known:
             return known
         name = f"{_IMAGES}{self._label}"
         try:
             import_images(Path(path(self.address)), archive(names=(name,)))
-            wait(lambda: name in _images(client), _LISTED)  # CRI is told of it, and would try to pull it before
+            wait(lambda: name in _images(client), _LISTED)  # until CRI knows the image, it would try to pull it
         except InputError as error:
             what = f"has no image of busybox, and none could be imported: {error.problems[0].what}"
             raise refused(self.address, "FSM606", what, "name one with --image that has sh") from error
@@ -218,7 +220,7 @@ def _dead(label: str) -> bool:
 
 
 def _clear(client: CriClient, chosen: Callable[[str], bool]) -> None:
-    """Remove all that has the label of a run that is *chosen*, and look again until there is nothing."""
+    """Remove everything whose label *chosen* accepts, and repeat until nothing is left."""
     for again in range(_ROUNDS):
         if again:
             time.sleep(_SETTLING)
@@ -226,7 +228,7 @@ def _clear(client: CriClient, chosen: Callable[[str], bool]) -> None:
         for pod in pods:
             client.call("StopPodSandbox", StopPodSandboxRequest(pod_sandbox_id=pod))
             client.call("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=pod))
-        # One that was still being made when its pod went has none.
+        # A container that was still being created when its pod was removed has no pod.
         containers = _labelled(client.call("ListContainers").message, "containers", chosen)
         for container in containers:
             client.call("RemoveContainer", RemoveContainerRequest(container_id=container))
@@ -238,5 +240,4 @@ def _clear(client: CriClient, chosen: Callable[[str], bool]) -> None:
 
 
 def _labelled(answer: object, each: str, chosen: Callable[[str], bool]) -> list[str]:
-    """The ids in *answer*, the list of *each*, of what has the label of a run that is *chosen*."""
     return [one.id for one in getattr(answer, each, ()) if chosen(one.labels.get(run_label.KEY, ""))]

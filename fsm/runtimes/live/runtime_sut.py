@@ -1,4 +1,4 @@
-"""Real runtimes as systems under test: which of our models speak of what a client of CRI calls, and what tests them."""
+"""Real runtimes as systems under test: the SUT for each shipped model whose calls a CRI client can make."""
 
 import shlex
 import subprocess
@@ -28,19 +28,19 @@ from fsm.runtimes.live.told_judge import ToldNodeSUT
 from fsm.sut import SUT, BrokenError
 
 _RESTARTING: Final = 60.0
-"""Seconds in which a runtime is to answer again that was restarted."""
+"""Seconds in which a restarted runtime must answer again."""
 
 _REPETITIONS: Final = 3
-"""How often a test is done again that failed."""
+"""The number of repetitions of a failed test."""
 
 _CONTRACT: Final = ("plugin-pod", "plugin-container")
-"""The parts of what plugins may rely on."""
+"""The machines that make up the contract of plugins."""
 
 _OF_CALLS: Final = ("pod-sandbox", "container-status")
-"""The parts of :data:`NODE` that speak of calls."""
+"""The machines of :data:`NODE` whose events are calls."""
 
 _CALLS: Final = {CONTAINER: CONTAINER_CALLS | {"CreateContainer"}, POD: POD_CALLS}
-"""By the kind of entity, the calls that tests make."""
+"""The calls that tests make, by the kind of entity."""
 
 
 def factory(
@@ -51,9 +51,10 @@ def factory(
     timeout: float | None = None,
     seen: Callable[[CallAnswer], object] | None = None,
 ) -> Callable[[], SUT]:
-    """What makes a SUT for *machine* of the runtime at *address*; *seen* is called with what its calls come to.
+    """Return a function that makes a SUT for *machine* of the runtime at *address*.
 
-    Raises :class:`InputError` if no client of CRI can make the calls of *machine*.
+    Raises :class:`InputError` if no CRI client can make the calls of *machine*.  *seen* is called with the answer to
+    each call.
     """
     if options.nri and machine.name == NODE:
         return partial(_node, address, options, timeout, seen)
@@ -83,7 +84,6 @@ def _restart(session: RuntimeSession, options: RuntimeOptions) -> Callable[[], N
 
 
 def _damage(session: RuntimeSession, options: RuntimeOptions) -> Callable[[str], None] | None:
-    """What restarts the runtime, and damages meanwhile what it has kept of the container with the id that it is given."""
     command = options.damage_command
     return (lambda of: _restarted(session, command.replace(DAMAGED, shlex.quote(of)))) if command else None
 
@@ -117,11 +117,16 @@ def confirmed(
     *,
     record: str | None = None,
 ) -> tuple[Failure, ...]:
-    """*failures* with how often they come again in a few repetitions; the calls of the first are written to *record*.
+    """Return *failures*, each with the number of repetitions in which it occurred again.
 
-    What a plugin was told of it is written beside that, in a file whose name ends in ``.nri``.
+    The calls of the first repetition are written to *record*, and the events relayed to a plugin to a file beside it
+    whose name ends in ``.nri``.
 
-    *machine* is as its profile has it.  *make* makes a SUT that calls its argument, if there is one, with what calls come to.
+    Args:
+        make: Makes a SUT that calls its argument, unless that is ``None``, with the answer to each call.
+        machine: The machine, with its profile applied.
+        failures: The failures; those without a trace are returned unchanged.
+        record: The path of the recording, if any.
     """
     counts = [(each, 0) for each in failures if each.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:
@@ -149,9 +154,9 @@ def _fails(judge: Oracle, sut: SUT, failure: Failure) -> bool:
 
 
 def _restarted(session: RuntimeSession, command: str) -> None:
-    """Restart the runtime by *command*, and wait until it answers; raises :class:`BrokenError` if it does not."""
+    """Restart the runtime with *command* and wait until it answers; raises :class:`BrokenError` if it does not."""
     try:
-        ran = subprocess.run(  # noqa: S602  (the user has given it for the shell)
+        ran = subprocess.run(  # noqa: S602  (the user wrote it for the shell)
             command, shell=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_RESTARTING, check=False
         )
     except subprocess.TimeoutExpired as error:
@@ -160,6 +165,6 @@ def _restarted(session: RuntimeSession, command: str) -> None:
         said = ran.stderr.decode(errors="replace").strip()[-200:]
         raise BrokenError(f"{command} ended with {ran.returncode}: {said}")
     session.events.interrupted()
-    # It has a version before it has found its pods.
+    # A restarting runtime answers Version before it has loaded its pods.
     if not wait(lambda: session.client.call("ListPodSandbox", timeout=5).code == "OK", _RESTARTING):
         raise BrokenError(f"the runtime does not answer {_RESTARTING:g} s after {command}")

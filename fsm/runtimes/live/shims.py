@@ -1,11 +1,11 @@
-"""The shims of containerd on this machine: containerd leaves some of them running when a start fails or it is killed."""
+"""The shims of containerd on this machine: containerd leaves some running when a start fails or it is killed."""
 
 from contextlib import suppress
 from pathlib import Path
 
 
 def shims() -> dict[int, str]:
-    """The id that each running shim was started for, by process number; empty without ``/proc``."""
+    """Return the id that each running shim was started for, by process id; empty without ``/proc``."""
     found = {}
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -16,6 +16,6 @@ def shims() -> dict[int, str]:
 
 
 def left(before: dict[int, str]) -> str:
-    """The command that ends the shims started since *before*; empty if there are none."""
+    """Return the command that ends the shims started since *before*; empty if there are none."""
     new = sorted(set(shims()) - set(before))
     return f"kill {' '.join(map(str, new))}" if new else ""

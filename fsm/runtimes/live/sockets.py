@@ -1,4 +1,4 @@
-"""Addresses of Unix sockets, as runtimes and the kubelet spell them: whether one can be used, and how gRPC connects to it."""
+"""Addresses of Unix sockets as runtimes and the kubelet write them: whether one can be used, and its form for gRPC."""
 
 import os
 import resource
@@ -15,10 +15,10 @@ from fsm.errors import InputError, reason, refused
 CODE: Final = "FSM603"
 
 _LONGEST: Final = 107
-"""Bytes that Linux has for the path of a socket."""
+"""The most bytes of a socket's path on Linux."""
 
 _PATIENCE: Final = 5.0
-"""Seconds in which a socket has to accept a connection, or its queue is full for good."""
+"""Seconds in which a socket must accept a connection; after that its queue counts as permanently full."""
 
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
@@ -27,7 +27,7 @@ SERVER_OPTIONS: Final = (
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.server_handshake_timeout_ms", 2_000),
     ("grpc.max_connection_idle_ms", 60_000),
-    # Idle connections would otherwise take every descriptor, also those that calls need for files.
+    # Without a limit, idle connections would take every descriptor, even those that calls need for files.
     ("grpc.max_allowed_incoming_connections", resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31) // 2),
 )
 CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
@@ -41,15 +41,16 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
 )
 """Options of a channel to a Unix socket.
 
-Proxies of the environment are for networks.  Without an authority gRPC sends the path of the socket, which servers in Go
-refuse.  Each channel has a connection of its own, and soon tries again after the runtime was restarted.  The least time
-between two tries is left as it is: it is also what a runtime has to answer a connection, and one that starts needs more.
+Proxies of the environment are for networks.  Without an authority, gRPC sends the path of the socket, which servers
+in Go refuse.  Each channel has a connection of its own, and retries soon after the runtime has restarted.  The least
+time between two attempts keeps its default: it is also the time limit for a runtime to answer a connection, and a
+starting runtime needs more.
 """
 
 
 @contextmanager
 def peers_may_leave() -> Iterator[None]:
-    """Meanwhile, to write to a socket whose other side has gone is an error, and not the end of the process."""
+    """Ignore SIGPIPE in the context: writing to a closed connection then raises an error instead of ending fsm."""
     before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         yield
@@ -58,9 +59,9 @@ def peers_may_leave() -> Iterator[None]:
 
 
 def path(address: str) -> str:
-    """The path in *address*: ``unix:///path``, ``unix:path``, or an absolute path.
+    """Return the path in *address*: ``unix:///path``, ``unix:path``, or an absolute path.
 
-    Raises :class:`InputError` for an address of another kind.
+    Raises :class:`InputError` for any other form of address.
 
     >>> path("unix:///run/containerd/containerd.sock"), path("unix:fsm.sock"), path("/run/crio/crio.sock")
     ('/run/containerd/containerd.sock', 'fsm.sock', '/run/crio/crio.sock')
@@ -86,7 +87,7 @@ def path(address: str) -> str:
 
 
 def target(address: str) -> str:
-    """*address* as gRPC takes it.
+    """Return *address* in the form that gRPC expects.
 
     >>> target("/run/a socket")
     'unix:/run/a%20socket'
@@ -95,13 +96,13 @@ def target(address: str) -> str:
 
 
 def reached(address: str) -> str:
-    """The path of the socket at *address*, on which something listens.
+    """Return the path of the socket at *address*, on which something listens.
 
     Raises :class:`InputError` if there is no socket, if it may not be used, or if nothing listens on it.
     """
     found = path(address)
     try:
-        if not stat.S_ISSOCK(os.stat(found).st_mode):  # noqa: PTH116  (a path that is not UTF-8 stays as it is)
+        if not stat.S_ISSOCK(os.stat(found).st_mode):  # noqa: PTH116  (keeps a path that is not UTF-8)
             raise refused(address, CODE, "is not a socket", _WAY)
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(_PATIENCE)
@@ -125,7 +126,7 @@ _REASONS: Final[Mapping[type[OSError], tuple[str, str]]] = {
 
 
 def unreachable(address: str, error: OSError) -> InputError:
-    """Why nothing could be connected to at *address*, by the *error* of the attempt."""
+    """The error that *address* cannot be connected to, from the *error* of the attempt."""
     known = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
     what, hint = known or (f"cannot be connected to: {reason(error)}", _WAY)
     return refused(address, CODE, what, hint)

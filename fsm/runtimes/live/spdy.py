@@ -1,7 +1,8 @@
-"""SPDY/3.1 as far as Kubernetes uses it for streams: frames from and to bytes, without input and output.
+"""SPDY/3.1 as far as Kubernetes uses it for streams: frames from and to bytes, without I/O.
 
-A control frame has a type, flags and a length before its body; a data frame the number of its stream.  Headers are
-compressed, with one state for each direction.  Windows are not kept, as Kubernetes' own library does not.
+A control frame has a type, flags and a length before its body; a data frame has the number of its stream instead of a
+type.  Headers are compressed, with one state for each direction.  There is no flow control, as in Kubernetes' own
+library.
 """
 
 import zlib
@@ -21,7 +22,7 @@ FIN: Final = 1
 """The flag of the last frame of a stream in one direction."""
 CONTROL: Final = 1 << 31
 LARGEST: Final = 1 << 20
-"""Bytes of the longest frame that is taken, and of its headers."""
+"""Bytes of the longest frame, and of the longest headers, that are accepted."""
 PART: Final = 1 << 15
 """Bytes of the longest frame that is sent."""
 
@@ -38,7 +39,7 @@ NAMES: Final = (
     "user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie "
     "keep-alive origin"
 )
-"""Words of the dictionary with which headers are compressed, each with its length before it there."""
+"""Words of the dictionary that compresses headers; there, each follows its length."""
 TEXT: Final = (
     "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
     "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized"
@@ -54,12 +55,12 @@ DICTIONARY: Final = (
 
 
 class SpdyError(Exception):
-    """What was received is no SPDY, or more than is taken."""
+    """The data received are no SPDY, or exceed a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A stream was opened, or its opening answered, with ``headers``; it is ``over`` if nothing more comes on it."""
+    """A stream was opened, or its opening answered, with ``headers``; ``over`` if nothing more comes on it."""
 
     stream: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamData:
-    """Data of a stream; it is ``over`` if nothing more comes on it."""
+    """Data of a stream; ``over`` if nothing more comes on it."""
 
     stream: int
     data: bytes
@@ -77,7 +78,7 @@ class StreamData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinged:
-    """A ping, to be sent back by whoever did not begin it."""
+    """A ping, to be returned by the side that did not send it first."""
 
     number: int
 
@@ -109,7 +110,7 @@ class Spdy:
         self._expand = zlib.decompressobj(zdict=DICTIONARY)
 
     def receive(self, data: bytes) -> Iterator[SpdyEvent]:
-        """What *data*, with what came before, says; raises :class:`SpdyError`."""
+        """Yield the events that *data* complete; raises :class:`SpdyError`."""
         self._held += data
         while len(self._held) >= _HEAD.size:
             first, second = _HEAD.unpack_from(self._held)
@@ -130,15 +131,15 @@ class Spdy:
                 yield from self._control(first & 0xFFFF, body, over=over)
 
     def open(self, stream: int, headers: Mapping[str, str]) -> bytes:
-        """Open a stream; clients take odd numbers."""
+        """Return the frame that opens a stream; clients use odd numbers."""
         return self._frame(SYN_STREAM, _SYN.pack(stream, 0, 0) + self._packed(headers))
 
     def reply(self, stream: int) -> bytes:
-        """Take a stream that was opened."""
+        """Return the frame that accepts a stream opened by the other side."""
         return self._frame(SYN_REPLY, _NUMBER.pack(stream) + self._packed({}))
 
     def data(self, stream: int, data: bytes, *, over: bool = False) -> bytes:
-        """Send *data*, which are the last if it is *over*."""
+        """Return the frames of *data*; if *over*, they end the stream."""
         parts = [data[at : at + PART] for at in range(0, max(len(data), 1), PART)]
         last = len(parts) - 1
         return b"".join(
@@ -150,7 +151,7 @@ class Spdy:
         return self._frame(PING, _NUMBER.pack(number))
 
     def leave(self, last: int = 0) -> bytes:
-        """Go away; *last* is the last stream that was taken."""
+        """Return the frame of GOAWAY; *last* is the last stream that was accepted."""
         return self._frame(GOAWAY, _HEAD.pack(last, 0))
 
     def _control(self, kind: int, body: bytes, *, over: bool) -> Iterator[SpdyEvent]:

@@ -1,4 +1,4 @@
-"""The channels of one command over a link: standard input, output and errors, and how it ended."""
+"""The channels of one command over a link: standard input, output and errors, and its result."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
@@ -9,37 +9,37 @@ from fsm.runtimes.live.stream_links import BUFFER, Link
 
 INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
 NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
-"""The channels by their numbers in WebSocket messages; the next one is for sizes of a terminal."""
+"""The channels, indexed by their number in WebSocket messages; the next number is for terminal sizes."""
 Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
-"""Connects to a port, sends it what is read, and passes on what comes; raises :class:`OSError`."""
+"""Connects to a port, sends it the reader's data, and passes on the data received; raises :class:`OSError`."""
 CLOSES: Final = 255
-"""The number of a message that closes the channel whose number it holds."""
+"""The channel number of a message that closes the channel whose number follows."""
 
 
 class Channels(Protocol):
-    """``given`` is what the client sends as standard input; ``ready`` is set when it has asked for all channels."""
+    """The channels of a command; ``given`` is its standard input, ``ready`` is set when the client has opened all."""
 
     given: asyncio.StreamReader
     ready: asyncio.Event
 
     async def read(self) -> None:
-        """Take what the client sends, until it goes away."""
+        """Read what the client sends, until it closes the connection."""
 
-    def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (as whoever runs commands calls it)
+    def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (the interface of whoever runs commands)
         """Send what a command has written."""
 
     def finish(self, result: bytes) -> None:
-        """Send how it has ended, and close all channels."""
+        """Send *result*, how the command ended, and close all channels."""
 
 
 class MessageChannels:
-    """Each message is of one channel, whose number is its first byte."""
+    """Channels over WebSocket: the first byte of a message is the number of its channel."""
 
     def __init__(self, link: Link) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
         self._link = link
         self.ready.set()
-        self.write(b"", False)  # noqa: FBT003  (clients take it for a sign that the stream is up)
+        self.write(b"", False)  # noqa: FBT003  (clients wait for it as a sign that the stream works)
 
     async def read(self) -> None:
         async for each in self._link.received():
@@ -57,7 +57,7 @@ class MessageChannels:
 
 
 class SpdyChannels:
-    """Each channel is a stream that the client opens; *wanted* are those that it has to open."""
+    """Channels over SPDY: each is a stream that the client opens; it must open all that are *wanted*."""
 
     def __init__(self, link: Link, wanted: Collection[str]) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -87,7 +87,7 @@ class SpdyChannels:
 
 
 class ForwardedPorts:
-    """Connections to ports of a pod over SPDY: each has a stream for data, and one for what goes wrong."""
+    """Connections to ports of a pod over SPDY: each has a stream for data and one for errors."""
 
     def __init__(self, link: Link, connect: Connect) -> None:
         self._link, self._spdy, self._connect = link, Spdy(), connect
@@ -96,7 +96,7 @@ class ForwardedPorts:
         self._forwarding: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
-        """Forward until the client goes away."""
+        """Forward until the client closes the connection."""
         try:
             async for event in _events(self._link, self._spdy):
                 if isinstance(event, Opened):
@@ -133,7 +133,7 @@ class ForwardedPorts:
 
 
 async def _events(link: Link, spdy: Spdy) -> AsyncIterator[Opened | StreamData]:
-    """What a client opens and sends, until it goes away; that it opens a stream, and its pings, are replied to."""
+    """Yield the streams that a client opens and their data; answer openings and pings."""
     async for data in link.received():
         for event in spdy.receive(data):
             if isinstance(event, Opened):
@@ -153,7 +153,7 @@ def _pass(sent: StreamData, to: asyncio.StreamReader) -> None:
 
 
 def _feed(to: asyncio.StreamReader, data: bytes) -> None:
-    """Give *data* to a reader; no data end it."""
+    """Feed *data* to a reader; empty data are its end."""
     if to.at_eof():
         return
     if data:
@@ -163,7 +163,7 @@ def _feed(to: asyncio.StreamReader, data: bytes) -> None:
 
 
 async def connected(port: int, given: asyncio.StreamReader, send: Callable[[bytes], None]) -> None:
-    """Pass what is *given* to *port* of this machine, and *send* what comes from there, until both have ended."""
+    """Send *given* to *port* of this machine, and pass the data received to *send*, until the port's side ends."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
     async def passed() -> None:

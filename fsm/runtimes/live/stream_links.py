@@ -1,4 +1,4 @@
-"""What streams are carried on: an HTTP connection that was upgraded to SPDY, or to WebSocket."""
+"""The carriers of streams: an HTTP connection upgraded to SPDY or WebSocket."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -13,26 +13,26 @@ from wsproto.utilities import ProtocolError
 
 BUFFER: Final = 1 << 16
 HELD: Final = 64 << 20
-"""Bytes that wait for a client at most: one that reads nothing is cut off."""
+"""The most bytes that may wait for a client: one that does not read is cut off."""
 LINGER: Final = 2.0
-"""Seconds in which a client may read what it was sent last."""
+"""Seconds in which a client may read the last data."""
 
 
 class Link(Protocol):
-    """Carries bytes or messages both ways."""
+    """Carries bytes or messages in both directions."""
 
     def received(self) -> AsyncIterator[bytes]:
-        """What comes, up to the end."""
+        """Yield the data received, up to the end."""
 
     def send(self, data: bytes) -> None:
-        """Send *data*; has no effect on what is closed."""
+        """Send *data*; does nothing on a closed link."""
 
     async def close(self) -> None:
-        """Send what is to be sent, and close it."""
+        """Send all pending data, and close the link."""
 
 
 class SocketLink:
-    """Bytes on a socket, of which *held* were read before."""
+    """Bytes on a socket; *held* are bytes already read from it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: bytes = b"") -> None:
         self.reader, self.writer = reader, writer
@@ -65,7 +65,7 @@ class SocketLink:
 
 
 class WebSocketLink:
-    """Messages of a WebSocket on the socket of *link*, which was asked for by *headers*; in one of the *protocols*.
+    """Messages of a WebSocket on the socket of *link*, requested with *headers*, in one of the *protocols*.
 
     ``protocol`` is the first of them that the client knows, empty if it knows none.  Raises
     :class:`wsproto.utilities.ProtocolError`.

@@ -1,6 +1,6 @@
-"""Where the streams of Exec, Attach and PortForward are: HTTP at an address of this machine alone, upgraded to SPDY or WebSocket.
+"""The server of the streams of Exec, Attach and PortForward: HTTP on loopback, upgraded to SPDY or WebSocket.
 
-Each stream has a URL that nobody can guess, and that is good for one use.
+Each stream has a URL that nobody can guess, and that is valid for one use.
 """
 
 import asyncio
@@ -36,22 +36,22 @@ from fsm.runtimes.reference.tasks import Tasks
 HOST: Final = "127.0.0.1"
 SPDY: Final = "SPDY/3.1"
 COMMANDS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-"""The protocols of commands, the newest first; in both a result is JSON."""
+"""The protocols of commands, newest first; in both, a result is JSON."""
 PORTS: Final = "portforward.k8s.io"
 TUNNELLED: Final = f"{SPDY}+{PORTS}"
-"""The protocol of ports over WebSocket: messages are the bytes of SPDY."""
+"""The protocol of ports over WebSocket: messages carry the bytes of SPDY."""
 PATIENCE: Final = 30.0
-"""Seconds in which a client has to ask, and to open its channels."""
+"""Seconds in which a client must send its request, and open its channels."""
 VALID: Final = 60.0
-"""Seconds in which a URL has to be used."""
+"""Seconds for which a URL is valid."""
 
 CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
-"""Runs a command, or waits for one, with its standard streams; its code."""
+"""Runs a command, or attaches to one, with its standard streams; returns its exit code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedCommand:
-    """A stream of a command: what *run* does, with those of the standard streams that were asked for."""
+    """The streams of a command: *run*, with the standard streams that were asked for."""
 
     run: CommandRun
     input: bool = False
@@ -67,13 +67,13 @@ class OfferedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedPorts:
-    """A stream of ports, to which *connect* connects."""
+    """A stream of ports; *connect* connects to each."""
 
     connect: Connect
 
 
 class StreamServer:
-    """Serves what is offered; started at its first offer."""
+    """Serves the offered streams; starts at the first offer."""
 
     def __init__(self) -> None:
         self._offers: dict[str, OfferedCommand | OfferedPorts] = {}
@@ -82,7 +82,7 @@ class StreamServer:
         self._writers = set[asyncio.StreamWriter]()
 
     async def offer(self, kind: str, offered: OfferedCommand | OfferedPorts) -> str:
-        """The URL of a stream."""
+        """Offer a stream and return its URL."""
         if self._server is None:
             self._server = accept_streams(create_server((HOST, 0)), self._accept)
         port = self._server.listening.getsockname()[1]
@@ -119,7 +119,7 @@ class StreamServer:
     async def _upgraded(
         self, asked: h11.Request, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Link:
-        """Serve the stream that is asked for, or say why not; what carries it, to be closed."""
+        """Serve the requested stream, or refuse it; return its carrier, which must be closed."""
         socket = SocketLink(reader, writer, http.trailing_data[0])
         path = asked.target.decode()
         offered = self._offers.pop(path.partition("?")[0], None)
@@ -194,12 +194,12 @@ async def _stream(offered: OfferedCommand | OfferedPorts, link: Link, make: Call
 
 
 async def _result(offered: OfferedCommand, channels: Channels) -> bytes:
-    """Run what is *offered*; how it has ended, as Kubernetes says it."""
+    """Run the *offered* command; return its result in Kubernetes' format."""
     write: Write = channels.write
     given = channels.given if offered.input else None
     terminal = Tasks()
     if offered.terminal:
-        # A terminal has one output, and ends lines in its own way.
+        # A terminal has one output, and its own line ends.
         typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
         if typed:
             given = asyncio.StreamReader()
@@ -221,7 +221,7 @@ def _status(message: str, reason: str, **more: object) -> bytes:
 
 
 async def _typed(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
-    """Pass what is typed, and show it, as a terminal does; its end is also Ctrl-C or Ctrl-D."""
+    """Pass on typed data and echo them, like a terminal; Ctrl-C and Ctrl-D also end the input."""
     while data := await typed.read(BUFFER):
         data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")
         given.feed_data(data.replace(b"\r", b"\n"))

@@ -1,6 +1,6 @@
-"""A pod, its container and a plugin, where another machine than the one that plans the test says what is legal.
+"""A pod, its container and a plugin; the machine that judges the test is not the machine that plans it.
 
-It judges what the plugin is told as ``fsm judge`` does the recordings of it: those of one test, after each of its steps.
+The judge checks the events relayed to the plugin like ``fsm judge``: the recording of one test, after each step.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from fsm.runtimes.live.runtime_session import RuntimeSession
 
 
 class ToldNodeSUT(RuntimeNodeSUT):
-    """A pod and its container; what the plugin is told of them is judged by the *model*, as *profile* has it."""
+    """A pod and its container; *model*, under *profile*, judges the events relayed to the plugin."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ToldNodeSUT(RuntimeNodeSUT):
         super().reset()
 
     def violation(self) -> Violation | None:
-        """What is not legal in the recordings of the test so far, as their last event has it."""
+        """Return the first violation in the recording of this test so far, or ``None``."""
         self._last = self.judged() or self._last
         return next(illegal(self._last), None)
 

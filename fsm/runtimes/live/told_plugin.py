@@ -1,6 +1,6 @@
-"""The plugin of a test: it joins and leaves when it is told to, keeps what it is told of the test's own pods, and refuses.
+"""The plugin of a test: it joins, leaves and refuses on demand, and keeps events of the test's own pods.
 
-It runs on a thread of its own, and is called from that of the test.
+It runs on a thread of its own; the test calls it from another.
 """
 
 from __future__ import annotations
@@ -23,19 +23,23 @@ from fsm.runtimes.live.ttrpc import UNKNOWN, RpcError
 from fsm.sut import BrokenError
 
 _JOINING: Final = 10.0
-"""Seconds in which the plugin is connected and synchronised, or has left."""
+"""Seconds in which the plugin must be synchronised or have left."""
 
 _ADDED: Final = 0.02
-"""Seconds after its synchronisation in which the runtime has added a plugin to those that it tells."""
+"""Seconds after its synchronisation until the runtime also relays events to the plugin."""
 
 _T = TypeVar("_T")
 
 
 class ToldPlugin:
-    """A plugin at the socket *address*; of pods and containers it takes those that *mine* has, by the name of the pod.
+    """A plugin at the socket *address* that ignores every pod whose name *mine* rejects.
 
-    ``recording`` has the lines of what it was told; ``told`` has the names of the events, each with what was ``doing`` then.
-    What is in ``refused`` it answers with an error.  Raises :class:`InputError` if nobody listens at *address*.
+    Raises :class:`InputError` if nobody listens at *address*.
+
+    Attributes:
+        recording: The recorded lines of all tests.
+        told: The names of the events received in this test, each with the event that the test was ``doing`` then.
+        refused: The names of requests to answer with an error.
     """
 
     def __init__(self, address: str, mine: Callable[[str], bool]) -> None:
@@ -48,9 +52,9 @@ class ToldPlugin:
         self.refused: set[str] = set()
         self.doing = ""
         self.lost = ""
-        """Why the runtime has closed a connection, if it has."""
+        """The reason for which the runtime closed the connection; empty if it did not."""
         self.running: set[str] = set()
-        """The containers of which it was told that they run, and not yet that they have stopped."""
+        """The containers reported as running and not yet as stopped."""
         self._recorder = NriRecorder(self, lambda: None)
         self._plugin: NriPlugin | None = None
         self._connection: Future[None] | None = None
@@ -60,27 +64,27 @@ class ToldPlugin:
         self._thread.start()
 
     def _run(self) -> None:
-        # A runtime that has gone is an error, and not the end of the process.
+        # Writing to a runtime that has gone must be an error; SIGPIPE would end the process.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
         self._loop.run_forever()
 
     @property
     def joined(self) -> bool:
-        """Whether it is connected, as far as it knows."""
+        """Whether the plugin is connected, as far as it knows."""
         return self._plugin is not None and not self.lost
 
     @property
     def lines(self) -> list[bytes]:
-        """The recording, without the tests before this one."""
+        """The lines recorded in this test."""
         return self.recording[self._begun :]
 
     def put(self, line: bytes) -> bool:
-        """Keep *line* of the recording."""
+        """Append *line* to the recording."""
         self.recording.append(line)
         return True
 
     def forget(self) -> None:
-        """Begin another test."""
+        """Forget the previous test."""
         self._begun = len(self.recording)
         self.told.clear()
         self.refused.clear()
@@ -88,9 +92,9 @@ class ToldPlugin:
         self.lost = ""
 
     def join(self) -> None:
-        """Connect, anew if it is connected, and return when the runtime tells it of events.
+        """Connect, first leaving if connected, and return when the runtime relays events to the plugin.
 
-        Raises :class:`BrokenError` if the runtime does not take it.
+        Raises :class:`BrokenError` if the runtime does not accept the plugin.
         """
         self.leave()
         self._synchronized.clear()
@@ -104,7 +108,7 @@ class ToldPlugin:
                 why = self._connection.exception() if self._connection.done() else None
                 self.leave()
                 raise BrokenError(f"a plugin cannot join: {why or f'it was not synchronised within {_JOINING:g} s'}")
-        self._within(self._plugin.update_containers(()))  # answered by the runtime's side of what has synchronised it
+        self._within(self._plugin.update_containers(()))  # answered by the part of the runtime that synchronised it
         time.sleep(_ADDED)
 
     def leave(self) -> None:
@@ -121,7 +125,7 @@ class ToldPlugin:
             connection.cancel()
 
     def close(self) -> None:
-        """Leave for ever; may be called again."""
+        """Leave and stop the thread; may be called again."""
         if self._thread.is_alive():
             self.leave()
             self._within(self._ended())
@@ -130,7 +134,7 @@ class ToldPlugin:
             self._loop.close()
 
     async def _ended(self) -> None:
-        """End what a connection has left that was interrupted on its way."""
+        """Cancel the tasks that an interrupted connection left behind."""
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for each in left:
             each.cancel()
@@ -140,13 +144,13 @@ class ToldPlugin:
         self.lost = f"the runtime has closed the connection of the plugin{f': it {why}' if why else ''}"
 
     def _within(self, work: Coroutine[object, object, _T]) -> _T | None:
-        """What *work* comes to on the plugin's thread; ``None`` if the connection has ended meanwhile."""
+        """Run *work* on the plugin's thread and return its result; ``None`` on a lost connection or a timeout."""
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result(_JOINING)
         except (NriError, TimeoutError):
             return None
 
-    # What the runtime tells it, on its own thread.
+    # The requests of the runtime, on the plugin's thread.
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
         return await self._recorder.configure(request)
@@ -175,7 +179,7 @@ class ToldPlugin:
         return None
 
     async def shut_down(self) -> None:
-        """The connection ends too."""
+        """Do nothing: the connection ends too."""
 
     def _is_mine(self, pod: nri.PodSandbox) -> bool:
         return pod.namespace == NAMESPACE and self._mine(pod.name)

@@ -1,7 +1,8 @@
-"""Calls by ttrpc, each side of a stream of bytes: :class:`Server` answers, :class:`Client` asks.
+"""Both sides of ttrpc over a stream of bytes: :class:`Server` answers calls, :class:`Client` makes them.
 
-Both are given what sends bytes, and are told what came by ``received``.  Neither trusts its peer: what it sends takes
-no more memory than the limits here say, and nonsense ends in :class:`ProtocolError`, or in an answer that says so.
+Both receive a function that sends bytes; the caller passes incoming bytes to ``received``.  Neither trusts its peer:
+memory for the peer's data is limited by the constants here, and invalid data raises :class:`ProtocolError` or is
+answered with an error.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ UNIMPLEMENTED: Final = 12
 UNAVAILABLE: Final = 14
 
 CALLS: Final = 256
-"""Calls that a server has in progress at most; further ones are refused."""
+"""The most calls that a server has in progress; further ones are refused."""
 HELD: Final = 4 * LONGEST
-"""Bytes that the requests in progress may have together."""
+"""The most bytes of all requests in progress."""
 TEXT: Final = 1_000
-"""Characters of a peer's message that an error repeats."""
+"""The most characters of a peer's text in an error."""
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
-"""Answers the payload of a request with that of the response; :class:`RpcError` is the answer otherwise."""
+"""Answers the payload of a request with the payload of the response, or raises :class:`RpcError`."""
 Ask = TypeVar("Ask", bound=Message)
 Answer = TypeVar("Answer", bound=Message)
 
 
 class RpcError(Exception):
-    """A call was answered with an error, of a code of gRPC, or not in time."""
+    """A call failed with *code*, an error code of gRPC; a missed deadline is one too."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -48,7 +49,7 @@ class RpcError(Exception):
 
 
 class ProtocolError(Exception):
-    """The peer has sent what is no ttrpc."""
+    """The peer has violated the ttrpc protocol."""
 
 
 class ClosedError(Exception):
@@ -56,7 +57,7 @@ class ClosedError(Exception):
 
 
 def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Handler:
-    """The handler that decodes a request of *kind* for *answer*, and encodes what that returns."""
+    """Return a handler that decodes a request of *kind* for *answer*, and encodes the message it returns."""
 
     async def handler(payload: bytes) -> bytes:
         try:
@@ -69,9 +70,9 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 
 
 class Server:
-    """Answers the calls of ``services``: by name of a service, by name of a method, what answers it.
+    """Answers calls with the handlers in *services*, by the name of the service and the method.
 
-    Calls begin in the order in which they come, and may end in any; ``held`` counts the bytes of those in progress.
+    Calls begin in the order of their arrival, and may end in any order; ``held`` counts the bytes of those in progress.
     """
 
     def __init__(self, send: Send, services: Mapping[str, Mapping[str, Handler]]) -> None:
@@ -82,7 +83,7 @@ class Server:
         self.held = 0
 
     async def received(self, data: bytes) -> None:
-        """Take the next bytes; :class:`ProtocolError` if they are no requests."""
+        """Take the next bytes; raises :class:`ProtocolError` if they are no requests."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.REQUEST:
                 raise ProtocolError(f"a message of kind {message.kind}, where requests are expected")
@@ -102,7 +103,7 @@ class Server:
             response = Response(status=Status(), payload=await self._answer(data))
         except RpcError as error:
             response = Response(status=Status(code=error.code, message=error.message))
-        except Exception as error:  # noqa: BLE001  (the mistake of a handler is an answer, as in every server)
+        except Exception as error:  # noqa: BLE001  (an error of a handler is an answer, as in every server)
             response = Response(status=Status(code=UNKNOWN, message=f"{type(error).__name__}: {error}"))
         await self._respond(stream, response)
 
@@ -139,7 +140,7 @@ class Server:
         try:
             await self._send(encoded(stream, MessageKind.RESPONSE, data))
         except ConnectionError:
-            return  # whoever has asked has gone
+            return  # the caller has gone
 
     async def finish(self, seconds: float) -> None:
         """Wait for the answers to the calls in progress, for *seconds* at most."""
@@ -155,7 +156,7 @@ class Server:
 
 
 class Client:
-    """Calls methods; each call has a deadline, and several may be in progress."""
+    """Makes calls; each has a deadline, and several may be in progress."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -165,7 +166,7 @@ class Client:
         self._closed = False
 
     async def received(self, data: bytes) -> None:
-        """Take the next bytes; :class:`ProtocolError` if they are no responses.  An answer that comes late is dropped."""
+        """Take the next bytes; raises :class:`ProtocolError` if they are no responses.  Late answers are dropped."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
                 raise ProtocolError(f"a message of kind {message.kind}, where responses are expected")
@@ -179,9 +180,10 @@ class Client:
                 waiting.set_result(message.data)
 
     async def call(self, service: str, method: str, request: Message, answer: type[Answer], timeout: float) -> Answer:  # noqa: ASYNC109  (it is also sent)
-        """The answer to *request*; :class:`RpcError`, also after *timeout* seconds, or :class:`ClosedError`.
+        """Return the answer to *request*.
 
-        A request that is too long is not sent: the error has the code :data:`RESOURCE_EXHAUSTED`.
+        Raises :class:`RpcError`, also after *timeout* seconds, or :class:`ClosedError`.  A request that is too long is
+        not sent: the error has the code :data:`RESOURCE_EXHAUSTED`.
         """
         payload = request.SerializeToString()
         asked = Request(service=service, method=method, payload=payload, timeout_nano=int(timeout * 1e9))
@@ -212,7 +214,7 @@ class Client:
         raise RpcError(response.status.code, response.status.message[:TEXT])
 
     def close(self) -> None:
-        """Let every call in progress, and every later one, end with :class:`ClosedError`."""
+        """End every call in progress, and every later one, with :class:`ClosedError`."""
         self._closed = True
         for each in self._waiting.values():
             if not each.done():

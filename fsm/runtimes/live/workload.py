@@ -1,7 +1,7 @@
-"""Images of what containers under test run: a static binary as an OCI archive, and its import into containerd.
+"""Images for containers under test: a static binary as an OCI archive, and its import into containerd.
 
-Nothing is downloaded.  The same binary gives the same bytes, and so the same image, on every machine.  What runs in the
-containers is the caller's command.
+Nothing is downloaded.  The same binary produces the same bytes, and so the same image, on every machine.  The caller
+chooses the command that a container runs.
 """
 
 import hashlib
@@ -21,25 +21,27 @@ from fsm.errors import InputError, reason, refused
 
 WORKLOAD: Final = "localhost/container-fsm-workload:1"
 PAUSE: Final = "localhost/container-fsm-pause:1"
-"""What keeps a pod alive in a containerd whose ``sandbox_image`` (``pinned_images.sandbox`` from 2.0 on) it is."""
+"""The image that keeps a pod alive in a containerd with this ``sandbox_image`` (from 2.0 on,
+``pinned_images.sandbox``).
+"""
 
 BINARY: Final = Path("/bin/busybox")
 APPLETS: Final = ("cat", "echo", "false", "kill", "sh", "sleep", "test", "touch", "true")
-"""Commands in ``/bin`` of an image, each a link to the binary, as busybox expects them."""
+"""Commands in ``/bin`` of an image: links to the binary, as busybox expects."""
 
 NAMESPACE: Final = "k8s.io"
-"""The namespace of containerd in which CRI has its images and containers."""
+"""The containerd namespace of CRI's images and containers."""
 
 _SLEEP: Final = ["/bin/sleep", "2147483647"]
 _FOLDERS: Final = ("bin", "dev", "etc", "proc", "root", "sys", "tmp")
 _ARCHITECTURES: Final = {22: "s390x", 62: "amd64", 183: "arm64", 21: "ppc64le", 243: "riscv64", 258: "loong64"}
-"""As images call them, by their number in the header of an ELF file."""
+"""Names of architectures in image configurations, by machine number in an ELF header."""
 
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 
 _BITS_64: Final = b"\x7fELF\x02"
 _HEADER: Final = 64
-"""Bytes before anything else in an ELF file of 64 bits."""
+"""Size in bytes of the header of a 64-bit ELF file."""
 
 _INTERPRETER: Final = 3
 """The type of the program header that names a dynamic linker (``PT_INTERP``)."""
@@ -50,10 +52,10 @@ _CODE: Final = "FSM601"
 
 
 def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) -> bytes:
-    """The OCI archive of an image for each of *names*: *binary* as ``/bin/busybox``, with links for its applets.
+    """Return an OCI archive with an image for each of *names*: *binary* as ``/bin/busybox``, and its applets as links.
 
-    Without a command a container of them sleeps.  Each has an id of its own, so that one can be removed without the
-    others.  Raises :class:`InputError` if *binary* is not there, or needs libraries that the images would not have.
+    The default command sleeps.  Each image has an id of its own, so that it can be removed without the others.  Raises
+    :class:`InputError` if *binary* cannot be read, is no static 64-bit ELF file, or is for an unknown architecture.
     """
     try:
         data = binary.read_bytes()
@@ -90,9 +92,9 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import *content*, an OCI archive, into the containerd whose socket is *endpoint*; of the same bytes nothing changes.
+    """Import *content*, an OCI archive, into the containerd at socket *endpoint*; repeating it changes nothing.
 
-    Raises :class:`InputError` if ``ctr`` is neither beside the daemon nor in ``PATH``, or refuses.
+    Raises :class:`InputError` if ``ctr`` is neither beside the daemon nor in ``PATH``, or fails.
     """
     command = [str(_ctr(endpoint)), "--address", str(endpoint), "--namespace", NAMESPACE]
     with tempfile.NamedTemporaryFile(prefix="container-fsm-image-") as file:
@@ -112,7 +114,7 @@ def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> N
 
 
 def _architecture(data: bytes, path: str) -> str:
-    """Of the ELF file *data*; raises if it is none, or is linked dynamically."""
+    """Return the architecture of the ELF file *data*; raises if it is no ELF file or is linked dynamically."""
     if not data.startswith(_BITS_64) or len(data) < _HEADER:
         raise _refused(path, "is no binary of 64 bits for Linux", _INSTALL)
     order = "<" if data[5] == 1 else ">"
@@ -156,7 +158,7 @@ def _json(value: object) -> bytes:
 
 
 def _ctr(endpoint: Path) -> Path:
-    """The client of containerd that stands beside the daemon at *endpoint*, or that ``PATH`` has."""
+    """Find containerd's client ``ctr`` beside the daemon at *endpoint*, or else in ``PATH``."""
     beside = _daemon(endpoint).parent / "ctr"
     found = str(beside) if beside.is_file() else shutil.which("ctr")
     if found is None:
@@ -166,7 +168,7 @@ def _ctr(endpoint: Path) -> Path:
 
 
 def _daemon(endpoint: Path) -> Path:
-    """The program that listens at *endpoint*; ``/`` where that cannot be seen, as from a container."""
+    """Return the program that listens at *endpoint*, or ``/`` if it is not visible, as from inside a container."""
     try:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(endpoint))

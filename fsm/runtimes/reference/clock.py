@@ -1,4 +1,4 @@
-"""Clocks: the machine's, and one that stands still until it is turned, so that tests need not sleep."""
+"""Clocks: the system's, and one that advances only when turned, so that tests need not sleep."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Clock:
-    """The clock of this machine, for threads and for event loops.
+    """The system's monotonic clock, for threads and for event loops.
 
     >>> clock, changed = Clock(), threading.Condition()
     >>> with changed:
@@ -16,7 +16,7 @@ class Clock:
     """
 
     def now(self) -> float:
-        """Seconds since an arbitrary moment; never goes back."""
+        """Return the seconds since an arbitrary moment; the value never decreases."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -24,15 +24,15 @@ class Clock:
         await asyncio.sleep(seconds)
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
-        """Block the thread until *ready* or *until*; whether it is ready.
+        """Block the thread until *ready()* is true or the time is *until*; return the last result of *ready()*.
 
-        *changed* is held, and notified when that may change.
+        The caller holds *changed*, which is notified whenever the result of *ready()* may have changed.
         """
         return changed.wait_for(ready, max(0.0, until - self.now()))
 
 
 class TurnedClock(Clock):
-    """A clock that stands still at ``time`` until it is turned.  With ``hurried``, whatever waits turns it at once.
+    """A clock that stays at ``time`` until it is turned. If ``hurried``, every wait turns it immediately.
 
     >>> clock, changed = TurnedClock(), threading.Condition()
     >>> clock.turn(2)
@@ -56,7 +56,7 @@ class TurnedClock(Clock):
         return self.time
 
     async def sleep(self, seconds: float) -> None:
-        """Let other tasks run until the clock is turned so far; if it is ``hurried``, turn it and let them run once."""
+        """Let other tasks run until *seconds* have passed; a ``hurried`` clock advances itself immediately."""
         until = self.time + seconds
         if self.hurried:
             self.turn(seconds)
@@ -66,7 +66,10 @@ class TurnedClock(Clock):
             await self._turned.wait()
 
     def turn(self, seconds: float) -> None:
-        """Add *seconds*, on the event loop's thread if tasks may sleep, and wake whatever waits for a time."""
+        """Advance the clock by *seconds* and wake everything that waits for a time.
+
+        Call it on the event loop's thread if tasks may be sleeping.
+        """
         self._turned.set()
         with self._lock:
             self.time += seconds

@@ -1,4 +1,4 @@
-"""What all code that is driven by a machine needs: its driver, a choice among outcomes, and errors as replies."""
+"""The common base of code driven by a machine: its driver, a choice among outcomes, and errors as replies."""
 
 from collections.abc import Collection
 from functools import cache
@@ -12,7 +12,7 @@ ABSENT: Final = "absent"
 """The state of an entity that does not exist, in every machine of objects."""
 
 UNKNOWN: Final = "UNKNOWN"
-"""The code of an error for which containerd gives no other."""
+"""The error code if containerd returns no specific one."""
 
 
 class ReplyError(Exception):
@@ -32,11 +32,11 @@ class CallError(ReplyError):
 
 
 class WorldError(Exception):
-    """The surroundings did not do what was asked, or did not answer."""
+    """The surroundings did not do what was asked of them, or did not answer."""
 
 
 class Driven:
-    """What a machine drives: its state is that of its ``position``."""
+    """An object driven by a machine; its state is that of its ``position``."""
 
     position: Position
 
@@ -47,7 +47,7 @@ class Driven:
 
 @cache
 def driver(name: str, profile: str = "") -> Driver:
-    """The driver of the machine called *name*, under *profile* if that is not empty.
+    """Return the driver of the machine called *name*, under *profile* if that is not empty.
 
     >>> driver("pod-sandbox").position().state
     'absent'
@@ -56,10 +56,10 @@ def driver(name: str, profile: str = "") -> Driver:
 
 
 def choices(position: Position, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-    """The outcomes of *event* at *position* that code chooses from; with ``ends``, those that a call of it may end in.
+    """Return the outcomes of *event* at *position* that code chooses from; if *ends*, those that end a call of it.
 
-    By a profile's deviations an entity does what its world leads to, so they are no choice; but what is absent has no
-    world, and the deviation is all that there is.
+    Deviations are not among them: the world of an entity decides whether it deviates. An absent entity has no world, so
+    if it has deviations, only these are returned.
 
     >>> [way.name for way in choices(driver("container-status", "containerd-1.6").position(), "stop")]
     ['stop-of-removed']
@@ -72,7 +72,7 @@ def choices(position: Position, event: str, *, ends: bool = False) -> tuple[Outc
 
 
 def refusal(position: Position, event: str) -> Outcome | None:
-    """The deviation by which *event* is refused at *position*, where it is no matter of course; ``None`` if there is none.
+    """Return a deviation by which *event* is refused at *position*; ``None`` if there is none or the entity is absent.
 
     >>> found = refusal(driver("container-status", "containerd-1.6").position("exited"), "stop")
     >>> found and found.reply
@@ -87,7 +87,7 @@ def refusal(position: Position, event: str) -> Outcome | None:
 
 
 def offered(position: Position, event: str) -> set[str]:
-    """The names of the outcomes that *event* may have at *position*.
+    """Return the names of the outcomes that *event* may have at *position*.
 
     >>> sorted(offered(driver("container-status").position(), "create"))
     ['created', 'failed']
@@ -96,7 +96,7 @@ def offered(position: Position, event: str) -> set[str]:
 
 
 def first_of(names: Collection[str], *wanted: str) -> str:
-    """The first of the outcomes *wanted* that is one of *names*; the empty string if none is.
+    """Return the first of the outcomes *wanted* that is in *names*; the empty string if none is.
 
     >>> first_of(offered(driver("container-status").position(), "create"), "started", "failed")
     'failed'
@@ -105,7 +105,7 @@ def first_of(names: Collection[str], *wanted: str) -> str:
 
 
 def is_noop(position: Position, event: str) -> bool:
-    """Whether *event* can only leave the entity at *position* as it is, so that it has no effect on data.
+    """Check whether *event* must leave the entity at *position* in its state, so that it has no effect on data.
 
     >>> is_noop(driver("container-status").position(), "stop")
     True
@@ -115,7 +115,7 @@ def is_noop(position: Position, event: str) -> bool:
 
 
 def take(position: Position, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
-    """Let *event* happen at *position* with *outcome*, or with the only one that there is to choose.
+    """Let *event* happen at *position* with *outcome*; by default with the only outcome to choose from.
 
     >>> take(driver("container-status", "containerd-1.6").position(), "stop").reply
     ('NOT_FOUND',)
@@ -126,7 +126,7 @@ def take(position: Position, event: str, outcome: str = "", *, ends: bool = Fals
 
 
 def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None:
-    """Raise the error that *way* replies, if it replies one; *code* stands for any error.
+    """Raise a :class:`CallError` if the reply of *way* is an error; *code* is used if the reply is "any error".
 
     >>> raise_reply("create", driver("container-status").position().take("create", "failed"), "disk full")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Faults that references under test meet on purpose: errors at named points, a crash at any effect, damaged files."""
+"""Faults injected into references under test: errors at named points, a crash before any effect, damaged files."""
 
 import sys
 import threading
@@ -14,10 +14,10 @@ from fsm.runtimes.reference.driven import WorldError
 Damage: TypeAlias = Callable[[bytes], bytes | None]
 
 EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
-"""The audit events of Python that change a disk."""
+"""Python's audit events for operations that change a disk."""
 
 DAMAGE: Final[tuple[Damage, ...]] = (lambda data: data[: len(data) // 2], lambda _: None, lambda _: b"")
-"""What may become of any file after a crash: half of it, nothing, an empty file."""
+"""Damage that a crash may do to a file: cut it in half, delete it, empty it."""
 
 
 class CrashedError(BaseException):
@@ -27,8 +27,8 @@ class CrashedError(BaseException):
 class Faults(set[str]):
     """The names of the points that fail, and a crash of the process under test before one of its effects.
 
-    Effects are on its world, or on the disk at *home*.  After ``crashed`` every further effect fails too, so that
-    cleaning up has no effect either.
+    An effect changes the process's world, or the disk below *home*. Once ``crashed``, every further effect fails too,
+    so that cleanup has no effect either.
     """
 
     def __init__(self, home: Path | None = None) -> None:
@@ -38,7 +38,7 @@ class Faults(set[str]):
         self.crashed = False
 
     def point(self, name: str, *, effect: bool = True) -> None:
-        """Raise :class:`WorldError` if *name* is one of the faults; otherwise an effect follows, unless *effect* is false."""
+        """Raise :class:`WorldError` if *name* is a fault; if not, count an effect unless *effect* is false."""
         if name in self:
             raise WorldError(f"cannot {name}")
         if effect:
@@ -46,7 +46,7 @@ class Faults(set[str]):
 
     @contextmanager
     def crash_at(self, effect: int) -> Iterator[None]:
-        """Crash before effect number *effect*, counted from 0, of what this thread does in the context."""
+        """Crash before effect number *effect*, counted from 0, of those that this thread has in the context."""
         _audit()
         self._left, self.crashed = effect, False
         _THREAD.faults = self
@@ -57,7 +57,7 @@ class Faults(set[str]):
             self._left = None
 
     def effect(self) -> None:
-        """An effect follows; raises :class:`CrashedError` if the process crashes before it."""
+        """Count an effect that is about to happen; raise :class:`CrashedError` if the process crashes before it."""
         if self._left is None:
             return
         if self._left == 0:
@@ -66,7 +66,7 @@ class Faults(set[str]):
         self._left -= 1
 
     def audited(self, event: str, path: object, *arguments: object) -> None:
-        """The audit event *event*, one of :data:`EFFECTS`, follows."""
+        """Count the audit event *event*, one of :data:`EFFECTS`, as an effect if it writes below *home*."""
         reads = event == "open" and isinstance(arguments[1], int) and not arguments[1] & (O_WRONLY | O_RDWR)
         if isinstance(path, str | PathLike) and str(path).startswith(f"{self._home}/") and not reads:
             self.effect()
@@ -81,7 +81,7 @@ _THREAD: Final = _Thread()
 
 @cache
 def _audit() -> None:
-    """Install the audit hook; once, since it cannot be removed and slows everything down."""
+    """Install the audit hook, only once: it cannot be removed and slows everything down."""
 
     def audited(event: str, arguments: tuple[object, ...]) -> None:
         if event in EFFECTS and _THREAD.faults is not None:
@@ -91,7 +91,7 @@ def _audit() -> None:
 
 
 def damage(file: Path, how: Damage) -> None:
-    """Replace the content of *file* by what *how* makes of it; delete it for ``None``."""
+    """Replace the content of *file* with the result of *how*; delete the file if that is ``None``."""
     data = how(file.read_bytes())
     if data is None:
         file.unlink()
@@ -105,7 +105,7 @@ def hide(folder: Path) -> None:
 
 
 def restore(folder: Path) -> None:
-    """Move *folder* back, if it is hidden."""
+    """Move *folder* back if it was hidden."""
     away = folder.with_name("away")
     if away.exists():
         away.rename(folder)

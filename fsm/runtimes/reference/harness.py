@@ -1,4 +1,4 @@
-"""What the SUTs of all references share: replies, a scratch folder, turns of the event loop."""
+"""The parts that the SUTs of all references share: replies, a scratch folder, turns of the event loop."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -14,17 +14,18 @@ from fsm.scratch import ScratchFolder
 from fsm.sut import UnsupportedError, drained
 
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
-"""A file system in memory, where syncing a file takes no time; to a process that crashes it is a disk."""
+"""A file system in memory, where syncing is free; to a crashing process it is like a disk."""
 
 K = TypeVar("K")
 
 
 class ReferenceSUT(Generic[K]):
-    """A SUT that lets events happen by ``_actions``, and collects their outputs in ``_outputs``.
+    """A SUT that makes events happen through ``_actions`` and collects their outputs in ``_outputs``.
 
     ``_scope`` is closed at each reset and at the end.
 
-    It tests the first of ``kinds``, the last under one of ``profiles``, or *kind*, which may have planted bugs.
+    It tests *kind*, which may have planted bugs; by default the last of ``kinds`` under one of ``profiles``, else the
+    first.
     """
 
     machine: ClassVar[str]
@@ -42,7 +43,7 @@ class ReferenceSUT(Generic[K]):
         self._outputs: list[str] = []
 
     def _new_folder(self) -> Path:
-        """A new folder until the next reset, in memory if possible."""
+        """Return a new folder that exists until the next reset, in memory if possible."""
         return Path(self._scope.enter_context(ScratchFolder(MEMORY if access(MEMORY, W_OK) else None)))
 
     def outputs(self) -> Sequence[str]:
@@ -61,18 +62,18 @@ class ReferenceSUT(Generic[K]):
         return actions[event]()
 
     def _actions(self) -> Mapping[str, Callable[[], object]]:
-        """The function for each event; it may be a coroutine function where there is an event loop."""
+        """Return a function for each event; it may be a coroutine function if there is an event loop."""
         raise NotImplementedError
 
     def _reply(self, event: str, act: Callable[[], object]) -> str:
-        """The reply of *event*, which *act* makes happen; drops what was arranged."""
+        """Return the reply of *event*, which *act* makes happen; drop the arranged faults afterwards."""
         try:
             return self._attempt(event, act)
         finally:
             self._mend()
 
     def _attempt(self, event: str, act: Callable[[], object]) -> str:
-        """``ok``, the code of an error, or the empty string if *event* is not a call."""
+        """Return ``ok``, the code of an error, or the empty string if *event* is not a call."""
         known = driver(self.machine).machine.events.get(event)
         if known is None:
             raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")
@@ -89,13 +90,13 @@ class ReferenceSUT(Generic[K]):
         act()
 
     def _mend(self) -> None:
-        """Drop what was arranged."""
+        """Drop the arranged faults."""
 
 
 class LoopSUT(ReferenceSUT[K]):
-    """A SUT whose events happen on one event loop, which makes ``turns`` turns after each.
+    """A SUT whose events happen on one event loop; after each event, the loop runs ``turns`` turns.
 
-    ``_lasting`` is closed at the end only.
+    ``_lasting`` is closed only at the end.
     """
 
     turns: ClassVar[int] = 0

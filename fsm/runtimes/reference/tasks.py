@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Tasks(set[asyncio.Task[Any]]):
-    """The tasks that are running.
+    """A set of running tasks.
 
     >>> async def example() -> int:
     ...     tasks = Tasks()
@@ -28,14 +28,14 @@ class Tasks(set[asyncio.Task[Any]]):
         return task
 
     async def cancel(self) -> None:
-        """Cancel all of them, and wait for their end."""
+        """Cancel all tasks, and wait until they have ended."""
         for each in self:
             each.cancel()
         await asyncio.gather(*self, return_exceptions=True)
 
 
 async def cancel_others() -> None:
-    """Cancel all other tasks of the event loop, and wait for their end."""
+    """Cancel all other tasks of the event loop, and wait until they have ended."""
     await Tasks(asyncio.all_tasks() - {asyncio.current_task()}).cancel()
 
 

@@ -28,7 +28,7 @@ MACHINE: Final = "container-status"
 
 
 class Container(Effects, Driven):
-    """One container with the folder *root*, in its *world*, as the machine has it under *profile* if one is named.
+    """A container with the folder *root*, in its *world*, under *profile* if one is named.
 
     Thread-safe; each stage of a call is one step.
 
@@ -49,9 +49,10 @@ class Container(Effects, Driven):
 
     @classmethod
     def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
-        """The container with the folder *root* after a restart, in its *world* and under *profile* as in a new one.
+        """Return the container with the folder *root* after a restart; the other arguments are as for a new one.
 
-        It is absent without containerd's record, which clears its folder; if that record cannot be read, until it can be.
+        If containerd has no record of the container, it is absent and its folder is deleted. If containerd's record
+        cannot be read, it is absent until a restart can read it.
         """
         self = cls(root, world, profile)
         before, outcome = ABSENT, ""
@@ -76,11 +77,11 @@ class Container(Effects, Driven):
             return self.position.shows
 
     def record(self) -> Status | None:
-        """A copy of the record, or ``None`` if there is none; never waits for a call."""
+        """Return a copy of the record, or ``None`` if there is none; never waits for a call."""
         return self.storage.get() if self.storage else None
 
     def peek(self) -> Status | None:
-        """As :meth:`record`, without a copy: it must not be changed."""
+        """Return the record itself, which must not be changed, or ``None`` if there is none."""
         return self.storage.peek() if self.storage else None
 
     def status(self) -> Status:
@@ -89,38 +90,38 @@ class Container(Effects, Driven):
             return self._status()
 
     def call(self, event: str, resources: Resources | None = None) -> None:
-        """The call *event*, by the machine's name, from beginning to end; some calls set *resources*."""
+        """Make the call *event*, named as in the machine, from beginning to end; some calls set *resources*."""
         in_progress = self.begin(event, resources)
         while in_progress:
             in_progress = self.end(event)
 
     def begin(self, event: str, resources: Resources | None = None) -> bool:
-        """Begin the call *event*; whether it is still in progress."""
+        """Begin the call *event*; return whether it is still in progress."""
         with self._step():
             self.resources = resources
             return self._begin(event)
 
     def end(self, event: str) -> bool:
-        """Continue the call *event*, which has begun, by one stage; whether it is still in progress."""
+        """Continue the call *event*, which has begun, by one stage; return whether it is still in progress."""
         with self._step():
             try:
                 ways = choices(self.position, event, ends=True)
             except CannotHappenError:
-                # Another call has done what this one was to do.
+                # Another call has already done the work of this one.
                 return self._begin(event)
             return self._take(event, self.endings[event]({way.name for way in ways}), ends=True)
 
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
-        """Record that its process ended with *exit*, unless an earlier exit is recorded.
+        """Record that the process ended with *exit*, unless an earlier exit is recorded.
 
-        Raises :class:`OSError` if it cannot be written; it has to be reported again then.
+        Raises :class:`OSError` if that cannot be written; the exit must be reported again then.
         """
         with self._step():
             self.exit = exit
             self._begin("exit")
 
     def oom(self) -> None:
-        """Record that a process of it was killed for lack of memory; raises :class:`OSError` as :meth:`exited` does."""
+        """Record an OOM kill of one of its processes; raises :class:`OSError` like :meth:`exited`."""
         with self._step():
             self.position.outcomes("oom")
             self.mark_oom()
@@ -143,7 +144,7 @@ class Container(Effects, Driven):
         return self._take(event, outcome)
 
     def _take(self, event: str, outcome: str, *, ends: bool = False) -> bool:
-        """Take *outcome* of *event*, and raise its reply if that is an error; whether the call is in progress now."""
+        """Take *outcome* of *event* and raise its reply if it is an error; return whether the call is in progress."""
         way = take(self.position, event, outcome, ends=ends)
         raise_reply(event, way, self.why)
         return way.begins
@@ -157,10 +158,10 @@ class Container(Effects, Driven):
 
 
 def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
-    """The machine's state before the restart, as far as it can be known, and the record after it.
+    """Return the machine's state before the restart, as far as it can be known, and the record after it.
 
-    A file that cannot be read stays as it is, so that it can be repaired.  If
-    the process cannot be looked up, the record becomes unknown and keeps its data.
+    A file that cannot be read stays unchanged, so that it can be repaired. If the process cannot be looked up, the
+    record becomes unknown and keeps its data.
     """
     storage, task, looked_up = _left(root, world)
     before = storage.get()
@@ -176,7 +177,7 @@ def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
 
 
 def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None, bool]:
-    """The record, unknown if it cannot be read, and the process, if that could be looked up."""
+    """Return the record (unknown if unreadable), the process, and whether that could be looked up."""
     try:
         task, looked_up = world.task(), True
     except WorldError:
@@ -189,7 +190,7 @@ def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None
 
 
 def _reconciled(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
-    """*status* brought up to date with *task*; ``None`` if the two contradict each other."""
+    """Return *status*, updated to *task*; ``None`` if the two contradict each other."""
     if task is not None and (not task.started or task.exit is not None):
         try:
             world.drop()
@@ -218,7 +219,7 @@ def _exited(status: Status, exit: Exit) -> Status:  # noqa: A002  (the domain's 
 
 
 def _state(status: Status, task: Task | None) -> str:
-    """The machine's name for the state in which *status* was written while *task* was there."""
+    """Return the machine's state in which *status* was written while the process was *task*."""
     if status.state() == ContainerState.CREATED:
         return "starting" if task else "created"
     names = {ContainerState.RUNNING: "running", ContainerState.EXITED: "exited"}

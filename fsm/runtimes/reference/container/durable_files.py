@@ -1,7 +1,7 @@
-"""Files that are written and removed atomically and durably, and folders that last.
+"""Files that are written and removed atomically and durably, and durable folders.
 
-After a crash at any system call the file has its old or its new content, complete; :func:`remove` and the next
-:func:`write` delete temporary files.  A file must not be written by two processes or threads at the same time.
+After a crash at any system call, a file has its complete old or new content; :func:`remove` and the next :func:`write`
+delete temporary files. A file must not be written by two processes or threads at the same time.
 """
 
 import os
@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Final
 
 MODE: Final = 0o600
-"""Readable and writable by the owner only."""
+"""Readable and writable only by the owner."""
 
 
 class UnknownContentError(OSError):
-    """The new content of a file was not made durable, and the old one not put back."""
+    """The new content of a file was not made durable, and the old content was not restored."""
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace the content of *path* by *data*; after :class:`OSError` the file has its old content.
+    """Replace the content of *path* by *data*; after an :class:`OSError` the file has its old content.
 
-    But after :class:`UnknownContentError` it has the old or the new one, and should be read again.
+    Except after :class:`UnknownContentError`: then it has the old or the new content, and should be read again.
     """
     before = path.read_bytes() if path.exists() else None
     with _folder(path) as folder:
@@ -52,9 +52,9 @@ def make_folder(path: Path, *, exist_ok: bool = False) -> None:
 
 
 def remove(path: Path, *others: Path) -> None:
-    """Delete *path*, *others*, and temporary files of *path*, as far as they exist; raises :class:`OSError`.
+    """Delete *path*, *others*, and temporary files of *path*, if they exist; raises :class:`OSError`.
 
-    *path* itself goes last, so that after a crash it still leads to the others.
+    *path* itself is deleted last, so that after a crash it still leads to the others.
     """
     for each in (*leftovers(path), *others, path):
         each.unlink(missing_ok=True)
@@ -64,7 +64,7 @@ def remove(path: Path, *others: Path) -> None:
 
 
 def leftovers(path: Path) -> tuple[Path, ...]:
-    """The temporary files that unfinished writes of *path* left, ours and containerd's."""
+    """Return the temporary files of unfinished writes of *path*, ours and containerd's."""
     return tuple(sorted(path.parent.glob(f"{_prefix(path)}*")))
 
 
@@ -91,7 +91,7 @@ def _prefix(path: Path) -> str:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """A descriptor of the folder of *path*, with which changes in it can be made durable."""
+    """Open the folder of *path*; syncing the descriptor makes changes in the folder durable."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield folder

@@ -1,4 +1,4 @@
-"""What the events of a container do to its data and its world."""
+"""The effects of a container's events on its data and its world."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -26,9 +26,9 @@ OOM_KILLED: Final = "OOMKilled"
 
 
 class Effects:
-    """The effects on the container with the folder *root*, in its *world*; ``storage`` holds its record, if it has one.
+    """The effects on the container with the folder *root*, in its *world*; ``storage`` has its record, if there is one.
 
-    ``resources`` and ``exit`` are arguments of the current event, ``why`` is the reason if it fails.
+    ``resources`` and ``exit`` are arguments of the current event; ``why`` is the reason if it fails.
     """
 
     def __init__(self, root: Path, world: SimulatedWorld) -> None:
@@ -46,7 +46,7 @@ class Effects:
             "exit": self._exit,
             "update-resources": self._update,
         }
-        """The effect of each event when it begins; :meth:`use` for those that are missing."""
+        """The effect of each event when it begins; :meth:`use` for all others."""
         self.endings: Mapping[str, Effect] = {"start": self._end_start, "remove": self._end_removal}
         """The effect of each call when it continues."""
 
@@ -55,7 +55,7 @@ class Effects:
         return outcome
 
     def _create(self, _names: set[str]) -> str:
-        # The file comes first: if containerd's record is missing, a restart clears the file away.
+        # The file comes first: if containerd's record is missing, a restart deletes the file.
         try:
             durable_files.make_folder(self.root, exist_ok=True)
             storage = store(self.root, Status(created_at=self.world.now(), resources=self.resources))
@@ -102,7 +102,7 @@ class Effects:
         return first_of(names, outcome, "cut-short", "failed")
 
     def _begin_removal(self, names: set[str]) -> str:
-        if self.storage is None:  # skipped by a restart
+        if self.storage is None:  # a restart has skipped it
             self.world.forget()
             self.clear()
             return ""
@@ -117,7 +117,7 @@ class Effects:
         return first_of(names, found, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
-        """End the process and record it; with *exit_follows*, an exit that has happened is recorded by its own event."""
+        """End the process and record it; if *exit_follows*, leave an exit that has already happened to its event."""
         late = False
         try:
             try:
@@ -140,7 +140,7 @@ class Effects:
             self.world.forget()
             self.clear()
         except (WorldError, OSError) as error:
-            # A deleted record cannot be changed: it lives on in memory.
+            # A deleted record cannot be changed, so a copy continues in memory.
             self.storage = StatusStorage(self.root, status.model_copy(update={"removing": False}))
             return self._failure("failed", error)
         self.storage = None
@@ -170,7 +170,7 @@ class Effects:
         return next(iter(names - {"failed"}))
 
     def _look(self, found: str) -> str:
-        """*found* if containerd has its record of the container, else the outcome of that failure."""
+        """Return *found* if containerd has its record of the container, else the outcome of that failure."""
         try:
             self.world.look()
         except WorldError as error:
@@ -186,7 +186,7 @@ class Effects:
         return self._existing().get()
 
     def _flag(self, **fields: bool) -> None:
-        """Change *fields* in memory only."""
+        """Change *fields* only in memory."""
         self._existing().update(lambda status: status.model_copy(update=fields))
 
     def write(self, **fields: object) -> None:

@@ -1,7 +1,7 @@
-"""The record that containerd keeps of one container, and the state that is derived from it.
+"""The record that containerd keeps of a container, and the state that is derived from it.
 
-Every field has the type and bounds that it has there, which are checked when
-it is set.  Records are mutable, so they are passed on as copies.
+Every field has containerd's type and bounds, which are checked when it is set. Records are mutable, so they are passed
+on as copies.
 """
 
 from enum import StrEnum
@@ -20,7 +20,7 @@ FLAGS: Final = frozenset({"starting", "removing", "unknown"})
 
 
 def folded(key: str) -> str:
-    """*key* without case, letter by letter, as Go compares keys.
+    """Fold the case of *key* letter by letter, as Go does to compare keys.
 
     >>> folded("CPUPeriod")
     'cpuperiod'
@@ -29,7 +29,7 @@ def folded(key: str) -> str:
 
 
 class ContainerState(StrEnum):
-    """The states that a client reads."""
+    """The states that a client can see."""
 
     CREATED = "CONTAINER_CREATED"
     RUNNING = "CONTAINER_RUNNING"
@@ -45,7 +45,7 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_go_reads(cls, found: object, info: ValidationInfo) -> object:
-        """The fields in *found* if the context has their keys: without case; unknown ones and ``null`` are skipped."""
+        """If there is a context, replace keys by field names, ignoring case; drop unknown keys and ``null``."""
         if info.context is None or not isinstance(found, dict):
             return found
         names = {folded(info.context.get(name, name)): name for name in cls.model_fields if name not in FLAGS}
@@ -53,7 +53,7 @@ class Record(BaseModel):
         return {name: value for name, value in given if name and value is not None}
 
     def copied(self) -> Self:
-        """A deep copy; raises :class:`ValueError` for a value in a list or a map that has not its type.
+        """Return a deep copy; raises :class:`ValueError` if a value in a list or map has the wrong type.
 
         >>> first = LinuxResources(unified={"memory.high": "1"})
         >>> second = first.copied()
@@ -61,7 +61,7 @@ class Record(BaseModel):
         >>> first.unified
         {'memory.high': '1'}
         """
-        return type(self).model_validate(self)  # as a deep copy does, in a quarter of the time
+        return type(self).model_validate(self)  # like a deep copy, in a quarter of the time
 
 
 class HugepageLimit(Record):
@@ -72,9 +72,9 @@ class HugepageLimit(Record):
 
 
 class LinuxResources(Record):
-    """Limits on Linux; 0 and empty values mean that none is set.
+    """Limits on Linux; 0 and empty values mean that a limit is not set.
 
-    ``None`` in ``hugepage_limits`` is what a wrong copy in containerd wrote; it is kept.
+    ``None`` in ``hugepage_limits`` comes from a wrong copy in containerd; it is kept.
     """
 
     cpu_period: Int64 = 0
@@ -91,7 +91,7 @@ class LinuxResources(Record):
     @field_validator("unified", mode="wrap")
     @classmethod
     def _sorted(cls, found: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> dict[str, str]:
-        """*found* by key; Go reads ``null`` as an empty text."""
+        """Sort *found* by key; when a file is read, ``null`` becomes the empty text, as in Go."""
         if info.context is not None and isinstance(found, dict):
             found = {key: "" if each is None else each for key, each in found.items()}
         valid: dict[str, str] = validate(found)
@@ -99,14 +99,14 @@ class LinuxResources(Record):
 
 
 class CpuGroupAffinity(Record):
-    """The processors of one group that may be used on Windows, as a bit mask."""
+    """The usable processors of one group on Windows, as a bit mask."""
 
     cpu_mask: Uint64 = 0
     cpu_group: Uint32 = 0
 
 
 class WindowsResources(Record):
-    """Limits on Windows; 0 and empty values mean that none is set."""
+    """Limits on Windows; 0 and empty values mean that a limit is not set."""
 
     cpu_shares: Int64 = 0
     cpu_count: Int64 = 0
@@ -126,8 +126,8 @@ class Resources(Record):
 class Status(Record):
     """The record of a container; times are nanoseconds since 1970, or 0.
 
-    ``starting``, ``removing`` and ``unknown`` are never written.  containerd
-    before 2.1 has no ``restore``: it is ``None`` in what that wrote.
+    ``starting``, ``removing`` and ``unknown`` are never written. containerd before 2.1 does not have ``restore``: it is
+    ``None`` in records written by these versions.
 
     >>> status = Status(created_at=1)
     >>> status.state().value
@@ -151,7 +151,7 @@ class Status(Record):
     unknown: bool = False
 
     def state(self) -> ContainerState:
-        """Exited, running or created, by the last time that is set; unknown if none is, or ``unknown`` is."""
+        """Return exited, running or created, by the last time that is set; unknown if none is, or if ``unknown``."""
         times = (
             (self.finished_at, ContainerState.EXITED),
             (self.started_at, ContainerState.RUNNING),

@@ -1,7 +1,7 @@
 """The record of one container in memory, and its checkpoint in the container's folder.
 
-Many threads may read while one writes.  A writer changes a copy, which then
-replaces the record in one step, so readers need no lock and never wait.
+Many threads may read while one writes. A writer changes a copy, which then replaces the record in one step, so readers
+need no lock and never wait.
 """
 
 import threading
@@ -20,11 +20,11 @@ NAME: Final = "status"
 
 
 class DeletedError(Exception):
-    """The record was deleted, and can no longer be changed."""
+    """The record was deleted, so it can no longer be changed."""
 
 
 class StatusStorage:
-    """The record of the container with the folder *root*; made by :func:`store` and :func:`load`.
+    """The record of the container with the folder *root*; created by :func:`store` and :func:`load`.
 
     >>> import tempfile
     >>> def started(status: Status) -> Status:
@@ -47,33 +47,34 @@ class StatusStorage:
         self._writer: int | None = None
         self._deleted = False
         self.known = True
-        """Whether the record is what the file holds, or later; if a failed write was not undone, the next use reads the file."""
+        """Whether the record is at least as new as the file; false after a failed write that was not undone."""
 
     def get(self) -> Status:
-        """A copy of the record; of the last one after its deletion."""
+        """Return a copy of the record; after its deletion, of the last one."""
         return self._read().copied()
 
     def peek(self) -> Status:
-        """The record itself, which is replaced where it changes, and must not be changed."""
+        """Return the record itself, which must not be changed; a change replaces it."""
         return self._read()
 
     def state(self) -> ContainerState:
         return self._read().state()
 
     def _read(self) -> Status:
-        """The record; from the file if it is not known."""
+        """Return the record; read it from the file if it is not known."""
         if not self.known:
             with self._lock:
-                if not self.known:  # another reader was not first
+                if not self.known:  # no other reader was faster
                     self._status, self.known = decode(self.path.read_bytes(), str(self.path)), True
         return self._status
 
     def update(self, change: StatusChange, *, checkpointed: bool = False) -> None:
-        """Replace the record by what *change* returns for a copy of it, in memory only if it is not *checkpointed*.
+        """Replace the record by the result of *change* for a copy of it; only in memory unless *checkpointed*.
 
-        If *change* raises, or returns a record that is not valid, nothing changes.  Raises
-        :class:`DeletedError`, and :class:`RuntimeError` for an update within an update.  After
-        :class:`~fsm.runtimes.reference.container.durable_files.UnknownContentError`, an :class:`OSError`, the record is not ``known``.
+        If *change* raises, or returns an invalid record, nothing changes. Raises :class:`DeletedError`, and
+        :class:`RuntimeError` for an update within an update. After
+        :class:`~fsm.runtimes.reference.container.durable_files.UnknownContentError`, an :class:`OSError`, the record is
+        not ``known``.
         """
         if self._writer == threading.get_ident():
             raise RuntimeError(f"{self.path}: an update within an update would be lost")
@@ -93,28 +94,28 @@ class StatusStorage:
                 self._writer = None
 
     def update_sync(self, change: StatusChange) -> None:
-        """As :meth:`update`, and write the checkpoint first; after :class:`OSError` record and file are unchanged."""
+        """Like :meth:`update`, but write the checkpoint first; an :class:`OSError` leaves record and file unchanged."""
         self.update(change, checkpointed=True)
 
     def delete(self) -> None:
-        """Delete the checkpoint, and what was left of it before; can be repeated after an :class:`OSError`."""
+        """Delete the checkpoint and its earlier remains; can be repeated after an :class:`OSError`."""
         with self._lock:
             try:
-                # containerd moves the file beside its folder before it removes it, and may be stopped in between.
+                # containerd moves the file out of its folder before deleting it, and may be stopped in between.
                 durable_files.remove(self.path, self.path.parent.with_name(f"{self.path.parent.name}.del-{NAME}"))
             finally:
                 self._deleted = not self.path.exists()
 
 
 def store(root: Path, status: Status) -> StatusStorage:
-    """A storage for *status* with a checkpoint in the folder *root*; an :class:`OSError` leaves an older one."""
+    """Return a storage for *status* with a checkpoint in the folder *root*; an :class:`OSError` leaves an older one."""
     storage = StatusStorage(root, status)
     storage.update_sync(lambda status: status)
     return storage
 
 
 def load(root: Path) -> StatusStorage:
-    """A storage for the checkpoint in the folder *root*; temporary files of unfinished writes are deleted.
+    """Return a storage for the checkpoint in the folder *root*; delete temporary files of unfinished writes.
 
     Raises :class:`OSError`, and :class:`~fsm.runtimes.reference.container.checkpoint.CheckpointError` for a bad file.
     """

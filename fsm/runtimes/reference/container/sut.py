@@ -1,4 +1,4 @@
-"""The reference container under test: in a real folder, and a simulated world in which every outcome can be arranged."""
+"""The reference container under test, in a real folder and a simulated world in which every outcome can be arranged."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -27,7 +27,7 @@ FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("remove", "no-record"): "gone",
     ("remove", "failed"): "forget",
 }
-"""The fault that makes an event end in an outcome; other calls fail by ``use``, and other outcomes need none."""
+"""The fault that makes an event end in an outcome; other failures come from ``use``, other outcomes need no fault."""
 
 CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
     *DAMAGE,
@@ -37,7 +37,7 @@ CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
 
 
 class ContainerSUT(ReferenceSUT[Container]):
-    """A :class:`~fsm.runtimes.reference.container.container.Container` under test, which conforms under every profile.
+    """A :class:`~fsm.runtimes.reference.container.container.Container` under test; it conforms under every profile.
 
     >>> sut = ContainerSUT()
     >>> sut.do("create"), sut.arrange("start", "begins"), sut.arrange("start", "failed")
@@ -70,7 +70,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         return self.container.shows
 
     def record(self) -> dict[str, Any]:
-        """What is written to the file, without the reason, which an OOM kill changes in every state."""
+        """Return what is written to the file, except the reason, which an OOM kill changes in every state."""
         status = self.container.record()
         fields = _fields(status) if status else {}
         return {name: each for name, each in fields.items() if name not in {"reason", *FLAGS}}
@@ -93,7 +93,7 @@ class ContainerSUT(ReferenceSUT[Container]):
             return False
         if event == "restart":
             self._restart_to = outcome
-            # Nothing brings back what is absent, but a crash in the middle of a creation.
+            # An absent container comes back only after a crash in the middle of its creation.
             position = self.container.position
             return position.state != ABSENT or self._begins or outcome in offered(position, event)
         self._begins = True
@@ -147,7 +147,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         self._restart_to, self._begins = "", False
 
     def _restart(self) -> None:
-        """Make a new container from what is on the disk; if it is to be unknown, the checkpoint is damaged first."""
+        """Recover the container from the disk; if it is to become unknown, damage the checkpoint first."""
         file, to = self._root / NAME, self._restart_to
         unknown = self.container.shows == "CONTAINER_UNKNOWN"
         if to.startswith("unknown"):
@@ -182,7 +182,7 @@ class ContainerSUT(ReferenceSUT[Container]):
 
 
 def _fields(part: Record) -> dict[str, Any]:
-    """The fields of *part* and its parts; lists and maps are not copied, so that a change of the record shows."""
+    """Return the fields of *part* and its parts; lists and maps are not copied, so that changes of the record show."""
     return {name: _fields(value) if isinstance(value, Record) else value for name, value in part}
 
 

@@ -1,4 +1,4 @@
-"""What the surroundings of a container or a pod report, and a simulation of a container's, in which all can fail."""
+"""The process and the errors that the world of a container or pod reports, and a simulated world that can fail."""
 
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ LOST_REASON: Final = "Unknown"
 
 
 class Exit(NamedTuple):
-    """The exit code of a process, and when it ended, in nanoseconds since 1970."""
+    """The exit code of a process and the time of its end, in nanoseconds since 1970."""
 
     code: int
     at: int
@@ -33,11 +33,11 @@ class NoRecordError(WorldError):
 
 
 class NoTaskError(WorldError):
-    """The container has no process, or no longer has one."""
+    """The container has no process."""
 
 
 class LateError(WorldError):
-    """The process ended as ``exit`` says, but not in time."""
+    """The process ended with ``exit``, but not in time."""
 
     def __init__(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         super().__init__(f"it ended too late, with code {exit.code}")
@@ -45,9 +45,9 @@ class LateError(WorldError):
 
 
 class SimulatedWorld:
-    """The surroundings of one container, on a disk at *root*; ``faults`` raise :class:`WorldError` until :meth:`mend`.
+    """The world of one container, on a disk at *root*; ``faults`` raise :class:`WorldError` until :meth:`mend`.
 
-    ``known`` is whether containerd has a record, ``ended`` whether the current event has killed the process.
+    ``known`` says whether containerd has a record, ``ended`` whether the current event has killed the process.
     """
 
     def __init__(self, root: Path, faults: Faults | None = None) -> None:
@@ -60,7 +60,7 @@ class SimulatedWorld:
         self._pid = 100
 
     def now(self) -> int:
-        """The time, in nanoseconds since 1970; never 0."""
+        """Return the time, in nanoseconds since 1970; never 0."""
         self._time += 1
         return self._time
 
@@ -81,7 +81,7 @@ class SimulatedWorld:
         self.known = False
 
     def run(self) -> int:
-        """Start the process; its id."""
+        """Start the process; return its id."""
         self.faults.point("run")
         self._pid += 1
         self.process = Task(self._pid)
@@ -111,11 +111,11 @@ class SimulatedWorld:
         self.process = None
 
     def use(self) -> None:
-        """Do what a call such as exec, attach or update-resources is for."""
+        """Do the work of a call such as exec, attach or update-resources."""
         self.faults.point("use")
 
     def mend(self) -> None:
-        """End the current event, and all faults with it."""
+        """End the current event, and with it all faults."""
         self.faults.clear()
         self.ended = False
         restore(self.root)

@@ -1,5 +1,5 @@
-"""containerd's CRI service as processes on asyncio: how it is constructed, run and closed.
+"""containerd's CRI service as processes on asyncio: its construction, Run and Close.
 
-``service`` makes and runs its ``components``: the event monitor, a syncer for each CNI folder, the streaming server,
-the registration with NRI, and the queue of container events.
+``service`` constructs and runs its ``components``: the event monitor, a syncer for each CNI folder, the streaming
+server, the registration with NRI, and the queue of container events.
 """

@@ -27,8 +27,8 @@ CHANGED: Final = Mask.CLOSE_WRITE | Mask.MOVE | Mask.DELETE
 class Component(Driven):
     """One component; ``changed`` is set whenever its state changes.
 
-    Its ``error`` waits until Run takes it.  The task of a component that is
-    not ``buffered`` waits with it, as a goroutine at an unbuffered channel.
+    Its ``error`` is kept until Run takes it. Until then, the task of a component that is not ``buffered`` waits too,
+    like a goroutine that sends to an unbuffered channel.
 
     >>> class Short(Component):
     ...     async def work(self) -> None:
@@ -44,7 +44,7 @@ class Component(Driven):
 
     buffered = False
     ends_by_itself = False
-    """Whether its task ends when it is closed; others are cancelled."""
+    """Whether its task ends when it is closed; other tasks are cancelled."""
 
     def __init__(self, state: str = "") -> None:
         self.position = driver(MACHINE).position(state)
@@ -59,15 +59,15 @@ class Component(Driven):
 
     @property
     def busy(self) -> bool:
-        """Whether it has work to finish if it is stopped now."""
+        """Whether it would have work to finish if it were stopped now."""
         return False
 
     def start(self) -> None:
-        """Start its task, which ends at once after a stop; it cannot happen a second time."""
+        """Start its task, which can happen only once; after a stop, no task is started."""
         if self.state == "closed":
             self.position.take("starts")
             return
-        self.position.outcomes("starts")  # raises before anything is opened a second time
+        self.position.outcomes("starts")  # on a second start, raises before anything is opened
         try:
             self.open()
         except OSError as error:
@@ -78,7 +78,7 @@ class Component(Driven):
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Stop it for good, without waiting for its end.  Raises :class:`OSError` if it cannot be closed."""
+        """Stop it permanently, without waiting for its end; raises :class:`OSError` if it cannot be closed."""
         if self.state in {"off", "on"}:
             self.close()
         self.abort()
@@ -98,14 +98,14 @@ class Component(Driven):
         return self.error
 
     def release(self) -> None:
-        """Release everything at once, as at the end of the process."""
+        """Release everything immediately, as at the end of the process."""
         with suppress(OSError):
             self.close()
         if self._task is not None:
             self._task.cancel()
 
     def discard(self) -> None:
-        """End with the process, and return to the initial state."""
+        """End it as the process would, and return to the initial state."""
         self.release()
         self.position = driver(MACHINE).position()
 
@@ -143,7 +143,7 @@ class SubscriptionError(Exception):
 class EventMonitor(Component):
     """Handles the events of the stream that *subscribe* returns, each with the key of its object.
 
-    *handler* raises :class:`~fsm.runtimes.reference.events.backoff.HandlerError` for those to be retried.
+    *handler* raises :class:`~fsm.runtimes.reference.events.backoff.HandlerError` for an event that is to be retried.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class EventMonitor(Component):
         self._stream = self._subscribe()
 
     async def work(self) -> None:
-        """Handle events as they arrive, and retry deferred ones; only those if it has not subscribed."""
+        """Handle events as they arrive, and retry deferred ones; without a subscription, only retry."""
         ticking = asyncio.create_task(self.backoff.run())
         stopping = asyncio.create_task(self._stopping.wait())
         coming: asyncio.Future[tuple[str, str]] | None = None
@@ -177,7 +177,7 @@ class EventMonitor(Component):
             while not self._stopping.is_set():
                 coming = asyncio.ensure_future(self._next())
                 await asyncio.wait({coming, stopping}, return_when=asyncio.FIRST_COMPLETED)
-                async with self._at_handler:  # a retry may be there
+                async with self._at_handler:  # wait for a retry in progress
                     pass
                 if coming.done():
                     await self.backoff.handle(*coming.result())
@@ -204,7 +204,7 @@ class EventMonitor(Component):
 
 
 class Registration(Component):
-    """The registration of the service as a *domain* of NRI, and the plugins that start with it."""
+    """The registration of the service as a *domain* of NRI, with the plugins that start with NRI."""
 
     def __init__(self, nri: NRI, domain: Domain) -> None:
         super().__init__()
@@ -212,7 +212,7 @@ class Registration(Component):
         self._domain = domain
 
     async def register(self) -> None:
-        """Register, which may take seconds; if it is stopped in the meantime, NRI is stopped once it has started."""
+        """Register, which may take seconds; if stopped in the meantime, stop NRI once it has started."""
         if self.state == "closed":
             self.position.take("starts")
             return
@@ -236,7 +236,7 @@ class Registration(Component):
 
 
 class Watches:
-    """The watches of one *loop*; all share one inotify instance, of which a user may have only 128."""
+    """The watches of one *loop*; all share one inotify instance, because a user may have only 128."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._inotify = Inotify(sync_timeout=0)
@@ -245,7 +245,7 @@ class Watches:
         self._loop.add_reader(self._inotify.fd, self._read)
 
     def watch(self, path: Path) -> Watcher:
-        """A watcher of the folder *path*, which is created if necessary; raises :class:`OSError` if it cannot be."""
+        """Return a watcher of the folder *path*, created if necessary; raises :class:`OSError` if that fails."""
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         watch = self._inotify.add_watch(path, GONE | CHANGED | Mask.ONLYDIR)
         watcher = Watcher(lambda: self._remove(watch, watcher))
@@ -266,7 +266,7 @@ class Watches:
                 watcher.put_nowait(event.mask)
 
     def _remove(self, watch: Watch, watcher: Watcher) -> None:
-        """Remove *watcher*, and the kernel's *watch* with the last watcher of the folder."""
+        """Remove *watcher*, and with the last watcher of the folder also the kernel's *watch*."""
         watchers = self._watchers[watch.wd]
         watchers.remove(watcher)
         if not watchers:
@@ -276,7 +276,7 @@ class Watches:
 
 
 class Watcher(asyncio.Queue[Mask | None]):
-    """The events of one folder; ``None`` when it is closed."""
+    """A queue of the events of one folder; ``None`` means that it was closed."""
 
     def __init__(self, on_close: Callable[[], None]) -> None:
         super().__init__()
@@ -292,7 +292,7 @@ class Watcher(asyncio.Queue[Mask | None]):
 
 
 class Syncer(Component):
-    """Calls *load* whenever a file in the folder *path* is written, moved or deleted, also before it is started."""
+    """Calls *load* when a file in the folder *path* is written, moved or deleted; it watches from its creation on."""
 
     buffered = True
     ends_by_itself = True
@@ -304,7 +304,7 @@ class Syncer(Component):
         self._load = load
 
     async def work(self) -> None:
-        """Load after each change; fail when the folder is deleted or renamed, or the watcher is closed from outside."""
+        """Load after each change; fail if the folder is deleted or renamed, or the watcher is closed from outside."""
         while not self.watcher.closed and (mask := await self.watcher.get()) is not None:
             if mask & GONE:
                 raise OSError(f"cni conf dir {self.path} is removed, stop watching")
@@ -320,7 +320,7 @@ class Syncer(Component):
 
 
 class StreamingServer(Component):
-    """A server that listens at *address*, where port 0 is any free port, and hangs up: it has no streams."""
+    """A server that listens at *address* (port 0: any free port), and hangs up on clients: it has no streams."""
 
     def __init__(self, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         super().__init__()
@@ -345,7 +345,7 @@ class StreamingServer(Component):
 
 
 class Queue(Component):
-    """The queue of container events, which runs from the beginning; what is discarded is dropped."""
+    """The queue of container events, which runs from its creation; events that it discards are dropped."""
 
     ends_by_itself = True
 
@@ -362,7 +362,7 @@ class Queue(Component):
 
 
 async def until(changed: asyncio.Event, holds: Callable[[], bool]) -> None:
-    """Wait until *holds* is true, which may change whenever *changed* is set."""
+    """Wait until *holds()* is true; its result may change whenever *changed* is set."""
     while not holds():
         changed.clear()
         await changed.wait()

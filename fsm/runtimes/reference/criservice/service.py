@@ -1,8 +1,8 @@
-"""The CRI service, and its construction in steps, of which a failure leaves nothing.
+"""The CRI service, and its construction in steps; if a step fails, nothing is left running.
 
-Run starts its components, signals that it is ready, and waits for the first that ends.  The machine
-``service-construction`` drives the construction, ``service-run`` is the progress of Run, ``service-flag`` whether the
-service counts as initialised.
+Run starts the components, signals that the service is ready, and waits for the first component that ends. The machine
+``service-construction`` drives the construction, ``service-run`` the progress of Run, and ``service-flag`` tells
+whether the service counts as initialised.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 DRAIN_TIMEOUT: Final = 10.0
-"""Seconds for which Run waits for an event at the handler after everything else is stopped."""
+"""Maximum seconds that Run waits for an event being handled, after everything else has been stopped."""
 
 
 class RunError(Exception):
-    """The error that Run returns: ``what`` has failed, with ``errors``, of which the first is the reason."""
+    """The error that Run returns: ``what`` has failed, with ``errors``, the first of which is the reason."""
 
     def __init__(self, what: str, *errors: Exception) -> None:
         reasons = "; ".join(str(each) or type(each).__name__ for each in errors)
@@ -58,17 +58,17 @@ class Parts:
     queue: Queue
 
     def __iter__(self) -> Iterator[Component]:
-        """All components, in the order in which they are stopped: the last started first."""
+        """Yield all components in the order in which they are stopped: the last started first."""
         return iter((self.registration, self.server, *self.syncers, self.monitor, self.queue))
 
     @property
     def required(self) -> tuple[Component, ...]:
-        """The components whose end is the end of the service."""
+        """The components whose end ends the service."""
         return (self.monitor, self.server, *self.syncers)
 
 
 async def nothing(*_: object) -> None:
-    """Recover nothing, do not wait, or ignore an event."""
+    """Do nothing; the default for recovery, for pauses and for the handler of events."""
 
 
 def exit_process(error: Exception) -> NoReturn:
@@ -77,10 +77,10 @@ def exit_process(error: Exception) -> NoReturn:
 
 
 class CRIService:
-    """The service of *parts*; *recover* brings back pods and containers, or raises an error.  For one event loop.
+    """The service of *parts*; *recover* restores pods and containers, or raises an error. Belongs to one event loop.
 
-    *pause* is awaited before the phases ``register``, ``shut-down`` and ``return`` of Run;
-    *clock* limits how long Run waits at the end.
+    *pause* is awaited before the phases ``register``, ``shut-down`` and ``return`` of Run; *clock* limits how long Run
+    waits at the end.
     """
 
     syncer: type[Syncer] = Syncer
@@ -107,13 +107,13 @@ class CRIService:
             each.changed = self._changed
 
     def is_initialized(self) -> bool:
-        """Whether it accepts calls."""
+        """Check whether the service accepts calls."""
         return self.flag.state == "yes"
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Start everything, call *ready*, and return after :meth:`close`; can be called once.
+        """Start everything, call *ready*, and return after :meth:`close`; can be called only once.
 
-        Raises :class:`RunError` if it could not start, or ended without being closed.
+        Raises :class:`RunError` if the service could not start, or ended without being closed.
         """
         if self.position.state != "idle":
             raise RunError("run", RuntimeError(f"the service was run before, and is {self.position.state}"))
@@ -139,7 +139,7 @@ class CRIService:
         self._return()
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Notify NRI that *container* has exited, once the service is registered."""
+        """Notify NRI that *container* has exited, as soon as the service is registered."""
         if self.parts.registration.state == "on":
             self.parts.registration.nri.notify_container_exit(pod, container)
         else:
@@ -170,7 +170,7 @@ class CRIService:
         return all(each.state == "on" for each in self.parts.required)
 
     def _stop_all(self) -> list[OSError]:
-        """Stop all components, and abort those that cannot be closed; their errors."""
+        """Stop all components, and abort those that cannot be closed; return the errors."""
         self.flag.take("clears")
         errors = []
         for each in self.parts:
@@ -191,7 +191,7 @@ class CRIService:
         late.cancel()
 
     def _return(self) -> None:
-        """Take all errors, and raise the first as the reason, with the others."""
+        """Take all errors, and raise a :class:`RunError` with them; the first is the reason."""
         named = [
             ("registration", self.parts.registration),
             ("monitor", self.parts.monitor),
@@ -208,15 +208,15 @@ class CRIService:
 
 
 class ConstructionError(Exception):
-    """The service cannot be constructed: a step has failed."""
+    """A step has failed, so the service cannot be constructed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Makers:
-    """A function for each part, which may raise any error.
+    """A function for each part; each may raise any error.
 
-    ``platform`` returns the folders with CNI configurations; ``controller`` what gives the parts to the controller
-    of pod sandboxes, or ``None`` if none is configured.
+    ``platform`` returns the folders with CNI configurations. ``controller`` returns a function that passes the parts to
+    the controller of pod sandboxes, or ``None`` if no controller is configured.
     """
 
     queue: Callable[[], Queue]
@@ -230,7 +230,7 @@ class Makers:
 
 
 class Construction:
-    """Constructs one service with *makers*: each step is a method, and :meth:`make` does all of them."""
+    """Constructs one service with *makers*; each step is a method, and :meth:`make` takes all steps."""
 
     profile = ""
 
@@ -242,13 +242,13 @@ class Construction:
 
     @property
     def running(self) -> Iterator[Component]:
-        """The components that run or watch already, and have to be stopped: the last made first."""
+        """The components that already run or watch, and must be stopped after a failure; the last made first."""
         yield from reversed(self.syncers)
         if self.position.state != "begun":
             yield self.queue
 
     def make(self) -> CRIService:
-        """The service; raises :class:`ConstructionError`, and nothing is left then."""
+        """Construct the service; raises :class:`ConstructionError`, and leaves nothing running then."""
         self.start_queue()
         folders = self.platform()
         self.make_server()
@@ -263,7 +263,7 @@ class Construction:
         self.position.take("start-queue")
 
     def platform(self) -> Sequence[Path]:
-        """Initialise the platform; the folders with CNI configurations."""
+        """Initialise the platform; return the folders with CNI configurations."""
         return self._step("platform", self.makers.platform)
 
     def make_server(self) -> None:
@@ -291,7 +291,7 @@ class Construction:
             self._step("set-controller", lambda: controller(self.parts))
 
     def introspect(self) -> Parts:
-        """Ask the runtimes for their features; the parts of the service."""
+        """Ask the runtimes for their features; return the parts of the service."""
         self._step("introspect", self.makers.introspect)
         return self.parts
 

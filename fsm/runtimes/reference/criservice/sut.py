@@ -1,6 +1,6 @@
 """The reference CRI service under test: real folders, sockets and tasks, and a gate before each phase of Run.
 
-Only a server that cannot be closed is simulated; all other failures are real.
+Only one failure is simulated, a server that cannot be closed; all others are real.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from fsm.sut import BrokenError, UnsupportedError
 
 FOLDERS: Final = 2
 TURNS: Final = 500
-"""Turns of the event loop after which nothing more is going to happen."""
+"""Turns of the event loop after which nothing more will happen."""
 
 WITH_TASK: Final = frozenset({"on", "stopping", "failed"})
 """The states in which a component has a task."""
@@ -34,7 +34,7 @@ CONTAINER: Final = Container(id="container", pod_id="pod", state=ContainerState.
 
 
 class Gate:
-    """A gate at which Run waits; ``at`` is the phase before which it does."""
+    """A gate at which Run waits; ``at`` is the phase before which it is waiting."""
 
     def __init__(self) -> None:
         self.at = ""
@@ -53,7 +53,7 @@ class Gate:
 
 
 class StubbornServer(StreamingServer):
-    """A server that cannot be closed while it ``refuses``, once."""
+    """A server that fails to close, once, if it ``refuses``."""
 
     refuses = False
 
@@ -73,7 +73,9 @@ class ImmediateRegistration(Registration):
 
 
 class CRIServiceSUT(ServiceSUT[CRIService]):
-    """A :class:`~fsm.runtimes.reference.criservice.service.CRIService` under test; without the profile ``mended``, containerd's.
+    """A :class:`~fsm.runtimes.reference.criservice.service.CRIService` under test.
+
+    It is containerd's, except under the profile ``mended``.
 
     >>> sut = CRIServiceSUT("mended")
     >>> [sut.do(event) for event in ("run", "launch", "ready", "monitor-ends", "shut-down", "run-returns")]
@@ -110,7 +112,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         self.service = self._kind(parts, self._recover, clock=self._clock, pause=self._gate.pause, fatal=self._fatal)
 
     def shows(self) -> str:
-        """The state of Run and of each component, which must be true of the world."""
+        """Return the states of Run and of each component, after checking them against the world."""
         parts, states = self.service.parts, {}
         for name, part, expected, exists in (
             ("monitor", parts.monitor, {"on", "stopping", "failed"}, parts.monitor.has_task),
@@ -130,7 +132,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         return _shown(service=self.service.position.state, flag=flag, **states)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Remember the outcome; after the colon is whether the monitor handles an event when it is stopped."""
+        """Remember the outcome; after a colon it says whether the monitor is handling an event when it is stopped."""
         del event
         self._outcome, _, rest = outcome.partition(": ")
         self._lingers = rest == "monitor lingers"
@@ -203,7 +205,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
                 raise UnsupportedError(event)
 
     def _break(self, event: str, number: int) -> Component:
-        """Break a component; one of the two folders is removed, the other renamed."""
+        """Break a component; of the two folders, the first is removed and the second renamed."""
         parts = self.service.parts
         if event == "monitor-ends":
             self._feed.put_nowait(OSError("the stream is broken"))
@@ -257,7 +259,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         return self.service.position.state == "exited"
 
     def _waits(self) -> bool:
-        """Whether nothing more happens until the next event."""
+        """Check whether nothing more happens until the next event."""
         parts = self.service.parts
         if self._running is None or self._running.done() or self._has_exited:
             waits = True

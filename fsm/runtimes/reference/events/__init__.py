@@ -1,1 +1,1 @@
-"""Events of the CRI service: those that clients read from a ``queue``, and those that are retried by ``backoff``."""
+"""Events of the CRI service: a ``queue`` from which clients read events, and a ``backoff`` that retries failed ones."""

@@ -1,7 +1,7 @@
-"""Events that are handled one after the other, and retried after a growing delay when that fails.
+"""Events that are handled one after the other, and retried after a growing delay if that fails.
 
-The machine ``event-backoff`` drives each key, such as the id of a container.
-While an event of a key waits, later ones wait behind it.
+The machine ``event-backoff`` drives each key, such as the id of a container. While an event of a key waits, later
+events of the key wait behind it.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ MACHINE: Final = "event-backoff"
 FIRST: Final = 1.0
 LONGEST: Final = 300.0
 CHECK: Final = 1.0
-"""The first delay, the longest, and the time between two looks at the clock, in seconds."""
+"""The first delay, the longest delay, and the interval at which the clock is checked, in seconds."""
 
 STOPPED: Final = "stopped"
 
 
 class HandlerError(Exception):
-    """An event could not be handled, and has to be retried."""
+    """An event could not be handled, and must be retried."""
 
 
 class Backlog(Generic[E]):
     """The events of one key: the first of ``events`` may be at the handler; ``incoming`` arrived in the meantime.
 
-    ``delay`` is that of the current wait, 0 before the first; ``due`` is the time of the next try.
+    ``delay`` is the length of the current wait, 0 before the first; ``due`` is the time of the next try.
     """
 
     def __init__(self, position: Position) -> None:
@@ -44,7 +44,7 @@ class Backlog(Generic[E]):
         self.due = 0.0
 
     def wait(self, delay: float, now: float) -> None:
-        """Let all events wait for *delay* seconds, incoming ones last."""
+        """Let all events wait for *delay* seconds, the incoming ones last."""
         self.events += self.incoming
         self.incoming.clear()
         self.at_handler = False
@@ -52,10 +52,10 @@ class Backlog(Generic[E]):
 
 
 class Backoff(Generic[E]):
-    """Gives events to *handler*, which raises :class:`HandlerError` for those that have to be retried.
+    """Passes events to *handler*, which raises :class:`HandlerError` for events that must be retried.
 
-    ``dropped`` are the events that waited when it was stopped, each with its
-    key.  For one event loop; :meth:`run` is its task there.
+    ``dropped`` are the events that were waiting when it was stopped, each with its key. Belongs to one event loop;
+    :meth:`run` is its task there.
 
     >>> from fsm.runtimes.reference.clock import TurnedClock
     >>> tried = []
@@ -94,7 +94,7 @@ class Backoff(Generic[E]):
         return {FIRST: "waits-1s", LONGEST: "waits-300s"}.get(backlog.delay, "waits-longer")
 
     def delay(self, key: str) -> float:
-        """The delay of *key* in seconds, from the last failure to the next try; 0 if it does not wait."""
+        """Return the delay of *key* in seconds, from the last failure to the next try; 0 if *key* does not wait."""
         backlog = self._keys.get(key)
         return backlog.delay if backlog and not backlog.at_handler else 0.0
 
@@ -104,7 +104,7 @@ class Backoff(Generic[E]):
             await self.tick()
 
     async def handle(self, key: str, event: E) -> None:
-        """Handle *event* of *key*, or put it behind those that wait; returns when that is done."""
+        """Handle *event* of *key*, or put it behind those that wait; return when that is done."""
         async with self._lock:
             backlog = self._get(key)
             before = backlog.position.state
@@ -115,7 +115,7 @@ class Backoff(Generic[E]):
                 await self._try(key, backlog)
 
     def defer(self, key: str, event: E) -> None:
-        """Let *event* wait, which could not be handled elsewhere; drop it after the stop."""
+        """Let *event*, which could not be handled elsewhere, wait; drop it after the stop."""
         if self._stopped:
             self._drop(key, event)
             return
@@ -140,7 +140,7 @@ class Backoff(Generic[E]):
                     await self._try(key, backlog)
 
     def stop(self) -> None:
-        """Stop for good: events that wait are dropped, one that is at the handler finishes."""
+        """Stop permanently: waiting events are dropped, but an event at the handler finishes."""
         self._stopped = True
         for key, backlog in self._keys.items():
             backlog.position.take("stop")

@@ -1,7 +1,7 @@
 """The queue of container events behind GetContainerEvents; sending never waits for a subscriber.
 
-The machine ``container-events`` drives each subscriber, and the next one, for
-which events are retained while there is none.
+The machine ``container-events`` drives each subscriber, and also the next one, for which events are retained while
+there is no subscriber.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ E = TypeVar("E")
 
 DISCARD_AFTER: Final = 300.0
 CAPACITY: Final = 100
-"""The seconds for which events are retained without a subscriber, and the number that one may leave unread."""
+"""Seconds for which events are retained without a subscriber, and how many a subscriber may leave unread."""
 
 
 class QueueShutError(Exception):
@@ -29,8 +29,8 @@ class QueueShutError(Exception):
 class Subscription(Driven, AsyncIterator[E]):
     """A stream of events, for one reader: ``async for event in subscription``.
 
-    ``ended`` is whether everything was read after the queue was shut down;
-    ``waiting`` are events for which ``unread`` has no room, in containerd's queue only.
+    ``ended`` says whether everything was read after the queue was shut down; ``waiting`` are events for which
+    ``unread`` has no room (only in containerd's queue).
     """
 
     def __init__(self, queue: EventQueue[E], position: Position) -> None:
@@ -50,7 +50,7 @@ class Subscription(Driven, AsyncIterator[E]):
         return self.read()
 
     def read(self) -> E:
-        """The next event; raises :class:`~fsm.machine.driver.CannotHappenError` if there is none."""
+        """Return the next event; raises :class:`~fsm.machine.driver.CannotHappenError` if there is none."""
         self.position.outcomes("read")
         way = self.position.take("read", self._read_outcome())
         event = self.unread.popleft()
@@ -64,7 +64,7 @@ class Subscription(Driven, AsyncIterator[E]):
         self.queue.leave(self)
 
     def notify(self, *outputs: str) -> None:
-        """Wake whatever waits for it to change; *outputs* are those of the machine."""
+        """Wake everything that waits for a change of this subscription; *outputs* are the machine's."""
         self.ended |= "closed" in outputs
         self._changed.set()
         self.queue.freed.set()
@@ -82,7 +82,7 @@ class Subscription(Driven, AsyncIterator[E]):
 class EventQueue(Generic[E]):
     """Events for all subscribers; *discard* is called with each event that is dropped unread.
 
-    For one event loop; :meth:`run` is its task there, which discards what was retained too long.
+    Belongs to one event loop; :meth:`run` is its task there, which discards events that were retained too long.
 
     >>> async def example() -> list[str]:
     ...     queue = EventQueue(print)
@@ -123,12 +123,12 @@ class EventQueue(Generic[E]):
         return self._retained[0][1] if self._retained else float("inf")
 
     async def send(self, event: E) -> None:
-        """Send *event* to all subscribers, or retain it for the next one; after the shutdown it is dropped."""
+        """Send *event* to all subscribers, or retain it for the next one; after the shutdown, drop it."""
         async with self._sending:
             await self._send(event)
 
     def shutdown(self) -> None:
-        """Discard what is retained, and end each subscription when it is read; has no effect the second time."""
+        """Discard retained events, and end each subscription once it is read; has no effect the second time."""
         if self.is_shut:
             return
         if not self._subscriptions:
@@ -141,7 +141,7 @@ class EventQueue(Generic[E]):
         self._retaining.set()
 
     async def run(self) -> None:
-        """Discard what was retained too long, until the queue is shut down."""
+        """Discard events that were retained too long, until the queue is shut down."""
         while not self.is_shut:
             if self._retained:
                 await self._clock.sleep(max(self.due - self._clock.now(), 0))
@@ -156,7 +156,7 @@ class EventQueue(Generic[E]):
             self._discard(self._retained.popleft()[0])
 
     def subscribe(self) -> Subscription[E]:
-        """A new subscription; the first one gets what was retained.  Raises :class:`QueueShutError`."""
+        """Return a new subscription, the first with all retained events; raises :class:`QueueShutError`."""
         position = self._position() if self.subscribed else self._next
         try:
             position.take("subscribe", self._subscribe_outcome())
@@ -209,6 +209,6 @@ class EventQueue(Generic[E]):
         return "many" if len(self._retained) >= self.capacity else "some"
 
     def _unsubscribe(self, subscription: Subscription[E], before: str) -> None:
-        """Clean up after *subscription*, which was in the state *before*."""
+        """Clean up after *subscription*, whose state was *before*."""
         del before
         subscription.unread.clear()

@@ -13,7 +13,7 @@ from fsm.sut import BrokenError, UnsupportedError
 
 KEY: Final = "key"
 ALMOST: Final = 256.0
-"""The delay before the longest."""
+"""The delay before the longest one."""
 
 CAPACITY: Final = 3
 
@@ -29,13 +29,13 @@ UNREAD: Final = {"fits": 1, "fills": CAPACITY - 1, "last": 1, "more": 2, "room":
 RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-waits": CAPACITY + 2} | dict.fromkeys(
     ("kept-more-than-fits", "still-full", "freed"), CAPACITY + 1
 )
-"""The number of events that lead to an outcome: unread ones of a subscriber, or else retained ones."""
+"""The number of events that leads to an outcome: unread ones of a subscriber, or retained ones."""
 
 
 class BackoffSUT(LoopSUT[Backoff[int]]):
     """A :class:`~fsm.runtimes.reference.events.backoff.Backoff` under test.
 
-    There is one key, a handler that ends when it is let, and a clock that is turned.
+    There is one key, a handler that ends when it is told to, and a clock that is turned.
     """
 
     machine = MACHINE
@@ -56,18 +56,18 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         return self.backoff.shows(KEY)
 
     def outputs(self) -> list[str]:
-        """Whether events were dropped, other than by the stop."""
+        """Return ``dropped`` if events were dropped, except by the stop."""
         new = len(self.backoff.dropped) - self._reported
         self._reported += new
         return [] if self.shows() == "stopped" else ["dropped"] * bool(new)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Choose when the tick comes; add or remove events, or change the delay, as if more or less had happened before."""
+        """Choose whether a tick is due; add or remove events, or change the delay, as if more or less had happened."""
         backlog = self._backlog()
         if backlog is None:
             return False
         if event == "failed" and backlog.incoming and backlog.delay and isinstance(self.backoff, UpstreamBackoff):
-            return False  # which of the two losses it is depends on the delay
+            return False  # the delay decides which of the two losses occurs
         match event, outcome:
             case "tick", ("due" | "early"):
                 self._due = outcome == "due"
@@ -119,7 +119,7 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
 
     def _end_handler(self, error: HandlerError | None) -> None:
         ended, self._at_handler = self._at_handler, None
-        if ended is None:  # after a stop, where the machine is silent
+        if ended is None:  # after a stop, this is unspecified
             return
         if error is None:
             ended.set_result(None)
@@ -136,9 +136,9 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
 class EventsSUT(ReferenceSUT[EventQueue[int]]):
     """An :class:`~fsm.runtimes.reference.events.queue.EventQueue` under test.
 
-    There is one subscriber, a small buffer, and a clock that is turned.  Events are numbered, so that one that comes
-    twice or out of order is noticed.  How many are unread or retained is
-    arranged by sending, reading or discarding others first, which does not change the state.
+    There is one subscriber, a small buffer, and a clock that is turned. Events are numbered, so that one that arrives
+    twice or out of order is noticed. The number of unread or retained events is arranged by first sending, reading or
+    discarding others, which does not change the state.
     """
 
     machine = "container-events"
@@ -158,7 +158,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._due: list[int] = []
 
     def shows(self) -> str:
-        """How much is unread or retained; it must be exactly what is due."""
+        """Return how much is unread or retained, after checking that it is exactly what is due."""
         unread = [*self._subscription.unread, *self._subscription.waiting] if self._subscription else []
         if [*unread, *self.queue.retained] != self._due:
             raise BrokenError(f"events {self._due} are due, and the queue has {[*unread, *self.queue.retained]}")
@@ -182,7 +182,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         try:
             return self._arrange(outcome)
         finally:
-            self._outputs = outputs  # without those of the events that prepare it
+            self._outputs = outputs  # without the outputs of preparatory events
 
     def _arrange(self, outcome: str) -> bool:
         subscription, upstream = self._subscription, isinstance(self.queue, UpstreamEventQueue)
@@ -206,7 +206,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         return True
 
     def _retain(self, count: int) -> None:
-        """Have *count* events retained; if there is a subscriber, it subscribes again afterwards."""
+        """Bring the number of retained events to *count*; a subscriber leaves, and subscribes again afterwards."""
         subscribed = self._subscription is not None
         if subscribed:
             self._unsubscribe()
@@ -239,7 +239,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         }
 
     def _send(self) -> None:
-        """Send the next event, a second after the last, so that no two are due at once."""
+        """Send the next event, a second after the last, so that no two are due at the same time."""
         self.clock.time += 1
         self._sent += 1
         if not self.queue.is_shut:
@@ -251,7 +251,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
             self._room -= 1
 
     def _was_lost(self) -> bool:
-        """Whether containerd's queue has sent the last event to a subscriber that has left."""
+        """Check whether containerd's queue has sent the last event to a subscriber that has left."""
         lost = isinstance(self.queue, UpstreamEventQueue) and self.queue.chance()
         return lost and not self.queue.is_shut and not self.queue.subscribed and not self.queue.retained
 
@@ -284,7 +284,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._settle()
 
     def _shut_down(self) -> None:
-        """Shut the queue down while several events are unread, or none, and count all discarded ones as one."""
+        """Shut the queue down with several unread events, or none; count all discarded ones as one."""
         if self._subscription and len(self._subscription.unread) == 1:
             self._send()
         before = len(self._outputs)

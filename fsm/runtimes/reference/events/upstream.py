@@ -1,4 +1,4 @@
-"""The back-off and the queue of events as containerd has them, where that is not what the machines mean."""
+"""The back-off and the queue of events of containerd, as far as they differ from what the machines intend."""
 
 import random
 from collections.abc import Callable
@@ -12,7 +12,7 @@ E = TypeVar("E")
 
 
 class UpstreamBackoff(Backoff[E]):
-    """A back-off that drops what was deferred while a retry failed; it also overtakes an event that fails at first."""
+    """A back-off that drops events deferred during a failing retry; after a failing first try, they go first."""
 
     def _fail(self, key: str, backlog: Backlog[E]) -> None:
         if backlog.delay:
@@ -24,9 +24,9 @@ class UpstreamBackoff(Backoff[E]):
 
 
 class UpstreamEventQueue(EventQueue[E]):
-    """A queue whose one loop waits while the buffer of a subscriber is full.
+    """A queue whose only loop waits while the buffer of a subscriber is full.
 
-    It notices that a subscriber has left at the next event; if the buffer has room, by *chance* only.
+    It notices only at the next event that a subscriber has left, and then only by *chance* if the buffer has room.
     """
 
     profile = "upstream"
@@ -35,11 +35,11 @@ class UpstreamEventQueue(EventQueue[E]):
 
     @cached_property
     def _unnoticed(self) -> list[Subscription[E]]:
-        """The subscriptions that have ended, and were not noticed yet."""
+        """The subscriptions that have ended without being noticed yet."""
         return []
 
     async def _send(self, event: E) -> None:
-        """Send, and return when all subscribers have it; all others who send wait."""
+        """Send *event*, and return when all subscribers have it; all other senders wait."""
         for each in tuple(self._subscriptions):
             await self._until_unblocked(each)
         self._unnoticed[:] = [each for each in self._unnoticed if len(each.unread) < self.capacity and self.chance()]

@@ -1,4 +1,4 @@
-"""Processes of this machine as those of containers, with what they write in the log of their container."""
+"""Containers as processes of this machine, whose output goes to the log of their container."""
 
 import asyncio
 import os
@@ -22,10 +22,10 @@ from fsm.runtimes.reference.sandbox.processes import SIGNALLED, process_end
 from fsm.runtimes.reference.tasks import Tasks
 
 TERM_GRACE: Final = "0"
-"""Seconds that a process has to end when its reaper is told to end it: it was asked before."""
+"""Seconds that a process has to end when its reaper is told to end it: none, because it was asked before."""
 
 FLUSH: Final = 2.0
-"""Seconds in which what a process has written is read after its end."""
+"""Seconds after the end of a process in which its remaining output is read."""
 
 BUFFER: Final = 1 << 16
 
@@ -42,7 +42,7 @@ class ChildProcess:
         text = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
         own = [sys.executable, "-I", "-S", "-c", text, str(os.getpid()), TERM_GRACE]
         try:
-            self._process = subprocess.Popen(  # noqa: S603  (what it is for)
+            self._process = subprocess.Popen(  # noqa: S603  (running a given command is its purpose)
                 [*own, *arguments],
                 stdin=subprocess.PIPE if command.listens else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -65,7 +65,7 @@ class ChildProcess:
             self._writing.start(self._write(self._process.stdin))
 
     def signal(self, number: int) -> None:
-        """Send SIGTERM to the command, or anything else to all that it has started: they are killed."""
+        """Send SIGTERM to the command; for any other signal, kill the command and everything that it has started."""
         if self._process.poll() is not None:
             return
         if number == SIGTERM and (leader := _child(_child(self.pid))):
@@ -87,7 +87,7 @@ class ChildProcess:
         self._feeding.put_nowait(data)
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
-        if command.words[:1] == ("kill",) and command.words[-1] == "1":  # the container's process is another one here
+        if command.words[:1] == ("kill",) and command.words[-1] == "1":  # here, process 1 is not the container's
             self.signal(SIGKILL)
             return 0
         try:
@@ -120,7 +120,7 @@ class ChildProcess:
         return code if code >= 0 else SIGNALLED - code
 
     async def _read(self, pipe: IO[bytes], *, error: bool) -> None:
-        """Write all that comes from *pipe* to the log, line by line, and to the readers as it comes."""
+        """Copy everything from *pipe* to the log, line by line, and to the readers as it arrives."""
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
@@ -139,7 +139,7 @@ class ChildProcess:
             transport.close()
 
     async def _write(self, pipe: IO[bytes]) -> None:
-        """Write what is fed to *pipe*, and close it where that ends."""
+        """Write the input that the process is fed to *pipe*, and close it at the end of the input."""
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
         writer = asyncio.StreamWriter(transport, protocol, None, loop)

@@ -1,4 +1,4 @@
-"""A command with its surroundings: variables, folders of this machine, files that are made for its pod, and its log."""
+"""A command with its surroundings: variables, folders of this machine, files made for its pod, and its log."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -12,12 +12,12 @@ from fsm.errors import reason
 from fsm.runtimes.reference.driven import WorldError
 
 LONGEST_LINE: Final = 16_384
-"""Bytes of a line of a log; a longer one is written in parts, as containerd does."""
+"""Maximum bytes in a line of a log; longer lines are written in parts, as containerd does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """What is at the path ``own`` of this machine is at ``inside`` a container."""
+    """The path ``own`` of this machine, mounted at ``inside`` in a container."""
 
     inside: str
     own: str
@@ -26,10 +26,10 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command with its surroundings; ``folder`` and ``log`` are empty for the default one, and for none.
+    """A command with its surroundings; an empty ``folder`` is the default one, an empty ``log`` is none.
 
-    ``files`` are texts by their paths in the container.  It ``listens`` if it has a standard input that stays open, and
-    ``once`` if that ends with the first client that has attached to it.
+    ``files`` are the contents of files by their paths in the container. If ``listens``, it has a standard input that
+    stays open; if ``once``, that ends with the first client that attaches to it.
     """
 
     words: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Command:
         return dict(self.environment)
 
     def here(self, inside: str) -> str:
-        """The path of this machine that is *inside* the container, which may be within other text.
+        """Replace paths *inside* the container by paths of this machine; they may be within other text.
 
         >>> Command(mounts=(Mount(inside="/in", own="/tmp/out"),)).here("read a < /in/pipe")
         'read a < /tmp/out/pipe'
@@ -59,7 +59,7 @@ class Command:
         return inside
 
     def text(self, path: str) -> bytes | None:
-        """What is in the file at *path* of the container; ``None`` if there is none."""
+        """Return the content of the file at *path* in the container; ``None`` if there is no such file."""
         made = dict(self.files).get(path)
         if made is not None:
             return made.encode()
@@ -69,21 +69,24 @@ class Command:
         return None
 
     def names(self, path: str) -> Collection[str] | None:
-        """What is in the folder at *path* of the container; ``None`` if there is none."""
+        """Return the names in the folder at *path* in the container; ``None`` if there is no such folder."""
         with suppress(OSError, ValueError):
             if (own := self._mounted(path)) and own.is_dir():
                 return [each.name for each in own.iterdir()]
         return None
 
     def prepare(self) -> None:
-        """Begin the log; raises :class:`~fsm.runtimes.reference.driven.WorldError` if that fails, or a mounted path is gone."""
+        """Begin the log.
+
+        Raises :class:`~fsm.runtimes.reference.driven.WorldError` if that fails, or if a mounted path does not exist.
+        """
         for each in self.mounts:
             if each.own and not Path(each.own).exists():
                 raise WorldError(f"failed to create shim task: error mounting {each.own!r}: no such file or directory")
         self.begin_log()
 
     def begin_log(self) -> None:
-        """Make the file of the log, if it is not there; raises :class:`~fsm.runtimes.reference.driven.WorldError`."""
+        """Create the log file if it does not exist; raises :class:`~fsm.runtimes.reference.driven.WorldError`."""
         try:
             if self.log:
                 with Path(self.log).open("ab"):
@@ -92,7 +95,7 @@ class Command:
             raise WorldError(f"failed to open log file {self.log!r}: {reason(error)}") from error
 
     def write(self, data: bytes, *, error: bool) -> None:
-        """Write whole lines to the log, if it can be written; the last one may have no end."""
+        """Write lines to the log, if possible; a last line without an end counts as complete."""
         if not self.log:
             return
         stamp = f"{datetime.now(UTC).isoformat(timespec='microseconds')[:-6]}Z {'stderr' if error else 'stdout'} "
@@ -105,7 +108,7 @@ class Command:
             file.write(b"".join(lines))
 
     def _mounted(self, path: str) -> Path | None:
-        """Where the *path* of the container is on this machine, if it is within a mounted folder."""
+        """Return where the container's *path* is on this machine, if it is within a mounted folder."""
         wanted = PurePosixPath(path)
         for each in self.mounts:
             if each.own and each.inside and wanted.is_relative_to(each.inside):

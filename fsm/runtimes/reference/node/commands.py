@@ -1,6 +1,6 @@
-"""What a simulated container does: how long its command runs, what it writes, and how it ends.
+"""The behaviour of simulated containers: how long a command runs, what it writes, and how it ends.
 
-A few commands, alone or in a line of a shell; what is not among them does not exist.
+A few commands are known, by themselves or in a shell command line; all others do not exist.
 """
 
 import re
@@ -15,11 +15,11 @@ from typing import Final, Protocol, TypeAlias
 from fsm.runtimes.reference.driven import WorldError
 
 TERMINATED: Final = 143
-"""The exit code of what SIGTERM has ended."""
+"""The exit code of a process that SIGTERM has ended."""
 NOT_FOUND: Final = 127
-"""The code of a shell for a command that does not exist."""
+"""The exit code of a shell for a command that does not exist."""
 SHORTEST_ROUND: Final = 0.1
-"""Seconds that a round of a loop takes at least."""
+"""Minimum seconds that one round of a loop takes."""
 
 FOLDERS: Final = frozenset(map(PurePosixPath, ("/", "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")))
 SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
@@ -36,23 +36,23 @@ SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 15}
 
 VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 ERRORS: Final = re.compile(r"(?<!\S)2>(&1|\s*[^\s;&|]+)")
-"""Where a shell is told to send the errors of a command, which is left out."""
+"""A redirection of the errors of a command, which is left out."""
 
 Step: TypeAlias = tuple[str, list[str], str, str]
-"""What joins a command to the one before, its words, the file that it reads, and that which it writes: ``&2`` is its errors."""
+"""The operator before a command, its words, the file it reads, and the file it writes (``&2`` for standard error)."""
 
 
 class Surroundings(Protocol):
-    """What a command finds in its container."""
+    """The variables and files that a command finds in its container."""
 
     @property
     def variables(self) -> Mapping[str, str]: ...
 
     def text(self, path: str) -> bytes | None:
-        """What is in the file at *path*; ``None`` if there is none."""
+        """Return the content of the file at *path*; ``None`` if there is no such file."""
 
     def names(self, path: str) -> Collection[str] | None:
-        """What is in the folder at *path*; ``None`` if there is none."""
+        """Return the names in the folder at *path*; ``None`` if there is no such folder."""
 
 
 class Nothing(Surroundings):
@@ -71,7 +71,7 @@ class Nothing(Surroundings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What a command writes ``at`` so many seconds after its beginning, to standard output or ``error``."""
+    """Data that a command writes ``at`` seconds after its start, to standard output, or standard error if ``error``."""
 
     data: bytes
     at: float = 0.0
@@ -82,10 +82,10 @@ class Said:
 class Script:
     """A command runs for ``seconds``, writes what is ``said`` and ends with ``code``.
 
-    First it reads a line of the file ``reads``, if that is not empty, and ends with the number that it has read if it
-    ends ``as_read``.  ``on_term`` is its code after SIGTERM, ``None`` if it ignores that; ``kills`` the signal that it
-    sends to the first process of its container, 0 if it sends none.  From ``loop_at`` on it does ``loop`` for ever.
-    Its standard input, if it has one, it reads as a shell or as ``cat`` does, as ``listens`` says.
+    If ``reads`` is not empty, it first reads a line of that file; if ``as_read``, the number in it is its exit code.
+    ``on_term`` is its exit code after SIGTERM, ``None`` if it ignores SIGTERM. ``kills`` is the signal that it sends to
+    the first process of its container, 0 for none. From ``loop_at`` on it repeats ``loop`` forever. ``listens`` says
+    how it reads its standard input, if it has one: like a shell, or like ``cat``.
     """
 
     seconds: float = 0.0
@@ -100,7 +100,7 @@ class Script:
     listens: str = ""
 
     def speech(self) -> Iterator[Said]:
-        """All that it writes, in order; for a loop that writes it has no end.
+        """Yield everything that it writes, in order; endless if it has a loop that writes.
 
         >>> spoken = script(["sh", "-c", "echo a; while true; do sleep 2; echo b; done"]).speech()
         >>> [(each.at, each.data) for each, _ in zip(spoken, range(3))]
@@ -114,7 +114,7 @@ class Script:
 
 
 def script(command: Sequence[str], inside: Surroundings = Nothing()) -> Script:  # noqa: B008  (it has no state)
-    """What *command* does *inside* its container; an empty one is that of an image, and runs until it is stopped.
+    """Return what *command* does *inside* its container; if empty, it is the image's and runs until it is stopped.
 
     Raises :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
 
@@ -176,7 +176,7 @@ TELLS: Final[Mapping[str, Callable[[Surroundings], str]]] = {
     "uname": lambda _: "Linux",
     "whoami": lambda _: "root",
 }
-"""What commands say that always say the same."""
+"""The commands whose output depends only on their surroundings."""
 
 
 def _shown(name: str, paths: Sequence[str], inside: Surroundings) -> Script:
@@ -216,14 +216,14 @@ def _duration(word: str) -> float | None:
 
 
 def exit_code(word: str) -> int:
-    """The code of a shell that is told to exit with *word*.
+    """Return the exit code of a shell that executes ``exit`` with *word*.
 
     >>> exit_code("3"), exit_code("259"), exit_code("three"), exit_code("")
     (3, 3, 2, 0)
     """
     if not word:
         return 0
-    return int(word) & 255 if word.isdecimal() and len(word) < 10 else 2  # noqa: PLR2004  (no longer number is one to a shell)
+    return int(word) & 255 if word.isdecimal() and len(word) < 10 else 2  # noqa: PLR2004  (longer ones are invalid)
 
 
 def _signal(options: Sequence[str]) -> int:
@@ -232,9 +232,9 @@ def _signal(options: Sequence[str]) -> int:
 
 
 def _line(text: str, inside: Surroundings = Nothing()) -> Script:  # noqa: B008  (it has no state)
-    """What a shell does with *text*: commands one after the other, with ``&&``, ``||``, ``exec``, ``trap`` and loops.
+    """Return what a shell does with *text*: commands in sequence, with ``&&``, ``||``, ``exec``, ``trap`` and loops.
 
-    One that reads a line ignores SIGTERM, as the first process of a container does.
+    If it reads a line, it ignores SIGTERM, like the first process of a container.
 
     >>> waits = script(["sh", "-c", "read code < /shared/pipe; exit $code"])
     >>> waits.reads, waits.as_read, waits.on_term
@@ -244,7 +244,7 @@ def _line(text: str, inside: Surroundings = Nothing()) -> Script:  # noqa: B008 
 
 
 def _done(commands: Iterator[Step], inside: Surroundings) -> Script:
-    """What *commands* do, up to the end of the loop in which they are."""
+    """Return what *commands* do, up to the end of the loop that they are in."""
     done, variable = Script(), ""
     for joint, words, source, target in commands:
         if {"&&": bool(done.code), "||": not done.code}.get(joint):
@@ -269,7 +269,7 @@ def _done(commands: Iterator[Step], inside: Surroundings) -> Script:
 
 
 def _loop(words: Sequence[str]) -> Sequence[Step] | None:
-    """What a loop that begins with *words*, and has no end, does first in each round."""
+    """Return the first steps of each round if *words* begin an endless loop; ``None`` if they do not."""
     match words:
         case ["while", "true" | ":"] | ["until", "false"]:
             return ()
@@ -300,7 +300,7 @@ def _after(done: Script, words: Sequence[str], inside: Surroundings, target: str
 
 
 def _commands(text: str) -> Iterator[Step]:
-    """Each command of a line; what is written to another file is lost."""
+    """Yield each command of a line; output that is redirected to a file is lost."""
     lexer = shlex.shlex(ERRORS.sub(" ", text.replace("\n", ";")), posix=True, punctuation_chars=";&|<>")
     lexer.whitespace_split = True
     try:

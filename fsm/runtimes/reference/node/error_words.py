@@ -1,4 +1,4 @@
-"""What containerd says when a call is refused, by which its recordings are understood (``recordings/error_texts``)."""
+"""The texts of containerd's errors for refused calls, which ``recordings/error_texts`` recognises in recordings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,7 +17,7 @@ ABSENT_CONTAINER: Final[Mapping[str, str]] = {
     "stats": "failed to find container: not found",
     "checkpoint": "failed to find container {id!r}: not found",
 }
-"""By the call on a container that is not there; :data:`NO_CONTAINER` for the others."""
+"""Texts by the call on a container that does not exist; :data:`NO_CONTAINER` for other calls."""
 
 REFUSED: Final[Mapping[str, str]] = {
     "start": "failed to set starting state for container {id!r}: container is in {shows} state",
@@ -30,7 +30,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "stats": "unexpected metrics response: []",
     "checkpoint": "container {id!r} is in {shows} state. only CONTAINER_RUNNING containers can be checkpointed",
 }
-"""By the call on a container whose state does not allow it."""
+"""Texts by the call on a container whose state does not allow it."""
 
 BUSY: Final[Mapping[tuple[str, str], str]] = {
     ("start", "starting"): "failed to set starting state for container {id!r}: container is already in starting state",
@@ -40,7 +40,7 @@ BUSY: Final[Mapping[tuple[str, str], str]] = {
     ): "failed to set starting state for container {id!r}: container is in removing state, can't be started",
     ("remove", "removing"): "failed to set removing state for container {id!r}: container is already in removing state",
 }
-"""By the call, and by what is in progress."""
+"""Texts by the call and by what is in progress."""
 
 ABSENT_POD: Final[Mapping[str, str]] = {
     "status": "an error occurred when try to find sandbox: not found",
@@ -55,7 +55,9 @@ POD_REFUSED: Final[Mapping[str, str]] = {
 
 
 def of_container(event: str, identity: str, state: str, shows: str) -> str:
-    """Why *event* is refused by a container in a *state* that *shows* something; *identity* is its id as it was given.
+    """Return why *event* is refused by a container in *state*, which clients see as *shows*.
+
+    *identity* is the id as given.
 
     >>> of_container("start", "c1", "exited", "CONTAINER_EXITED")
     'failed to set starting state for container "c1": container is in CONTAINER_EXITED state'
@@ -68,7 +70,7 @@ def of_container(event: str, identity: str, state: str, shows: str) -> str:
 
 
 def of_pod(event: str, identity: str, shows: str) -> str:
-    """Why *event* is refused by a pod that *shows* a state.
+    """Return why *event* is refused by a pod that *shows* a state.
 
     >>> of_pod("stop", "p1", "absent")
     'an error occurred when try to find sandbox "p1": not found'

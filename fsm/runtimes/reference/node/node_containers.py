@@ -33,9 +33,9 @@ LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
 
 
 class NodeContainer:
-    """A container in the store, or an absent one, of the pod ``pod``.
+    """A container of the pod ``pod``: one in the store, or an absent one.
 
-    ``reserved`` is its name in full; ``watch`` waits for the end of its workload.
+    ``reserved`` is its full name; ``watch`` waits for the end of its workload.
     """
 
     def __init__(
@@ -54,19 +54,19 @@ class NodeContainer:
         return self.reference.shows
 
     def status(self) -> Status:
-        """Its record, which must not be changed; an empty one if there is none."""
+        """Return its record, which must not be changed; an empty one if it has none."""
         return self.reference.peek() or Status()
 
     def created_at(self) -> int:
-        """When it was created; without a checkpoint, when its own record was made."""
+        """Return its creation time; without a checkpoint, the time at which its own record was made."""
         return self.status().created_at or self.world.made_at
 
     def limits(self) -> dict[str, int | str]:
-        """The limits that are set, by the names of their fields."""
+        """Return the limits that are set, by field name."""
         return limits_of(self.status())
 
     def told(self) -> messages.Container:
-        """The container as plugins are told of it."""
+        """Return the container in the form that plugins receive."""
         try:
             state = messages.ContainerState(self.shows)
         except ValueError:
@@ -75,20 +75,23 @@ class NodeContainer:
 
 
 def limits_of(status: Status) -> dict[str, int | str]:
-    """The limits that are set in a record, by the names of their fields."""
+    """Return the limits that are set in a record, by field name."""
     linux = status.resources and status.resources.linux
     return {name: value for name, value in linux if isinstance(value, int | str) and value} if linux else {}
 
 
 class NodeContainers(Containers):
-    """All containers, with their checkpoints in *root*, as the machine has them under *profile* if one is named.
+    """All containers of a node, with their checkpoints in *root*, under *profile* if one is named.
 
-    *launch* starts the workload of a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`; *ready* says
-    whether a pod is ready; *notice* is called with an id and ``created``, ``started``, ``stopped`` or ``deleted``.
-    Where the profile allows to refuse a call, *deviates* says whether it is.  They are *kept*, and after a restart
-    *resume* gives what still runs; without it nothing does.
+    A call continues if its caller gives up, except a stop in its grace period.
 
-    A call goes on when its caller gives up, but for a stop in its grace period.
+    Args:
+        launch: Start the workload of a container, or raise :class:`~fsm.runtimes.reference.driven.WorldError`.
+        ready: ``ready(pod)``: is the pod ready?
+        notice: Called with a container and ``created``, ``started``, ``stopped`` or ``deleted``.
+        deviates: Decides whether to refuse a call that the profile allows to refuse.
+        kept: The records from which containers are recovered after a restart.
+        resume: Return the workload that is still running after a restart; by default none is.
     """
 
     def __init__(
@@ -117,7 +120,7 @@ class NodeContainers(Containers):
         self._deviates = deviates
 
     async def close(self) -> None:
-        """End what runs; nothing is recorded any more."""
+        """End all workloads; their ends are no longer recorded."""
         workloads = [each.world.workload for each in self.store.values() if each.world.workload]
         await self.tasks.cancel()
         for each in workloads:
@@ -125,7 +128,7 @@ class NodeContainers(Containers):
         await asyncio.gather(*(each.ended() for each in workloads))
 
     def find(self, given: str, event: str) -> NodeContainer:
-        """The container that the id *given* to the call *event* stands for; an absent one if there is none."""
+        """Return the container that *given* stands for, or an absent one; *event* is the call."""
         try:
             identity = full_id(given, self.store)
         except AmbiguousIdError as error:
@@ -134,14 +137,14 @@ class NodeContainers(Containers):
         return self.store.get(identity) or self._made(identity, messages.Pod(id=""), ContainerPlan(name=""))
 
     def known(self, identity: str) -> NodeContainer | None:
-        """The container *identity*, also while it is being created."""
+        """Return the container *identity*, even while it is being created."""
         return self.store.get(identity) or self._making.get(identity)
 
     def of(self, pod: str) -> Iterator[NodeContainer]:
         yield from [each for each in self.store.values() if each.pod.id == pod]
 
     async def make(self, pod: messages.Pod, plan: ContainerPlan, reserved: str) -> str:
-        """Create a container in *pod*, whose name in full is *reserved*; its id."""
+        """Create a container in *pod* with the full name *reserved*; return its id."""
         holder = self.names.get(reserved)
         if holder:
             raise WorldError(
@@ -171,7 +174,7 @@ class NodeContainers(Containers):
         await self._whole(self._start(given))
 
     async def halt(self, given: str, grace: float) -> None:
-        """Stop a container: with SIGTERM, and when *grace* seconds have passed with SIGKILL."""
+        """Stop a container with SIGTERM, and after *grace* seconds with SIGKILL."""
         found = self.find(given, "stop")
         async with self._relays.blocking():
             workload = found.world.workload
@@ -181,15 +184,15 @@ class NodeContainers(Containers):
             await self._whole(self._stop(found, given))
 
     async def discard(self, given: str) -> None:
-        """Remove a container; one that runs is killed first."""
+        """Remove a container; kill it first if it is running."""
         await self._whole(self._remove(given))
 
     async def update(self, given: str, limits: Limits) -> None:
-        """Change the limits of a container; plugins may want others."""
+        """Change the limits of a container; plugins may replace them."""
         await self._whole(self._update(given, limits))
 
     def change(self, identity: str, limits: Mapping[str, object]) -> None:
-        """Change the limits of the container *identity*, as a plugin asks for it; on any thread."""
+        """Change the limits of the container *identity* as a plugin requests; callable from any thread."""
         given = {name: value for name, value in limits.items() if isinstance(value, int | str)}
         found = self.store[identity]
         found.reference.call("update-resources", _resources({**found.limits(), **given}))
@@ -209,7 +212,7 @@ class NodeContainers(Containers):
         return found
 
     def reopen_log(self, given: str) -> None:
-        """Write on to a new file at the path of the log."""
+        """Continue the log in a new file at the same path."""
         found, refusal = self.find(given, "reopen-log"), ""
         if found.shows == RUNNING:
             try:
@@ -219,7 +222,7 @@ class NodeContainers(Containers):
         self.use("reopen-log", given, refusal)
 
     async def execute(self, given: str, words: tuple[str, ...], limit: float) -> Executed:
-        """Run a command in a container and wait for it, *limit* seconds at most, or as long as it takes if that is 0."""
+        """Run a command in a container and wait for it, at most *limit* seconds; 0 means no limit."""
         if not words:
             raise CallError("exec-sync", "INVALID_ARGUMENT", "cmd must not be empty")
         found = self.find(given, "exec-sync")
@@ -239,7 +242,7 @@ class NodeContainers(Containers):
         except WorldError as error:
             self.use("exec-sync", found.id, f"failed to exec in container: failed to start exec: {error}")
             raise
-        if found.watch and found.world.workload.exit:  # the command has ended it
+        if found.watch and found.world.workload.exit:  # the command has ended the container
             await asyncio.wait([found.watch])
             return done
         self.use("exec-sync", found.id)
@@ -285,7 +288,8 @@ class NodeContainers(Containers):
         known = found.shows != ABSENT
         self._do(found, "stop", given, lambda: found.reference.call("stop"))
         await self._watched(found)
-        # A plugin is told of no start after a stop; containerd tells of the stop of what is created, and may be started yet.
+        # A plugin must see no start after a stop, so the stop of a created container, which may yet start, is not
+        # relayed, except under a profile: containerd relays it.
         if known and (self._relays.release or found.shows != CREATED):
             await self._relays.mention("stop-container", found.pod, found.told())
 
@@ -322,7 +326,7 @@ class NodeContainers(Containers):
         await self._notice(found, "stopped")
 
     async def _watched(self, found: NodeContainer) -> None:
-        """Wait until the end of what was killed has been handled."""
+        """Wait until the end of a killed workload has been handled."""
         if found.watch and found.shows != RUNNING:
             await asyncio.wait([found.watch])
 
@@ -333,7 +337,7 @@ class NodeContainers(Containers):
         return await asyncio.shield(self.tasks.start(waited()))
 
     def _do(self, found: NodeContainer, event: str, given: str, act: Callable[[], T]) -> T:
-        """What *act* returns, which lets *event* happen; its error in containerd's words."""
+        """Return the result of *act*, which lets *event* happen; raise its error in containerd's words."""
         if self._deviates() and (way := refusal(found.reference.position, event)):
             found.reference.position.take(event, way.name)
             raise_reply(event, way, NO_RECORD.format(id=found.id))
@@ -354,7 +358,7 @@ class NodeContainers(Containers):
     def _world(
         self, identity: str, pod: messages.Pod, plan: Callable[[], ContainerPlan], reserved: str
     ) -> ContainerWorld:
-        """The world of a container, which is kept as long as containerd would have a record of it."""
+        """Return the world of a container, which is kept as long as containerd would have a record of the container."""
 
         def changed(world: ContainerWorld) -> None:
             if not world.known:
@@ -367,7 +371,7 @@ class NodeContainers(Containers):
         return ContainerWorld(self._root / identity, lambda: self._launch(plan().command), changed)
 
     def recover(self, told: Callable[[str], messages.Pod]) -> None:
-        """Take up what is kept, in pods as *told*; folders of which there is no record are removed."""
+        """Restore the kept containers; *told(id)* returns their pods. Folders without a record are removed."""
         kept = self._kept.load()
         for identity in {*kept, *(each.name for each in self._root.glob("*"))}:
             record = kept.get(identity) or ContainerRecord(pod="", reserved="", plan=ContainerPlan(name=""))

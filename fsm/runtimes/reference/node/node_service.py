@@ -1,4 +1,4 @@
-"""The calls on a node: its pods, their containers, its images, and the events of all of them."""
+"""The calls on a node: its pods, their containers, its images, and the events of all pods and containers."""
 
 import asyncio
 import time
@@ -43,14 +43,15 @@ T = TypeVar("T")
 NETWORK: Final = IPv4Network("10.88.0.0/16")
 FIRST_PID: Final = 1_000
 HANDLERS: Final = frozenset({"", "runc"})
-"""The runtime handlers that a pod may ask for; all are the same."""
+"""The runtime handlers that a pod may ask for; they do not differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEvent:
-    """What happened to a container or pod: ``created``, ``started``, ``stopped`` or ``deleted``.
+    """A container or pod was ``created``, ``started``, ``stopped`` or ``deleted``.
 
-    ``pod`` is how its pod was then, as far as there was one, ``containers`` the containers of that.
+    ``pod`` is its pod at that time, ``None`` if the pod did not exist or had no status; ``containers`` are the pod's
+    containers.
     """
 
     id: str
@@ -63,9 +64,9 @@ class NodeEvent:
 class ServedNode(PodObserver):
     """A node with its state in *folder*, under *profile* if one is named; its containers are simulated, or *processes*.
 
-    Where the profile allows to refuse a call, *deviates* says whether it is.  With *kept* it takes up the pods and
-    containers that an earlier one has left in the folder, and leaves its own; simulated ones have gone on running
-    meanwhile, processes have ended.  For one event loop.
+    If the profile allows to refuse a call, *deviates()* decides whether the call is refused. If *kept*, the node
+    restores the pods and containers that an earlier one left in the folder, and leaves its own there; simulated
+    containers have kept running in between, processes have ended. It belongs to one event loop.
 
     >>> import tempfile
     >>> from fsm.runtimes.reference.node.command import Command
@@ -149,7 +150,7 @@ class ServedNode(PodObserver):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End everything that runs; what is kept shows nothing of it."""
+        """End everything that runs; the kept records do not show that."""
         self.events.shutdown()
         await self.containers.close()
         for pod in () if self.kept else self.pods():
@@ -160,7 +161,7 @@ class ServedNode(PodObserver):
         await self.relays.close()
 
     def _remember(self) -> None:
-        """Let plugins be told of the ends of what is there, which containerd forgets to do after a restart."""
+        """Restore the relays' states, so that plugins are told when pods and containers end; containerd forgets to."""
         for pod, shows in self.pods().items():
             self.relays.pods.take(pod, "run-pod-sandbox", "ok")
             if shows != READY:
@@ -168,11 +169,11 @@ class ServedNode(PodObserver):
         self.relays.synchronise(each.told() for each in self.containers.store.values())
 
     def pods(self) -> dict[str, str]:
-        """The state that each pod shows, by id."""
+        """Return the state that each pod shows, by id."""
         return self._pods.list()
 
     def find_pod(self, given: str, event: str) -> str:
-        """The id of the pod that the id *given* to the call *event* stands for; *given* if there is none."""
+        """Return the id of the pod that *given* stands for, or *given* if there is no such pod; *event* is the call."""
         try:
             return full_id(given, self.pods())
         except AmbiguousIdError as error:
@@ -207,7 +208,7 @@ class ServedNode(PodObserver):
             await self._call("remove", given, self._pods.remove(pod))
 
     def listed_pods(self) -> tuple[tuple[PodPlan, Metadata], ...]:
-        """All pods, without what is to be asked of their worlds."""
+        """Return all pods, without querying their worlds."""
         return tuple((self.plans[each.id], each) for each in self._pods.listed() if each.id in self.plans)
 
     def pod_status(self, given: str) -> tuple[PodPlan, PodStatus]:
@@ -226,7 +227,7 @@ class ServedNode(PodObserver):
         self._checked("update-resources", given, lambda: self._pods.update_resources(pod, numbers))
 
     async def create_container(self, given: str, plan: ContainerPlan) -> str:
-        """Create a container in the pod *given*; its id."""
+        """Create a container in the pod *given*; return its id."""
         pod = self.find_pod(given, "create-container")
         around, made = self.plans.get(pod, PodPlan(name="")), list[str]()
         log = f"{around.log_folder}/{plan.log_path}" if around.log_folder and plan.log_path else ""
@@ -259,18 +260,18 @@ class ServedNode(PodObserver):
 
     async def removed(self, _pod: str) -> None:
         if _pod in self.plans:
-            if _pod in self.pods():  # and not the left-over of a run that failed
+            if _pod in self.pods():  # not left over from a failed run
                 await self._notice(_pod, _pod, "deleted")
             await self.relays.mention("remove-pod-sandbox", self._told(_pod))
             del self.plans[_pod]
             self._kept_pods.delete(_pod)
 
     def told_pods(self) -> Sequence[messages.Pod]:
-        """The pods as plugins that join are told of them."""
+        """Return the pods, in the form that joining plugins receive."""
         return [self._told(each) for each in [*self.pods()]]
 
     def told_containers(self) -> Sequence[messages.Container]:
-        """The containers that are created or running, as plugins that join are told of them."""
+        """Return the containers that are created or running, in the form that joining plugins receive."""
         live = {"CONTAINER_CREATED", "CONTAINER_RUNNING"}
         return [each.told() for each in [*self.containers.store.values()] if each.shows in live]
 
@@ -307,7 +308,7 @@ class ServedNode(PodObserver):
             await self.events.send(self._unsent.popleft())
 
     async def _call(self, event: str, given: str, call: Coroutine[Any, Any, T]) -> T:
-        """What *call*, which lets *event* happen to a pod, returns; it goes on when its caller gives up."""
+        """Await *call*, which lets *event* happen to a pod; it continues if its caller gives up."""
         pod = self.find_pod(given, event) if given else ""
         try:
             self._deviate(pod, event)
@@ -330,7 +331,7 @@ class ServedNode(PodObserver):
             raise self._worded(error, event, given, shows, refused=refused) from None
 
     def _deviate(self, pod: str, event: str) -> None:
-        """Refuse *event* of a pod where its profile allows that, and chance has it."""
+        """Refuse *event* of a pod if its profile allows that and ``deviates()`` is true."""
         position = self._pods.position(pod)
         if self._deviates() and (way := refusal(position, event)):
             position.take(event, way.name)
@@ -348,7 +349,7 @@ class ServedNode(PodObserver):
 
 
 def applicable(profile: str, machine: str) -> str:
-    """Those of the names in *profile*, joined by ``+``, that *machine* has as a profile, or a version of one.
+    """Return the names in *profile*, joined by ``+``, that are profiles of *machine* or versions of one.
 
     >>> applicable("upstream+containerd-1.6", "container-status")
     'containerd-1.6'

@@ -1,4 +1,4 @@
-"""What clients want of pods and containers, and what is kept of it from one run of the server to the next."""
+"""Clients' requests for pods and containers, and records of them that outlive a run of the server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,15 +8,15 @@ from fsm.runtimes.reference.node.command import Command
 from fsm.runtimes.reference.nri.messages import Fields
 
 Limits: TypeAlias = Mapping[str, int | str]
-"""Limits that are set, by the names of their fields in CRI."""
+"""Limits that are set, by their field names in CRI."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodPlan:
-    """What a client wants of a pod; ``annotations`` and ``labels`` are given back as they are.
+    """A client's request for a pod; ``annotations`` and ``labels`` are returned unchanged.
 
-    ``namespaces`` are whose network, processes and shared memory it sees, as CRI numbers them; ``files`` are texts
-    that its containers find, by their paths.
+    ``namespaces`` say whose network, processes and shared memory it sees, as numbered in CRI; ``files`` are the
+    contents of files in its containers, by path.
     """
 
     name: str
@@ -37,7 +37,7 @@ class PodPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerPlan:
-    """What a client wants of a container; ``annotations`` and ``labels`` are given back as they are."""
+    """A client's request for a container; ``annotations`` and ``labels`` are returned unchanged."""
 
     name: str
     attempt: int = 0
@@ -54,9 +54,10 @@ class ContainerPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerRecord:
-    """A container in the pod ``pod``, whose name in full is ``reserved``.
+    """A container of the pod ``pod``; its full name is ``reserved``.
 
-    ``made_at`` is when it was made, ``pid`` the number of its first process, or 0, and ``started_at`` when that was started.
+    ``made_at`` is when it was made; ``pid`` is the number of its first process, 0 if it has none, and ``started_at``
+    when that was started.
     """
 
     pod: str
@@ -68,7 +69,7 @@ class ContainerRecord:
 
 
 def adjusted(plan: ContainerPlan, wanted: Fields) -> ContainerPlan:
-    """*plan* with the limits, annotations and variables that plugins want, by the names of such fields."""
+    """Return *plan* with the limits, annotations and variables that plugins want, given by field name."""
     numbers = {name: each for name, each in wanted.items() if isinstance(each, int)}
     texts = {name.partition(".")[::2]: str(each) for name, each in wanted.items()}
     variables = {**plan.command.variables, **{key: text for (kind, key), text in texts.items() if kind == "env"}}

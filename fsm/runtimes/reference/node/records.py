@@ -1,4 +1,4 @@
-"""What clients wanted of pods, containers and images, in files from which a restart of the server takes it up again."""
+"""Requested pods, containers and images, in files from which a restarted server restores them."""
 
 import fcntl
 import os
@@ -20,7 +20,7 @@ SUFFIX: Final = ".json"
 
 
 class Records(Generic[T]):
-    """Records of one *kind* in the folder *root*, by id; nothing is kept if there is no folder.
+    """Records of one *kind* in the folder *root*, by id; nothing is kept if *root* is ``None``.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +49,7 @@ class Records(Generic[T]):
             durable_files.remove(self._path(self._root, identity))
 
     def load(self) -> dict[str, T]:
-        """All that is kept; raises :class:`~fsm.errors.InputError` for what cannot be read."""
+        """Return all records; raises :class:`~fsm.errors.InputError` if one cannot be read."""
         found = sorted(self._root.glob(f"*{SUFFIX}")) if self._root else []
         return {each.name.removesuffix(SUFFIX): self._read(each) for each in found}
 
@@ -67,7 +67,7 @@ class Records(Generic[T]):
 
 @contextmanager
 def state_folder(path: Path) -> Iterator[Path]:
-    """The folder *path*, made if it is not there, for this process alone; raises :class:`~fsm.errors.InputError`."""
+    """Lock the folder *path*, created if necessary, for this process only; raises :class:`~fsm.errors.InputError`."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

@@ -1,4 +1,4 @@
-"""What plugins are told of a node: the machines ``nri-pod`` and ``nri-container`` decide it, a sender tells them."""
+"""Relays of a node's events to plugins: ``nri-pod`` and ``nri-container`` decide what is relayed, a sender sends it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -15,16 +15,17 @@ from fsm.runtimes.reference.tasks import Tasks
 
 
 class PluginSender(Protocol):
-    """Whoever has the connections to plugins."""
+    """The owner of the connections to plugins."""
 
     async def send(self, request: Request) -> Relayed:
-        """Send *request* to all plugins that have subscribed to it, up to the first error; what they want."""
+        """Send *request* to its subscribers, up to the first error; return the merged answers."""
 
 
 class Relays:
-    """Tells the plugins of *sender* what happens, on one event loop; nobody if there is none.
+    """Tells the plugins of *sender*, if there is one, what happens; belongs to one event loop.
 
-    *release* is that of the machines, empty for the newest.  ``pods`` and ``containers`` are what it remembers of each.
+    *release* is the profile of the machines, empty for the newest release. ``pods`` and ``containers`` are the states
+    that it remembers.
     """
 
     def __init__(self, sender: PluginSender | None = None, release: str = "") -> None:
@@ -40,7 +41,7 @@ class Relays:
 
     @asynccontextmanager
     async def blocking(self) -> AsyncIterator[None]:
-        """Keep plugins from joining meanwhile; waits for one that is joining."""
+        """Keep plugins from joining in the context; first wait for a plugin that is joining."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self._joining)
             self._blocks += 1
@@ -52,7 +53,7 @@ class Relays:
 
     @asynccontextmanager
     async def joining(self) -> AsyncIterator[None]:
-        """Wait until nothing blocks, and keep calls waiting while a plugin joins."""
+        """Wait until nothing blocks joining, and keep calls waiting while a plugin joins."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self._blocks and not self._joining)
             self._joining = True
@@ -65,9 +66,10 @@ class Relays:
     async def tell(
         self, event: str, pod: Pod, container: Container | None = None, fields: Fields | None = None
     ) -> Fields:
-        """Let *event* of one of the machines happen; raises :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
+        """Let *event* of one of the machines happen, and relay it to plugins.
 
-        What plugins want of the container that it is about: its adjustment, or other resources than *fields*.
+        Returns what plugins want for the container: the adjustment of a new one, or resources in place of *fields*.
+        Raises :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
         """
         if self.sender is None:
             return {}
@@ -75,7 +77,7 @@ class Relays:
         request = Request(event=event, pod=pod, container=container, resources=fields or {})
         async with self._one_at_a_time:
             ways = entities.outcomes(entity, event)
-            outputs = max((way.emits for way in ways), key=len, default=())  # other ways end where a plugin is lost
+            outputs = max((way.emits for way in ways), key=len, default=())  # the other ways stop when a plugin is lost
             relayed = [await self.sender.send(replace(request, event=name)) for name in outputs]
             way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
         if way.reply and "ok" not in way.reply:
@@ -87,18 +89,18 @@ class Relays:
         return dict(merged.adjust if event == "create-container" else merged.own or {})
 
     async def mention(self, event: str, pod: Pod, container: Container | None = None) -> None:
-        """Let *event* happen; that a plugin refuses has no effect."""
+        """Let *event* happen, and relay it; a plugin's refusal has no effect."""
         try:
             await self.tell(event, pod, container)
         except WorldError:
             return
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """The process of *container* has ended: that is relayed by itself, in no order with other calls."""
+        """Relay that the process of *container* has ended, in a separate task, not ordered with other calls."""
         self._exits.start(self.mention("notify-exit", pod, container))
 
     def synchronise(self, containers: Iterable[Container]) -> None:
-        """A plugin that joins is told of *containers*: what is remembered of them is what is listed."""
+        """Set the remembered states of *containers* to those that a joining plugin receives."""
         self.containers.synchronise(containers)
 
     async def close(self) -> None:

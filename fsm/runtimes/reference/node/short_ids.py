@@ -1,14 +1,14 @@
-"""Ids as callers give them: whole, or any beginning that only one entity has."""
+"""Ids as callers give them: complete, or a prefix that only one entity has."""
 
 from collections.abc import Collection
 
 
 class AmbiguousIdError(Exception):
-    """An id is empty, or the beginning of several."""
+    """An id is empty, or the prefix of several."""
 
 
 def full_id(given: str, known: Collection[str]) -> str:
-    """The one of the *known* ids that *given* stands for; *given* itself if it stands for none.
+    """Return the one of the *known* ids that *given* stands for; *given* itself if there is no such id.
 
     Raises :class:`AmbiguousIdError`, in containerd's words.
 

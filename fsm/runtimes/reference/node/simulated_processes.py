@@ -1,4 +1,4 @@
-"""Processes of simulated containers: what their commands would do happens, by a clock."""
+"""Processes of simulated containers: they do what their commands would do, timed by a clock."""
 
 import asyncio
 import os
@@ -20,13 +20,14 @@ from fsm.runtimes.reference.sandbox.processes import SIGNALLED
 
 SECOND: Final = 10**9
 OPEN_INPUT: Final = 1 << 20
-"""Bytes of standard input that wait for a command."""
+"""Maximum bytes of standard input that wait for a command."""
 
 
 class SimulatedProcess:
-    """What *command* would do happens, by *clock*; since *started_at*, in nanoseconds since 1970, if it goes on.
+    """A process that does what *command* would do, timed by *clock*.
 
-    Raises :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+    A process that continues after a restart has *started_at*, in nanoseconds since 1970. Raises
+    :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
 
     def __init__(self, command: Command, pid: int, clock: Clock, started_at: int = 0) -> None:
@@ -52,7 +53,7 @@ class SimulatedProcess:
 
     async def ended(self) -> Exit:
         await self._over.wait()
-        assert self.exit is not None  # noqa: S101  (it is what the event says)
+        assert self.exit is not None  # noqa: S101  (the event is set after it)
         return self.exit
 
     def feed(self, data: bytes) -> None:
@@ -77,7 +78,7 @@ class SimulatedProcess:
     async def _run(self) -> None:
         self._end(await self._act(self._plan, self._command, self._write, self._input, self._passed))
 
-    def _write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (as Write has it)
+    def _write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (the signature of Write)
         self._command.write(data, error=error)
         for each in [*self.readers]:
             each(data, error)
@@ -85,7 +86,7 @@ class SimulatedProcess:
     async def _act(
         self, plan: Script, command: Command, write: Write, given: asyncio.StreamReader | None, now: float = 0.0
     ) -> int:
-        """Do what *plan* says, of which *now* seconds have passed; the code with which it ends."""
+        """Do what *plan* says from second *now* on; return the exit code."""
         code, passed = plan.code, now
         if plan.reads:
             said = await _line_of(command.here(plan.reads))
@@ -108,7 +109,7 @@ class SimulatedProcess:
         return code
 
     async def _obey(self, command: Command, write: Write, given: asyncio.StreamReader) -> int:
-        """Read *given* up to its end or to a line that is too long, as a shell does; the code of the last command."""
+        """Execute the lines of *given* like a shell, up to the end or a line that is too long; return the last code."""
         code = 0
         while line := await _line(given):
             words = line.decode(errors="surrogateescape").strip()
@@ -126,7 +127,7 @@ class SimulatedProcess:
 
 
 def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], SimulatedProcess]:
-    """Starts simulated processes, with numbers from *pids*."""
+    """Return a function that starts simulated processes, with process numbers from *pids*."""
 
     def launch(command: Command) -> SimulatedProcess:
         try:
@@ -139,18 +140,18 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], Simu
 
 
 def resumed(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
-    """The process of *record*, which goes on."""
+    """Return the process of *record*, which continues."""
     return SimulatedProcess(record.plan.command, record.pid, clock, record.started_at)
 
 
 async def _copy(given: asyncio.StreamReader, write: Write) -> int:
     while data := await given.read(OPEN_INPUT):
-        write(data, False)  # noqa: FBT003  (as Write has it)
+        write(data, False)  # noqa: FBT003  (the signature of Write)
     return 0
 
 
 async def _line(given: asyncio.StreamReader) -> bytes:
-    """The next line; empty at the end, and where it is too long."""
+    """Return the next line; empty at the end of input, or if the line is too long."""
     try:
         return await given.readline()
     except ValueError:
@@ -158,14 +159,14 @@ async def _line(given: asyncio.StreamReader) -> bytes:
 
 
 async def _line_of(path: str) -> bytes:
-    """The first line of a file, or of what is written to a pipe; ``-`` if it cannot be read."""
+    """Return the first line of a file or pipe; ``-`` if it cannot be opened."""
     loop, readable, said = asyncio.get_running_loop(), asyncio.Event(), b""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, ValueError):
         return b"-"
     try:
-        with suppress(PermissionError):  # of a file that is always readable
+        with suppress(PermissionError):  # raised for a regular file, which is always readable
             loop.add_reader(file, readable.set)
             await readable.wait()
         while True:

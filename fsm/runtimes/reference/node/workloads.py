@@ -1,4 +1,4 @@
-"""What runs in a container of a node: a simulated command, or a process of this machine; and the world around it."""
+"""The workloads of a node's containers, simulated commands or processes of this machine, and the world around them."""
 
 import asyncio
 import os
@@ -16,15 +16,15 @@ from fsm.runtimes.reference.node.command import Command
 from fsm.runtimes.reference.sandbox.processes import Processes
 
 Write: TypeAlias = Callable[[bytes, bool], object]
-"""Takes what a command writes, and whether that is an error."""
+"""``write(data, error)``: receives the output of a command; *error* is true for standard error."""
 
 KEPT: Final = 16 << 20
-"""Bytes that are kept of what a command writes, as containerd does."""
+"""Maximum bytes of a command's output that are kept, as in containerd."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed:
-    """How a command that was run in a container has ended, and what it has written."""
+    """The exit code and the output of a command that was run in a container."""
 
     code: int
     output: bytes = b""
@@ -32,36 +32,36 @@ class Executed:
 
 
 class Workload(Protocol):
-    """The first process of a container, which runs; ``readers`` are given what it writes."""
+    """The running first process of a container; ``readers`` receive its output."""
 
     pid: int
     exit: Exit | None
-    """How it ended, if it has."""
+    """How it ended; ``None`` while it is running."""
     readers: set[Write]
 
     def signal(self, number: int) -> None:
-        """Send a signal; it has no effect on what has ended."""
+        """Send a signal; it has no effect on a process that has ended."""
 
     async def ended(self) -> Exit:
-        """Wait for its end."""
+        """Wait until it has ended; return how."""
 
     def feed(self, data: bytes) -> None:
-        """Write *data* to its standard input, if it has one; empty data end that."""
+        """Write *data* to its standard input, if it has one; empty data close it."""
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
-        """Run another command beside it, with *given* as its standard input; its code.
+        """Run another command in the same container, with *given* as its standard input; return its exit code.
 
         Raises :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
         """
 
 
 class Heard:
-    """Keeps what a command writes, up to :data:`KEPT` bytes of each kind."""
+    """A :data:`Write` that keeps up to :data:`KEPT` bytes of each stream."""
 
     def __init__(self) -> None:
         self.output, self.errors = bytearray(), bytearray()
 
-    def __call__(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (as Write has it)
+    def __call__(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (the signature of Write)
         kept = self.errors if error else self.output
         kept += data[: KEPT - len(kept)]
 
@@ -70,9 +70,10 @@ class Heard:
 
 
 class ContainerWorld(SimulatedWorld):
-    """The surroundings of a container of a node, in which *launch* starts its workload; *changed* is told of what is to be kept.
+    """The world of a container of a node.
 
-    ``refusal`` is why what is tried next fails; it is empty if nothing is in the way.
+    *launch* starts its workload; *changed* is called when its record must be saved or deleted. ``refusal`` is the
+    reason for which the next operations fail; if it is empty, they do not.
     """
 
     def __init__(self, root: Path, launch: Callable[[], Workload], changed: Callable[["ContainerWorld"], None]) -> None:
@@ -103,7 +104,7 @@ class ContainerWorld(SimulatedWorld):
         return self.workload.pid
 
     def resume(self, workload: Workload, started_at: int) -> None:
-        """After a restart of the server *workload* runs on, or has ended meanwhile."""
+        """Continue with *workload* after a restart of the server; it is still running, or has ended in the meantime."""
         self.workload, self.started_at = workload, started_at
         self.process = Task(workload.pid, exit=workload.exit)
 
@@ -124,7 +125,7 @@ class ContainerWorld(SimulatedWorld):
 
 
 class SimulatedPause(Processes):
-    """The world of a pod whose pause process is simulated too; a file tells whether it is there, and how it has ended."""
+    """The world of a pod with a simulated pause process; a file records whether that exists, and how it ended."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)

@@ -1,7 +1,7 @@
 """The NRI layer of a runtime: it remembers pods and containers, and relays their events to plugins.
 
-``nri-api`` decides which calls it accepts, ``nri-container`` and ``nri-pod`` which requests are relayed; the answers
-of plugins choose among the outcomes.  A pod and a container of the same id have separate states.
+``nri-api`` decides which calls it accepts, ``nri-container`` and ``nri-pod`` decide which requests are relayed; the
+plugins' answers choose among the outcomes. A pod and a container with the same id have separate states.
 """
 
 import logging
@@ -27,9 +27,10 @@ _log = logging.getLogger(__name__)
 class NRI:
     """The interface that a runtime calls; thread-safe.
 
-    One lock is held during each call, including the plugins' answers, so calls are serialised.  After the stop, calls that
-    could relay or start anything raise :class:`NRIStoppedError`, and the others do nothing.  Each raises
-    :class:`ReentrantError` in a plugin or domain that the layer is calling.  A disabled interface does nothing.
+    One lock is held during each call, including the plugins' answers, so calls are serialised. After a stop, calls that
+    could relay or start anything raise :class:`NRIStoppedError`, and others do nothing. Every call raises
+    :class:`ReentrantError` if it is made in a plugin or domain that the layer is calling. A disabled interface does
+    nothing.
 
     >>> from fsm.runtimes.reference.nri.messages import Answer
     >>> class Limiter(Plugin):
@@ -59,10 +60,10 @@ class NRI:
         listen: Callable[[str], Callable[[], object]] = lambda _: bool,
         sync: SyncLock | None = None,
     ) -> None:
-        """*plugins* are installed, and join at the start; *sync* keeps plugins from joining.
+        """*plugins* are the installed ones, which join at the start; *sync* keeps plugins from joining.
 
-        *listen* opens the socket at a path to which other plugins connect, and returns what closes it, or raises
-        :class:`OSError`.
+        *listen* opens the socket at a path, for other plugins to connect, and returns a function that closes it; it may
+        raise :class:`OSError`.
         """
         self.config = config or default_config()
         release = self.config.release
@@ -97,10 +98,10 @@ class NRI:
         return self._pods.state(pod_id)
 
     def start(self) -> None:
-        """Let the installed plugins join, and take over the containers' states from the domains.
+        """Let the installed plugins join, and take the containers' states from the domains.
 
-        Waits as :meth:`register` does.  Raises :class:`RegistrationError` if a plugin
-        cannot join, :class:`NRIError` if the socket cannot be opened; it can be repeated then.
+        Waits like :meth:`register`. Raises :class:`RegistrationError` if a plugin cannot join, and :class:`NRIError` if
+        the socket cannot be opened; it can be called again after that.
         """
         if self._life.accepts("start"):
             self._join("start", self._installed)
@@ -113,7 +114,7 @@ class NRI:
                 self._close_socket()
 
     def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
-        """Change the timeouts of plugins, in seconds, 0 for the default; negative ones are a :class:`ValueError`."""
+        """Change the timeouts of plugins, in seconds, 0 for the default; raises :class:`ValueError` if negative."""
         with self._life.call("configure-timeouts") as acts:
             if acts:
                 self.config = replace(
@@ -122,10 +123,10 @@ class NRI:
                 self._plugins.terms.config = self.config
 
     def register(self, plugin: Plugin) -> None:
-        """Let *plugin* join: it receives the existing objects, and requests from then on.
+        """Let *plugin* join: it receives the existing objects, and from then on requests.
 
-        Raises :class:`BlockedError` if synchronisation is blocked for the timeout of a
-        registration, :class:`RegistrationError` for a plugin that fails or must not join.
+        Raises :class:`BlockedError` if synchronisation stays blocked for the registration timeout, and
+        :class:`RegistrationError` if the plugin fails or must not join.
         """
         if not self._life.accepts("join"):
             return
@@ -140,7 +141,7 @@ class NRI:
                 self._plugins.lose(plugin)
 
     def block_plugin_sync(self) -> PluginSyncBlock:
-        """Keep plugins from joining until the result is unblocked; waits for a plugin that is joining."""
+        """Keep plugins from joining until the returned block is released; waits for a plugin that is joining."""
         if not self._life.accepts("block"):
             return PluginSyncBlock()
         block = self._sync.block()
@@ -155,7 +156,7 @@ class NRI:
         return PluginSyncBlock(unblock)
 
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
-        """Make *updates*, as requested by *plugin* if one is given; raises :class:`ChangesFailedError`."""
+        """Make *updates*, requested by *plugin* if one is given; raises :class:`ChangesFailedError`."""
         with self._life.call("update-containers") as acts:
             if acts:
                 self._plugins.request_updates(plugin, lambda: self.domains.update_containers(updates))
@@ -163,11 +164,12 @@ class NRI:
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
     ) -> MergedAnswers | None:
-        """Let *event* of ``nri-container``, or without a *container* of ``nri-pod``, happen; *resources* are for updates.
+        """Let *event* of ``nri-container`` happen, or without a *container* one of ``nri-pod``.
 
-        The answers to the last request: ``adjust`` is for a container that is about to be created, ``own`` what
-        plugins want instead of *resources*; ``None`` if nothing was relayed.  Other containers are evicted and
-        updated as plugins request; failures are logged.  Raises the error that the machine replies.
+        *resources* are those of an update. Returns the answers to the last request, or ``None`` if nothing was relayed:
+        ``adjust`` is for a container about to be created, ``own`` are the resources that plugins want instead of
+        *resources*. Other containers are evicted and updated as plugins request; failures of this are logged. Raises
+        the error that the machine replies.
         """
         entities, entity = (self._containers, container.id) if container else (self._pods, pod.id)
         request = Request(event=event, pod=pod, container=container, resources=resources)
@@ -175,7 +177,7 @@ class NRI:
             if not acts:
                 return None
             ways = entities.outcomes(entity, event)
-            outputs = max((way.emits for way in ways), key=len, default=())  # other ways end where a plugin is lost
+            outputs = max((way.emits for way in ways), key=len, default=())  # the other ways stop when a plugin is lost
             relayed = [self._relay(replace(request, event=name)) for name in outputs]
             way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
         if way.reply and "ok" not in way.reply:
@@ -184,7 +186,7 @@ class NRI:
         return relayed[-1].merged if relayed else None
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
-        """The container's process has ended by itself: a thread relays it, in no order with other calls."""
+        """Relay on a separate thread, unordered with other calls, that the container's process ended by itself."""
         if not self._life.accepts("notify-exit"):
             return
         relayed: Future[None] = Future()
@@ -202,13 +204,13 @@ class NRI:
         threading.Thread(target=relay, name=f"exit of {container.id}", daemon=True).start()
 
     def wait_for_exits(self) -> None:
-        wait(set(self._exits))  # several threads that join one thread may trip over each other in CPython 3.11
+        wait(set(self._exits))  # not Thread.join: in CPython 3.11, several threads that join one may collide
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.relay("notify-exit", pod, container)
 
     def _relay(self, request: Request) -> Relayed:
-        """Send *request* to the plugins, and change other containers as they request; failures are logged."""
+        """Send *request* to the plugins, and change other containers as they request; failures of this are logged."""
         relayed = self._plugins.relay(request)
         if relayed.error is None:
             with suppress(ChangesFailedError):
@@ -218,7 +220,7 @@ class NRI:
         return relayed
 
     def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
-        """Let all of *plugins* join in *event*, or none."""
+        """Let all *plugins* join in *event*, or none."""
         connections = [self._plugins.connection(plugin) for plugin in plugins]
         try:
             for connection in connections:
@@ -231,7 +233,7 @@ class NRI:
             raise
 
     def _synchronise(self, event: str, connections: Iterable[Connection]) -> str:
-        """Send the existing objects to *connections*, and let them join; the outcome of *event*."""
+        """Send the existing objects to *connections*, and let them join; return the outcome of *event*."""
         outcome = self._life.outcomes(event)[0].name
         pods, containers = self.domains.pods(), self.domains.containers()
         if outcome != "unsynchronised":

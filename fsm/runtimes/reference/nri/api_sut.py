@@ -1,4 +1,4 @@
-"""containerd's NRI interface under test: made, started and stopped, with a plugin that receives what is relayed."""
+"""containerd's NRI interface under test: created, started and stopped, with a plugin that receives what is relayed."""
 
 import socket
 from collections.abc import Callable, Mapping
@@ -21,18 +21,18 @@ from fsm.runtimes.reference.nri.sut import CALLS, POD, FakePlugin, happen, relea
 from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 TIMEOUT: Final = 10.0
-"""Seconds that a plugin has to answer, which it does at once."""
+"""Seconds that a plugin has to answer; it answers immediately."""
 
 OTHER: Final = "other"
 
 UNKNOWN_CALLS: Final = {("relay-pod-update", "unknown"), ("block", "unknown")}
 NEVER: Final = UNKNOWN_CALLS | {("new-default", "created"), ("start", "started")}
 NEVER_NEW: Final = UNKNOWN_CALLS | {("new-default", "disabled"), ("start", "unsynchronised")}
-"""The outcomes by event that containerd 1.7 has not, and those that newer releases have not."""
+"""The outcomes, by event, that do not occur in containerd 1.7 (``NEVER``) and in newer releases (``NEVER_NEW``)."""
 
 
 class NriApiSUT(ReferenceSUT[NRI]):
-    """The interface of the release that the profile names under test; under ``upstream`` it arranges what is meant."""
+    """The interface of the release in the profile; even under ``upstream``, only intended outcomes are arranged."""
 
     machine = "nri-api"
     kinds = (NRI,)
@@ -64,7 +64,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
 
     def arrange(self, event: str, outcome: str) -> bool:
         self._outcome = outcome
-        # What containerd does that is not meant, such as to panic after the stop, the reference never does.
+        # The reference never does what containerd does unintentionally, such as panicking after a stop.
         meant = {way.name for way in driver(self.machine).offered(event, self.shows())}
         never = NEVER if self._release == "containerd-1.7" else NEVER_NEW
         return outcome in meant and (event, outcome) not in never
@@ -97,7 +97,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
 
     @property
     def _here(self) -> NRI:
-        """The interface that was made first, which the others must not affect; a disabled one if there is none."""
+        """The interface that was created first, which others must not affect; a disabled one if there is none."""
         return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
 
     def _new(self, outcome: str) -> None:

@@ -5,20 +5,20 @@ from typing import Final
 
 REGISTRATION: Final = 5.0
 REQUEST: Final = 2.0
-"""Seconds for a plugin to register, and to answer a request."""
+"""Seconds that a plugin has to register, and to answer a request."""
 
-# containerd-1.7 is as in 1.7.2; 1.7.26 can block synchronisation.
+# containerd-1.7 describes 1.7.2; 1.7.26 can block synchronisation.
 RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}
-"""Whether NRI is disabled by default, by release: a profile of the machines, empty for the newest."""
+"""Whether NRI is disabled by default, by release: a profile of the machines, empty for the newest release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Whether NRI is enabled, where plugins are found, and how long they may take.
+    """Whether NRI is enabled, where plugins are found, and how much time they have.
 
-    Timeouts are in seconds, and 0 is the default; each interface has its own.  With ``disable_connections`` only the
-    plugins that are given at the start can join.  ``sync_objects`` is the number of pods and containers in one
-    message to a plugin that joins; 0 is no limit.
+    Timeouts are in seconds, 0 for the default; each interface has its own. If ``disable_connections``, only plugins
+    passed at the start can join. ``sync_objects`` is the maximum number of pods and containers in one message to a
+    joining plugin; 0 means no limit.
 
     >>> config = Config(plugin_request_timeout=0.5)
     >>> config.disable, config.registration_timeout, config.request_timeout
@@ -55,7 +55,7 @@ class Config:
 
 
 def default_config(release: str = "") -> Config:
-    """The default configuration of the newest release, or of *release*.
+    """Return the default configuration of *release*, by default the newest.
 
     Raises :class:`ValueError` for an unknown release.
 

@@ -1,4 +1,4 @@
-"""The connection of one plugin, from its start to its end, driven by the machine ``nri-plugin``, and its thread."""
+"""The connection of one plugin and its thread, from start to end, driven by the machine ``nri-plugin``."""
 
 import logging
 import re
@@ -25,14 +25,14 @@ MACHINE: Final = "nri-plugin"
 
 
 class Plugin(Protocol):
-    """A plugin, to derive from; its members are used on a thread of its own, one at a time.
+    """The base class of plugins; a plugin's members are used on a thread of its own, one after the other.
 
-    An exception is an error answer; :class:`PluginLostError` means that it has disconnected.
+    An exception is an error answer; :class:`PluginLostError` means that the plugin has disconnected.
     """
 
     @property
     def index(self) -> str:
-        """Two digits: plugins are called in ascending order."""
+        """Two digits; plugins are called in ascending order."""
 
     @property
     def name(self) -> str:
@@ -40,36 +40,36 @@ class Plugin(Protocol):
 
     @property
     def events(self) -> Collection[str] | int:
-        """The names of the requests that it subscribes to, or the mask of their bits; all if empty."""
+        """The names of the requests to which it subscribes, or the mask of their bits; all if empty."""
 
     def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Receive the existing objects, or the last of them; the updates it requests."""
+        """Receive the existing objects, or the last part of them; return the updates that it requests."""
 
     def handle(self, request: Request) -> Answer:
         """Answer *request*."""
 
     def synchronize_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> bool:
-        """Receive some of the existing objects; whether it waits for more."""
+        """Receive a part of the existing objects; return whether it waits for more."""
         del pods, containers
         return False
 
     def launch(self) -> None:
-        """Start its process, if it is one; raises any exception if that cannot be started."""
+        """Start its process, if it has one; raises any exception if that fails."""
         return
 
     def close(self) -> None:
-        """The runtime has closed the connection; returns at once."""
+        """Handle that the runtime has closed the connection; must return immediately."""
         return
 
 
 class PluginLocal(threading.local):
-    """Whether the current thread is that of a plugin."""
+    """Marks threads that belong to a plugin."""
 
     on_plugin_thread = False
 
 
 class PluginThread:
-    """A thread that runs calls of a plugin one after the other, which time out by *clock*; it marks itself in *local*.
+    """A thread that runs a plugin's calls one after the other, with timeouts by *clock*; it marks itself in *local*.
 
     >>> thread = PluginThread(Clock(), PluginLocal())
     >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
@@ -93,9 +93,9 @@ class PluginThread:
         self._thread.name = name
 
     def call(self, function: Callable[[], T], *, until: float) -> T:
-        """The result of *function* on the thread, or its exception.
+        """Run *function* on the thread; return its result or raise its exception.
 
-        Raises :class:`PluginLateError` after *until*, and :class:`PluginLostError` on an ended thread.
+        Raises :class:`PluginLateError` after *until*, and :class:`PluginLostError` if the thread was ended.
         """
         if self._ended:
             raise PluginLostError("it is closed")
@@ -106,7 +106,7 @@ class PluginThread:
         def job() -> None:
             try:
                 future.set_result(function())
-            except BaseException as error:  # noqa: BLE001  (the caller raises it, and this thread goes on)
+            except BaseException as error:  # noqa: BLE001  (the caller raises it; this thread continues)
                 future.set_exception(error)
             with self._changed:
                 self._changed.notify_all()
@@ -134,7 +134,7 @@ class PluginThread:
 
 @dataclass(slots=True, kw_only=True)
 class Terms:
-    """The settings of connections, which may change while they exist.
+    """The settings of connections, which may change while connections exist.
 
     ``known`` are all events; ``local`` marks threads of plugins.
     """
@@ -146,7 +146,7 @@ class Terms:
 
 
 class Connection(Driven):
-    """The connection of *plugin* on *terms*.  Not thread-safe.
+    """The connection of *plugin* on *terms*. Not thread-safe.
 
     >>> class Slow(Plugin):
     ...     index, name, events = "10", "slow", ("StopContainer",)
@@ -181,12 +181,15 @@ class Connection(Driven):
         return self.position.outcomes("relay")[0].name == "ok"
 
     def connect(self) -> None:
-        """The plugin has connected by itself; its time to register begins."""
+        """Begin the registration of a plugin that has connected by itself, and its time limit."""
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._take("connect")
 
     def launch(self, *, built_in: bool = False) -> None:
-        """Start an installed plugin, as a process or ``built_in``, which need not register; raises :class:`RegistrationError`."""
+        """Start an installed plugin; if *built_in*, it is no process and need not register.
+
+        Raises :class:`RegistrationError` if it cannot be launched.
+        """
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         if built_in:
             self._rename(self.plugin.name, self.plugin.index)
@@ -199,7 +202,7 @@ class Connection(Driven):
         self._take("launch", "built-in" if built_in else "launched")
 
     def handshake(self, *, launched: bool = False) -> None:
-        """Connect or launch, register and configure; raises :class:`RegistrationError` if that fails."""
+        """Connect (or launch), register and configure the plugin; raises :class:`RegistrationError` if that fails."""
         if launched:
             self.launch()
         else:
@@ -208,7 +211,7 @@ class Connection(Driven):
         self.configure()
 
     def await_registration(self) -> None:
-        """Let the plugin register; raises :class:`RegistrationError` if it fails to, or is late."""
+        """Let the plugin register; raises :class:`RegistrationError` if it does not, or is late."""
         try:
             name, index = self._thread.call(lambda: (self.plugin.name, self.plugin.index), until=self._deadline)
         except PluginLateError as error:
@@ -220,7 +223,10 @@ class Connection(Driven):
         self.register(name, index)
 
     def register(self, name: str, index: str) -> None:
-        """The plugin registers; raises :class:`RegistrationError`, or :class:`NRIError` if it must not register now."""
+        """Register the plugin as *name* with *index*.
+
+        Raises :class:`RegistrationError` if one of them is invalid, and :class:`NRIError` if it must not register now.
+        """
         self._require("register")
         mistake = self._mistake(name, index)
         self._take("register", mistake or "registered")
@@ -232,7 +238,10 @@ class Connection(Driven):
         self._rename(name, index)
 
     def configure(self) -> None:
-        """Ask which events it subscribes to; raises :class:`RegistrationError` if it fails, or one does not exist."""
+        """Ask the plugin which events it subscribes to.
+
+        Raises :class:`RegistrationError` if it fails, or an event does not exist.
+        """
         requested = self._call(lambda: self.plugin.events, "configure")
         try:
             self.events = subscribed(requested, self._terms.known)
@@ -242,7 +251,7 @@ class Connection(Driven):
         self._take("configure", "ok")
 
     def synchronise(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Send the existing objects, in as many messages as necessary; the updates that it requests.
+        """Send the existing objects, in as many messages as necessary; return the updates that the plugin requests.
 
         Raises :class:`RegistrationError` if that fails, or takes longer than one request may.
         """
@@ -254,7 +263,10 @@ class Connection(Driven):
         return self.synchronise_last(pods, containers)
 
     def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
-        """Send some of the existing objects; raises as :meth:`synchronise`, also if the plugin does not wait for more."""
+        """Send a part of the existing objects.
+
+        Raises as :meth:`synchronise`, also if the plugin does not wait for more.
+        """
         if not self._call(lambda: self.plugin.synchronize_part(pods, containers), "synchronise"):
             self._take("synchronise", "not-split")
             message = f"plugin {self.name} does not handle synchronisation in parts"
@@ -262,18 +274,21 @@ class Connection(Driven):
         self._take("synchronise", "part")
 
     def synchronise_last(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Send the last of the existing objects; raises as :meth:`synchronise`."""
+        """Send the last part of the existing objects; raises as :meth:`synchronise`."""
         updates = self._call(lambda: self.plugin.synchronize(pods, containers), "synchronise")
         self._take("synchronise", "ok")
         return updates
 
     def skip_synchronisation(self) -> Sequence[Update]:
-        """Join without being synchronised, as in old releases; no updates."""
+        """Let the plugin join without synchronisation, as in old releases; return no updates."""
         self._take("synchronise", "unsynchronised")
         return ()
 
     def relay(self, request: Request) -> Answer | None:
-        """The answer of the plugin; ``None`` if it has not subscribed, or is lost.  Raises :class:`NRIError` for an error."""
+        """Return the plugin's answer; ``None`` if it has not subscribed, or is lost.
+
+        Raises :class:`NRIError` if it answers with an error.
+        """
         if not self.listed:
             self.drop()
             return None
@@ -299,7 +314,10 @@ class Connection(Driven):
         self._take("relay")
 
     def request_updates(self, make: Callable[[], None]) -> None:
-        """*make* updates that it requests; raises what that does, and :class:`NRIError` if it must not request any."""
+        """Let the plugin request updates, which *make* makes.
+
+        Raises the error of *make*, or :class:`NRIError` if the plugin must not request updates now.
+        """
         self._require("update-containers")
         try:
             make()
@@ -309,7 +327,7 @@ class Connection(Driven):
         self._take("update-containers", "updated")
 
     def hang_up(self) -> None:
-        """The plugin has disconnected; has no effect without a connection."""
+        """Handle the disconnection of the plugin; has no effect without a connection."""
         if self._driver.offered("hang-up", self.state):
             self._take("hang-up")
 
@@ -322,7 +340,7 @@ class Connection(Driven):
             raise NRIError(f"{event}: {self.name} is {self.state}", code=way.reply[0])
 
     def _take(self, event: str, outcome: str = "") -> None:
-        """Take *outcome* of *event*; close the plugin's end and the thread as it demands."""
+        """Take *outcome* of *event*, and close the plugin's end and the thread if the outcome demands it."""
         way = self.position.take(event, outcome)
         if "closed" in way.emits:
             self.plugin.close()
@@ -330,7 +348,7 @@ class Connection(Driven):
             self._thread.end()
 
     def _mistake(self, name: str, index: str) -> str:
-        """The outcome of a registration that is not valid; the empty string for a valid one."""
+        """Return the outcome of an invalid registration; the empty string for a valid one."""
         if not _NAME.fullmatch(name):
             return "bad-name"
         return "" if _INDEX.fullmatch(index) else "bad-index"
@@ -341,7 +359,7 @@ class Connection(Driven):
         self._thread.rename(f"plugin {self.name}")
 
     def _call(self, function: Callable[[], T], event: str) -> T:
-        """The result of *function* within the timeout of one request; an error is an outcome of *event*.
+        """Return the result of *function* within the timeout of one request; an error decides the outcome of *event*.
 
         All messages of the synchronisation share one timeout.
         """

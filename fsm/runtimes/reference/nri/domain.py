@@ -18,7 +18,7 @@ _Change = TypeVar("_Change", "Update", "Eviction")
 class Domain:
     """The pods and containers of one namespace; it must not call the layer, which is locked while it calls a domain.
 
-    Updates and evictions are kept in ``done``; those of ``stubborn`` containers fail.
+    Updates and evictions are kept in ``done``; for ``stubborn`` containers they fail.
     """
 
     name: str = "k8s.io"
@@ -37,18 +37,18 @@ class Domain:
         return next((each for each in self.containers if each.id == container_id), None)
 
     def update_container(self, update: Update | Eviction) -> None:
-        """Make *update*; raises any exception if it cannot be made."""
+        """Make *update*; raises any exception if that fails."""
         if update.container_id in self.stubborn:
             raise OSError(f"container {update.container_id} cannot be changed")
         self.done.append(update)
 
     def evict_container(self, eviction: Eviction) -> None:
-        """Make *eviction* as :meth:`update_container` makes an update."""
+        """Make *eviction*, like :meth:`update_container`."""
         self.update_container(eviction)
 
 
 class Domains:
-    """The table of domains, thread-safe.
+    """The table of domains; thread-safe.
 
     >>> domains = Domains()
     >>> domains.pods(), domains.containers()
@@ -62,7 +62,7 @@ class Domains:
             self.register(domain)
 
     def register(self, domain: Domain) -> None:
-        """Add *domain*; raises :class:`NRIError` if its name is registered."""
+        """Add *domain*; raises :class:`NRIError` if its name is registered already."""
         with self._lock:
             if domain.name in self._domains:
                 message = f"failed to register namespace {domain.name!r} with NRI: there is one already"
@@ -78,16 +78,15 @@ class Domains:
     def update_containers(self, updates: Iterable[Update]) -> None:
         """Make *updates*, each in the domain that has the container; unknown containers are skipped.
 
-        Raises :class:`ChangesFailedError` with those that failed and must not, after all were tried.
+        After all were tried, raises :class:`ChangesFailedError` with those that failed without ``ignore_failure``.
         """
         self._change(updates, lambda domain, update: domain.update_container(update))
 
     def evict_containers(self, evictions: Iterable[Eviction]) -> None:
-        """Make *evictions* as :meth:`update_containers` makes updates."""
+        """Make *evictions*, like :meth:`update_containers`."""
         self._change(evictions, lambda domain, eviction: domain.evict_container(eviction))
 
     def _change(self, changes: Iterable[_Change], make: Callable[[Domain, _Change], None]) -> None:
-        """*make* all *changes*; raises as :meth:`update_containers`."""
         failed = []
         for change in changes:
             domain = next((each for each in self._all() if each.get_container(change.container_id) is not None), None)

@@ -1,4 +1,4 @@
-"""Whether the NRI interface accepts a call, driven by ``nri-api``, and the states of pods and containers that it keeps."""
+"""The calls that the NRI interface accepts, driven by ``nri-api``, and the states of pods and containers it keeps."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ RELAYS: Final = {
     **dict.fromkeys(("stop-pod-sandbox", "remove-pod-sandbox", "stop-container", "remove-container"), "relay-end"),
     "notify-exit": "notify-exit",
 }
-"""The event of ``nri-api`` for each event of a pod or container; ``relay`` for the others."""
+"""The event of ``nri-api`` for each event of a pod or container; for all others it is ``relay``."""
 
 IDLE: Final = frozenset({"ignored", "nothing"})
 """The outcomes that need no action."""
@@ -38,7 +38,7 @@ class Lifecycle(Driven):
         self._holder = 0
 
     def outcomes(self, event: str) -> tuple[Outcome, ...]:
-        """The outcomes that *event* may have now; none where the machine is silent."""
+        """Return the outcomes that *event* may have now; none if that is unspecified."""
         return self._driver.offered(event, self.state)
 
     def take(self, event: str, outcome: str) -> None:
@@ -46,7 +46,10 @@ class Lifecycle(Driven):
             self.position.take(event, outcome)
 
     def accepts(self, event: str) -> bool:
-        """Whether *event* needs any action; raises the error that the machine replies, or :class:`ReentrantError`."""
+        """Check whether *event* needs any action.
+
+        Raises the error that the machine replies, or :class:`ReentrantError`.
+        """
         if self._holder == threading.get_ident() or self._local.on_plugin_thread:
             message = "a plugin or domain that is being asked cannot ask: return updates with the answer, or ask later"
             raise ReentrantError(message)
@@ -54,7 +57,7 @@ class Lifecycle(Driven):
 
     @contextmanager
     def call(self, event: str) -> Iterator[bool]:
-        """Serialise the call *event* with all others; whether it needs any action."""
+        """Serialise the call *event* with all others; yield whether it needs any action."""
         if not self.accepts(event):
             yield False
             return
@@ -66,7 +69,7 @@ class Lifecycle(Driven):
                 self._holder = 0
 
     def block(self) -> bool:
-        """Count another block of plugin synchronisation; false if there is nothing to block any more."""
+        """Count another block of plugin synchronisation; return false if there is no longer anything to block."""
         with self._moving:
             if not self._acts("block"):
                 return False
@@ -95,7 +98,7 @@ class Lifecycle(Driven):
 
 
 class EntityStates:
-    """The states of the entities of the machine called *name*, under *profile* if one is named.  Not thread-safe.
+    """The states of the entities of the machine called *name*, under *profile* if one is named. Not thread-safe.
 
     >>> pods = EntityStates("nri-pod")
     >>> pods.take("p1", "run-pod-sandbox", "ok").to, pods.state("p1"), pods.state("p2")
@@ -127,6 +130,6 @@ class EntityStates:
                 self._positions[entity] = position
 
     def synchronise(self, containers: Iterable[Container]) -> None:
-        """Set the states of *containers* as they are listed; those that are not listed keep theirs."""
+        """Set the states of *containers* to those in which they are listed; unlisted containers keep theirs."""
         for container in containers:
             self.take(container.id, container.state.event)

@@ -1,7 +1,7 @@
 """The messages between a runtime, the NRI layer and its plugins.
 
-Resources and adjustments are flat: one value for each field, by a name such
-as ``memory.limit`` or ``annotation.owner``, which the layer only passes on.
+Resources and adjustments are flat: each field has one value, and a name such as ``memory.limit`` or
+``annotation.owner``. The layer passes fields on without interpreting them.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,16 +12,16 @@ from typing import Final, TypeAlias
 from fsm.recordings import nri_events
 
 Fields: TypeAlias = Mapping[str, object]
-"""Values by the name of their field."""
+"""Values by field name."""
 
 NOTHING: Final[Fields] = {}
 
 EVENTS: Final = (*nri_events.EVENTS, "ValidateContainerAdjustment")
-"""All events in the order of their bits."""
+"""All events, in the order of their bits."""
 
 
 class ContainerState(Enum):
-    """The state of a container as its domain lists it."""
+    """The state in which a domain lists a container."""
 
     UNKNOWN = "CONTAINER_UNKNOWN"
     CREATED = "CONTAINER_CREATED"
@@ -46,7 +46,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A container as plugins see it, with the ``state`` in its domain."""
+    """A container as plugins see it; ``state`` is the one in its domain."""
 
     id: str
     pod_id: str = ""
@@ -56,7 +56,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """A change of a container's resources that a plugin requests; with ``ignore_failure`` it may fail without an error."""
+    """A change of a container's resources that a plugin requests; if ``ignore_failure``, its failure is no error."""
 
     container_id: str
     resources: Fields = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """A request of a plugin to evict a container, with the reason."""
+    """A plugin's request to evict a container, with the reason."""
 
     container_id: str
     reason: str = ""
@@ -75,7 +75,7 @@ class Eviction:
 class Request:
     """An event that is sent to a plugin; ``resources`` are those of an update.
 
-    ``adjusted`` are the adjustments of earlier plugins to the container that is being created.
+    ``adjusted`` are the adjustments that earlier plugins made to the container that is being created.
     """
 
     event: str
@@ -87,7 +87,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer of a plugin: ``adjust`` is for the container being created, the rest for existing ones.
+    """A plugin's answer: ``adjust`` is for the container being created, the rest for existing ones.
 
     Parts that the event does not allow are ignored.
     """
@@ -98,12 +98,12 @@ class Answer:
 
 
 def known(relayed: Collection[str]) -> frozenset[str]:
-    """The events that a plugin may subscribe to: *relayed*, and the validations of the newest release."""
+    """Return the events that a plugin may subscribe to: *relayed*, and in the newest release the validation."""
     return frozenset(relayed) | (set(EVENTS[-1:]) if set(EVENTS[:-1]) <= set(relayed) else set())
 
 
 def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> frozenset[str]:
-    """The events that *requested* names or has the bits of; all *existing* events if it is empty or 0.
+    """Return the events that *requested* names, or whose bits it has; all *existing* events if it is empty or 0.
 
     Raises :class:`ValueError` for an event that does not exist.
 

@@ -1,4 +1,4 @@
-"""Errors of the NRI layer, each with a code as replies have it."""
+"""Errors of the NRI layer, each with the code that replies have."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,7 +15,7 @@ class NRIError(ReplyError):
     """
 
     def __init__(self, message: str, *, code: str = "") -> None:
-        """*code* is that of the class if it is empty."""
+        """If *code* is empty, the error has the code of its class."""
         super().__init__(message)
         if code:
             self.code = code
@@ -28,13 +28,13 @@ class NRIStoppedError(NRIError):
 
 
 class ReentrantError(NRIError):
-    """A plugin or domain calls the layer while the layer waits for it."""
+    """A plugin or domain has called the layer while the layer was waiting for it."""
 
     code = "FAILED_PRECONDITION"
 
 
 class BlockedError(NRIError):
-    """A plugin cannot be synchronised: that was blocked for longer than a registration may take."""
+    """A plugin cannot be synchronised, because that was blocked for longer than a registration may take."""
 
     code = "DEADLINE_EXCEEDED"
 
@@ -58,13 +58,13 @@ class PluginLateError(PluginLostError):
 
 
 class ConflictError(NRIError):
-    """The same field of a container is claimed twice."""
+    """Two plugins claim the same field of a container."""
 
     code = "ALREADY_EXISTS"
 
 
 class ChangesFailedError(NRIError):
-    """Some updates or evictions of containers failed: ``failed``; all others were made."""
+    """Some updates or evictions of containers, in ``failed``, failed; all others were made."""
 
     def __init__(self, failed: Sequence[Update] | Sequence[Eviction]) -> None:
         self.failed: Final = tuple(failed)

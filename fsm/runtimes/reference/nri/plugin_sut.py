@@ -16,7 +16,7 @@ from fsm.runtimes.reference.nri.plugins import Plugins
 from fsm.runtimes.reference.nri.upstream import UpstreamConnection
 
 PATIENCE: Final = 0.5
-"""Seconds of real time that a late plugin waits at most; the turned clock ends its call at once."""
+"""Maximum real time, in seconds, that a late plugin waits; the turned clock ends its call immediately."""
 
 POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id=POD.id)
@@ -33,12 +33,16 @@ UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("register", "active"): ("relabelled", "hangs"),
     ("stop", "active"): ("left", "stopped"),
 }
-"""The outcomes of NRI's own connection, by event and state; of two in the state active, the first or the second."""
+"""The outcomes of NRI's own connection, by event and state.
+
+In the state ``active``, the second outcome occurs if the plugin was launched as a process (``stop``) or has already
+registered again (``register``), else the first.
+"""
 
 
 @dataclass(kw_only=True, eq=False)
 class ScriptedPlugin(Plugin):
-    """A plugin that adds what it is sent to ``outputs``, and answers as ``script`` says; *late* is called to be late."""
+    """A plugin that adds what it receives to ``outputs``, and answers as ``script`` says; *late* makes it late."""
 
     outputs: list[str]
     late: Callable[[], None]
@@ -111,14 +115,14 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self.plugin = ScriptedPlugin(outputs=self._outputs, late=self._be_late)
         self.connection = self._plugins.connection(self.plugin)
         self._scope.callback(self.connection.stop)
-        self._scope.callback(self.connection.hang_up)  # which ends its thread
+        self._scope.callback(self.connection.hang_up)  # ends its thread
         self._launched = self._again = self._stopped = False
 
     def shows(self) -> str:
         return self.connection.state
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Set the script, unless this connection has not the outcome."""
+        """Set the script; return false if this connection does not have the outcome."""
         self._outcome = outcome
         state = self.connection.state
         if not issubclass(self._kind, UpstreamConnection):
@@ -195,7 +199,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         event = events[next(self._numbers) % len(events)]
         relayed = self._plugins.relay(Request(event=event, pod=POD, container=CONTAINER))
         if self._stopped and not self.connection.listed:
-            self.connection.drop()  # the stop has removed it from the plugins, and not closed it
+            self.connection.drop()  # the stop removed it from the plugins without closing it
         if relayed.error is not None:
             raise relayed.error
 
@@ -216,6 +220,6 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self._stopped = True
 
     def _be_late(self) -> None:
-        """Let the clock reach the deadline, and do not answer until then."""
+        """Let the clock reach the deadline, and do not answer before that."""
         self.clock.turn(self._plugins.terms.config.registration_timeout)
         self._done.wait(PATIENCE)

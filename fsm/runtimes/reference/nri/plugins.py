@@ -1,4 +1,4 @@
-"""The plugins that have joined, called one after the other in the order of their index, and their answers combined."""
+"""The plugins that have joined, called one after the other in the order of their index, and their combined answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,11 +14,11 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "UpdateContainer": frozenset({"updates", "evictions"}),
     "StopContainer": frozenset({"updates"}),
 }
-"""The parts of an answer that count, by event; none for other events."""
+"""The parts of an answer that are used, by event; none for other events."""
 
 
 class MergedAnswers:
-    """The combined answers to *request*: each field of a container belongs to one plugin.
+    """The combined answers to *request*; each field of a container belongs to one plugin.
 
     >>> from fsm.runtimes.reference.nri.messages import Container, Pod
     >>> merged = MergedAnswers(Request(event="CreateContainer", pod=Pod(id="p1"), container=Container(id="c1")))
@@ -41,10 +41,10 @@ class MergedAnswers:
         self._owners: dict[tuple[str, str], str] = {}
 
     def add(self, plugin: str, answer: Answer) -> None:
-        """Add the *answer* of *plugin*; a conflicting update that may fail is dropped as a whole.
+        """Add the *answer* of *plugin*; a conflicting update with ``ignore_failure`` is dropped as a whole.
 
-        Raises :class:`ConflictError` for a field that belongs to another, and
-        :class:`NRIError` for an update of the container that is being created.
+        Raises :class:`ConflictError` for a field that belongs to another plugin, and :class:`NRIError` for an update of
+        the container that is being created.
         """
         if "adjust" in self._allowed:
             self._claim(plugin, self._subject, answer.adjust)
@@ -93,7 +93,7 @@ class MergedAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relayed:
-    """A relayed request: whether all plugins answered, one with an error, which ends the relay, or one was lost."""
+    """A relayed request: all plugins answered, one answered with an error, which ended the relay, or one was lost."""
 
     result: Literal["ok", "error", "lost"]
     merged: MergedAnswers
@@ -101,7 +101,7 @@ class Relayed:
 
 
 class Plugins:
-    """All plugins that have joined, with connections of *kind* on *terms*.  Not thread-safe."""
+    """All plugins that have joined, with connections of *kind* on *terms*. Not thread-safe."""
 
     def __init__(self, terms: Terms, kind: type[Connection] = Connection) -> None:
         self.terms: Final = terms
@@ -119,7 +119,7 @@ class Plugins:
         self._connections = tuple(sorted((*self._connections, connection), key=lambda each: each.index))
 
     def request_updates(self, plugin: Plugin | None, make: Callable[[], None]) -> None:
-        """*make* updates that *plugin* requests, if one is given; raises :class:`NRIError` if it must not."""
+        """Make updates with *make*, requested by *plugin* if one is given; raises :class:`NRIError` if it must not."""
         if plugin is None:
             make()
         elif connections := self._of(plugin):
@@ -128,7 +128,7 @@ class Plugins:
             raise NRIError("a plugin that is not connected cannot ask", code="UNAVAILABLE")
 
     def lose(self, plugin: Plugin) -> None:
-        """*plugin* has disconnected; has no effect if it has not joined."""
+        """Handle the disconnection of *plugin*; has no effect if it has not joined."""
         for connection in self._of(plugin):
             connection.hang_up()
 
@@ -145,7 +145,7 @@ class Plugins:
         return [each for each in self._connections if each.plugin is plugin]
 
     def relay(self, request: Request) -> Relayed:
-        """Send *request* to each plugin that subscribed to it, up to the first error; lost plugins are removed."""
+        """Send *request* to each plugin that subscribed to it, up to the first error; remove lost plugins."""
         merged = MergedAnswers(request)
         lost = False
         try:
@@ -166,7 +166,7 @@ class Plugins:
 
 
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[Relayed]) -> str:
-    """The outcome among *ways* that the relays of *outputs* lead to: that of the last, or of an earlier loss."""
+    """Return which of *ways* the relays of *outputs* lead to: the outcome of the last, or of an earlier loss."""
     if not relayed:
         return ""
     *before, last = relayed

@@ -1,6 +1,6 @@
 """A pod and a container in the reference NRI layer under test; the outputs are the requests to a first plugin.
 
-A second plugin must receive each request after it, unless that answered with an error.
+A second plugin must receive each request after the first plugin, unless that answered with an error.
 """
 
 import threading
@@ -25,7 +25,7 @@ from fsm.sut import BrokenError
 
 FIRST: Final = "10"
 SECOND: Final = "20"
-"""The indices of the plugin whose requests are the outputs, and of the one that checks their order."""
+"""The indices of the plugin whose requests are the outputs, and of the plugin that checks their order."""
 
 POD: Final = Pod(id="pod", name="pod", namespace="default")
 CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
@@ -33,9 +33,9 @@ CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
 
 @dataclass(kw_only=True, eq=False)
 class FakePlugin(Plugin):
-    """A plugin that keeps what it is sent, and answers each event with the function in ``answers``, or nothing.
+    """A plugin that keeps what it receives, and answers an event with the function in ``answers``, if there is one.
 
-    ``heard`` has the index and the event of each request, and may be shared by several plugins.
+    ``heard`` has the index and the event of each request; several plugins may share it.
     """
 
     index: str = "10"
@@ -58,7 +58,7 @@ class FakePlugin(Plugin):
 
 
 class _Heard(NamedTuple):
-    """A request to the plugin ``to``, answered with ``error``, ``lost`` or nothing; ``alone`` if it is the only plugin."""
+    """A request to the plugin ``to``, its ``answer`` (``error``, ``lost`` or empty), and whether it was ``alone``."""
 
     to: str
     event: str
@@ -67,7 +67,7 @@ class _Heard(NamedTuple):
 
 
 def release(profile: str) -> str:
-    """The release that *profile*, which may be combined of several, is of; the newest if it is of none."""
+    """Return the release that *profile* names, which may combine several profiles; empty for the newest."""
     return next((each for each in profile.split("+") if each in RELEASES), "")
 
 
@@ -87,11 +87,11 @@ def happen(nri: NRI, event: str, container: Container = CONTAINER) -> None:
 
 
 LISTED_AS: Final = {state.event: state for state in ContainerState}
-"""A state in which a container is listed, by the event that this is."""
+"""The state in which a container is listed, by the event for it."""
 
 
 class _NriSUT(ReferenceSUT[NRI]):
-    """The layer of the release that the profile names, with its plugins."""
+    """The layer of the release that the profile names, with two plugins."""
 
     kinds = (NRI,)
 
@@ -114,7 +114,7 @@ class _NriSUT(ReferenceSUT[NRI]):
             self.nri.stop()
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Let the first plugin fail, or be lost, at the last request of that outcome."""
+        """Let the first plugin fail or be lost at the last request of *outcome*; return false if there is none."""
         cells = driver(self.machine).machine.events[event].cells.values()
         ways = [way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes]
         emits = next((way.emits for way in ways if way.name == outcome and way.emits), ())
@@ -127,7 +127,7 @@ class _NriSUT(ReferenceSUT[NRI]):
         happen(self.nri, event)
 
     def _mend(self) -> None:
-        """Let another plugin join for each that was lost; the domain lists no container then."""
+        """Let a new plugin join for each that was lost; the domain lists no container then."""
         self._script.clear()
         with self._joining:
             for index, plugin in self._plugins.items():
@@ -135,7 +135,7 @@ class _NriSUT(ReferenceSUT[NRI]):
                     self._plugins[index] = self._joined(index)
 
     def outputs(self) -> Sequence[str]:
-        """The requests to the first plugin, which the second must receive after it; ``sent`` has those to each."""
+        """Return the requests to the first plugin, after checking the second's; ``sent`` has the requests to each."""
         heard = list(self._heard)
         self._heard.clear()
         self.sent = {index: tuple(each.event for each in heard if each.to == index) for index in (FIRST, SECOND)}

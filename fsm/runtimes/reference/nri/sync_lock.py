@@ -1,7 +1,7 @@
-"""The lock between calls that block plugin synchronisation, any number at a time, and one plugin that joins.
+"""The lock between calls that block plugin synchronisation, of which there may be any number, and one joining plugin.
 
-A caller that blocks never waits for a plugin that is itself waiting, which would be a deadlock when it blocks already
-(removing a pod removes its containers). The price is that a plugin waits as long as anything blocks.
+A caller that blocks never waits for a plugin that is itself waiting. If it did while it blocks already (removing a pod
+removes its containers), there would be a deadlock. The price is that a plugin waits as long as anything blocks.
 """
 
 import threading
@@ -14,11 +14,11 @@ from fsm.runtimes.reference.nri.nri_errors import BlockedError
 
 CALL: Final = "call"
 PLUGIN: Final = "plugin"
-"""A call that blocks, in the machine ``sync-reader``; a plugin that joins, in the machine ``sync-writer``."""
+"""A call that blocks, as in the machine ``sync-reader``; a plugin that joins, as in ``sync-writer``."""
 
 
 class PluginSyncBlock:
-    """Plugins cannot join until this is unblocked; also a context manager.
+    """Keeps plugins from joining until it is released by :meth:`unblock`; also a context manager.
 
     >>> block = SyncLock().block()
     >>> with block:
@@ -44,7 +44,7 @@ class PluginSyncBlock:
 
 
 class SyncLock:
-    """Held by any number of blocks, or by one plugin that joins.
+    """A lock held by any number of blocks, or by one joining plugin.
 
     >>> lock = SyncLock()
     >>> with lock.block(), lock.block(), lock.joining(timeout=0.01):
@@ -57,7 +57,7 @@ class SyncLock:
     """
 
     def __init__(self, clock: Clock | None = None, observe: Callable[[str, str], None] | None = None) -> None:
-        """Timeouts are by *clock*; *observe* is called with each step of a call or a plugin, by the machines' names."""
+        """Timeouts are by *clock*; *observe(process, step)* is called for each step, named as in the machines."""
         self._clock: Final = clock or Clock()
         self._observe: Final = observe or (lambda _process, _step: None)
         self._changed = threading.Condition()
@@ -66,7 +66,7 @@ class SyncLock:
         self._waiting = 0
 
     def block(self) -> PluginSyncBlock:
-        """Keep plugins from joining; waits for one that is joining."""
+        """Keep plugins from joining; waits for a plugin that is joining."""
         with self._changed:
             self._acquire(CALL, self._may_block)
             self._blocks += 1
@@ -74,7 +74,7 @@ class SyncLock:
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
-        """Join when nothing blocks; raises :class:`BlockedError` after *timeout* seconds."""
+        """Join once nothing blocks; raises :class:`BlockedError` after *timeout* seconds."""
         with self._changed:
             self._waiting += 1
             try:
@@ -99,7 +99,7 @@ class SyncLock:
         return not self._blocks and not self._joining
 
     def _acquire(self, process: str, free: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Wait until the lock is *free* for *process*; false after *timeout*."""
+        """Wait until the lock is *free* for *process*; return false after *timeout*."""
         if free():
             self._observe(process, "enters")
             return True

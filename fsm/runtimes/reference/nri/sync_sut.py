@@ -1,6 +1,6 @@
 """The lock of the reference NRI layer under test: two calls that block, and a plugin that joins, each on a thread.
 
-A thread that waits continues only after an event for it, so that each step can be observed.
+A waiting thread continues only after an event for it, so that each step can be observed.
 """
 
 import threading
@@ -19,7 +19,7 @@ from fsm.runtimes.reference.nri.upstream import UpstreamSyncLock
 from fsm.sut import BrokenError, UnsupportedError
 
 REGISTRATION: Final = 5.0
-"""Timeout of a plugin in seconds, by a clock that stands still."""
+"""A plugin's timeout in seconds, by a clock that does not advance."""
 
 SYSTEM: Final = load_system("plugin-sync")
 
@@ -28,13 +28,13 @@ ORDERS: Final = {
     **dict.fromkeys(("goes-on", "is-synchronised"), "go"),
     **dict.fromkeys(("ends", "has-joined"), "leave"),
 }
-"""What each joint event lets its process do."""
+"""The order that each joint event gives to its process."""
 
 
 class _Process(threading.Thread):
     """A call or a plugin, which follows orders one after the other, and puts each step into ``steps``.
 
-    ``gated`` processes wait until they ``may_go``; ``waits`` is whether one does.
+    If ``gated``, it acquires the lock only when it ``may_go``; ``waits`` says whether it waits.
     """
 
     def __init__(self, name: str, machine: str, enter: Callable[[], AbstractContextManager[object]]) -> None:
@@ -51,7 +51,7 @@ class _Process(threading.Thread):
         while (order := self.orders.get()) == "enter":
             with self._enter():
                 self.run()
-        if order == "end":  # what was entered before has to be left, too
+        if order == "end":  # leave the outer contexts too
             self.orders.put(order)
 
 
@@ -92,7 +92,7 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
         return SYSTEM.shows({name: process.position.state for name, process in self._processes.items()})
 
     def do(self, event: str) -> str:
-        """Let the process of *event* follow its order, until it has done so or waits."""
+        """Give the process of *event* its order, and wait until it has followed the order or waits."""
         name, _, number = event.partition(".")
         if name not in ORDERS:
             raise UnsupportedError(f"the reference of plugin-sync has no event {event!r}")
@@ -116,7 +116,7 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
             process.steps.put(step)
 
     def _wake(self) -> None:
-        with self._lock._changed:  # noqa: SLF001  (only the lock itself wakes them otherwise)
+        with self._lock._changed:  # noqa: SLF001  (usually only the lock wakes them)
             self._lock._changed.notify_all()  # noqa: SLF001
 
     def _gated(self) -> SyncLock:
@@ -132,7 +132,7 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
 
 
 def _may_go(free: Callable[[], bool]) -> bool:
-    """Whether the lock is *free* for this thread, and the thread may go; reports a thread that may go and cannot."""
+    """Check whether the lock is *free* for this thread and the thread may go; report one that may go but cannot."""
     process = threading.current_thread()
     if not isinstance(process, _Process):
         return free()

@@ -1,4 +1,4 @@
-"""Pods, and the metadata from which a restart recovers them: one file in a folder for each."""
+"""Pods, and the metadata from which a restart recovers them: for each pod, one file in its folder."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from fsm.runtimes.reference.container.world import Exit
 FILE: Final = "metadata.json"
 
 MAKING: Final = "making"
-"""Written instead of a state while a run is in progress."""
+"""Written in place of a state while a run is in progress."""
 
 
 class MetadataError(Exception):
@@ -38,7 +38,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodStatus(Metadata):
-    """The status of a pod, as a client reads it; ``state`` is what the machine shows."""
+    """The status of a pod as clients see it; ``state`` is the one that the machine shows."""
 
     pid: int = 0
     addresses: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Pod:
 
 
 class MetadataStore:
-    """The metadata of all pods, in folders of *root*; every method raises :class:`OSError`.
+    """The metadata of all pods, in folders below *root*; every method raises :class:`OSError`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +85,7 @@ class MetadataStore:
         durable_files.write(self.path(metadata.id), json.dumps(asdict(metadata), sort_keys=True).encode())
 
     def load(self, id: str) -> Metadata:  # noqa: A002  (the field's name)
-        """The metadata of the pod *id*; raises :class:`MetadataError` if they are not valid."""
+        """Return the metadata of the pod *id*; raises :class:`MetadataError` if they are not valid."""
         try:
             found = TypeAdapter(Metadata).validate_json(self.path(id).read_bytes(), strict=True)
         except (OSError, ValueError) as error:
@@ -95,7 +95,7 @@ class MetadataStore:
         return found
 
     def delete(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Delete the metadata of the pod *id*; to be done last, since a restart no longer finds it."""
+        """Delete the metadata of the pod *id*; must come last, because a restart can no longer find the pod."""
         durable_files.remove(self.path(id))
         with suppress(FileNotFoundError):
             self.path(id).parent.rmdir()

@@ -1,4 +1,4 @@
-"""The networks of pods: an address for each, leased in a file, as CNI's host-local plugin does."""
+"""The network of pods: an address for each, leased in a file, as CNI's host-local plugin does."""
 
 from contextlib import suppress
 from ipaddress import IPv4Network
@@ -12,9 +12,9 @@ RANGE: Final = IPv4Network("10.88.0.0/28")
 
 
 class Leases:
-    """Addresses of *network*, each leased by a file in *root* that holds the pod's id.
+    """Addresses of *network*, each leased by a file in *root* that contains the pod's id.
 
-    What the files hold is read once, and remembered.  Every method may raise :class:`OSError` and
+    The files are read once and remembered. Every method may raise :class:`OSError` and
     :class:`~fsm.runtimes.reference.driven.WorldError`, and has a point in *faults*.
 
     >>> import tempfile
@@ -35,7 +35,7 @@ class Leases:
         self._known: dict[str, str] | None = None
 
     def setup(self, pod: str) -> None:
-        """Lease the first free address; :meth:`teardown` releases what a failure leaves."""
+        """Lease the first free address; :meth:`teardown` releases what a failure leaves behind."""
         self.root.mkdir(parents=True, exist_ok=True)
         # The file of an address appears with its content, or not at all.
         draft = self.root / f".{pod}"

@@ -1,4 +1,4 @@
-"""The calls on pods, driven by the machine ``pod-sandbox``; their data are files, a network and a pause process."""
+"""The calls on pods, driven by the machine ``pod-sandbox``; a pod has files, a network and a pause process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -46,16 +46,16 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
     "freed": ("stopped-only", "failed"),
     "gone": ("removed",),
 }
-"""The outcomes of a stop and of a removal, by how far they got; the first that the machine offers is meant."""
+"""The outcomes of a stop and of a removal, by how far it got; the first that the machine offers is taken."""
 
 
 class Pods:
-    """All pods, with their metadata in *root*, as the machine has them under *profile* if one is named.
+    """All pods, with their metadata in *root*, under *profile* if one is named.
 
-    *clock* says when a failed write is retried, *observer* is told of what happens.  ``names`` has the id that each
-    name is reserved for.
+    *clock* times the retries of failed writes; *observer* is notified of what happens. ``names`` maps each reserved
+    name to the id of its pod.
 
-    For one event loop; calls on one pod are serialised.
+    Belongs to one event loop; calls on one pod are serialised.
 
     >>> import tempfile
     >>> from fsm.runtimes.reference.sandbox.processes import Processes
@@ -98,20 +98,20 @@ class Pods:
         self._tasks = Tasks()
 
     async def close(self) -> None:
-        """Stop waiting for exits; processes go on."""
+        """Stop waiting for exits; processes keep running."""
         self.retries.stop()
         await self._tasks.cancel()
 
     def list(self) -> dict[str, str]:
-        """The state that each pod shows, by id."""
+        """Return the state that each pod shows, by id."""
         return {id_: pod.position.shows for id_, pod in self._store.items()}
 
     def listed(self) -> tuple[Metadata, ...]:
-        """What is known of each pod without looking at its world; ``state`` is what the machine shows."""
+        """Return what is known of each pod without querying its world; ``state`` is the one that the machine shows."""
         return tuple(pod.metadata(pod.position.shows) for pod in self._store.values())
 
     def position(self, id: str) -> Position:  # noqa: A002  (the field's name)
-        """Where a pod stands; the initial state if there is none."""
+        """Return the position of a pod; the initial one if the pod is absent."""
         return self._get(id).position
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
@@ -123,9 +123,10 @@ class Pods:
         return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
 
     async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002  (the field's name)
-        """Create a container in a pod, by *create* if that is given.
+        """Create a container in a pod, with *create* if that is given.
 
-        Where the contract leaves it open a pod that is not ready takes none, unless a profile says what containerd does.
+        The contract leaves open whether a pod that is not ready accepts containers: without a profile it refuses them,
+        under a profile it does what containerd does.
         """
         pod = self._get(id)
         async with pod.lock:
@@ -152,7 +153,7 @@ class Pods:
             raise
 
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
-        """Create a pod and start its pause process; the pod's id."""
+        """Create a pod and start its pause process; return the pod's id."""
         if known := self._store.get(self.names.get(name, "")):
             self._take(known, "run", why=f'there is a pod of the name "{name}"')
         pod = Pod(Metadata(id=token_hex(32), name=name, limits=dict(limits or {})), self._position())
@@ -173,7 +174,7 @@ class Pods:
         await self._end(id, "remove", REMOVED, self._delete)
 
     def exited(self, pod: Pod, ended: Exit) -> None:
-        """Record that the pause process of *pod* has *ended*; after :class:`OSError` it has to be reported again."""
+        """Record that the pause process of *pod* has *ended*; after an :class:`OSError` it must be reported again."""
         (way,) = pod.position.outcomes("exit")
         if way.to != pod.position.state:
             before, pod.exit = pod.exit, pod.exit or ended
@@ -225,7 +226,7 @@ class Pods:
                 await self._clear(id_)
 
     async def _clear(self, id_: str) -> None:
-        """Delete everything of a pod whose metadata cannot be read; the next restart tries again if that fails."""
+        """Delete everything of a pod whose metadata cannot be read; if that fails, the next restart tries again."""
         self.controller.recover(id_)
         stages = self._stages(self._get(id_))
         await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
@@ -246,7 +247,7 @@ class Pods:
             await self._start_watch(pod)
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
-        """What a run of *pod* makes; metadata come before everything that a restart has to find."""
+        """Return what a run of *pod* makes; the metadata come before everything that a restart must find."""
         return (
             Stage(lambda: self._reserve(pod), lambda: self._release(pod)),
             Stage(lambda: self.metadata.create(pod.metadata(MAKING)), lambda: self.metadata.delete(pod.id)),
@@ -272,7 +273,7 @@ class Pods:
         pod.created_at = self.controller.status(pod.id).created_at
 
     async def _fail_run(self, pod: Pod, error: MakeError) -> None:
-        """Reply that the run of *pod* failed, and keep the pod if something is left of it."""
+        """Reply that the run of *pod* failed, and keep the pod if something of it is left."""
         if error.left:
             self._store[pod.id] = pod
             with suppress(OSError):
@@ -288,7 +289,7 @@ class Pods:
         outcomes: Mapping[str, tuple[str, ...]],
         then: Callable[[Pod], Awaitable[tuple[str, str]]],
     ) -> None:
-        """Let *event* stop a pod, and do *then*; *outcomes* are those of *event* by how far that got."""
+        """Let *event* stop a pod, then do *then*; *outcomes* are the outcomes of *event* by how far this got."""
         pod = self._get(id_)
         async with pod.lock:
             if is_noop(pod.position, event):
@@ -305,7 +306,7 @@ class Pods:
             self._take(pod, event, outcome, why)
 
     async def _tear_down(self, pod: Pod) -> tuple[str, str]:
-        """Stop *pod*: how far that got, and why not further."""
+        """Stop *pod*; return how far that got, and why no further."""
         reached = "held"
         try:
             await perform(lambda: self.containers.stop(pod.id))
@@ -325,7 +326,7 @@ class Pods:
         return "freed", ""
 
     async def _mark_stopped(self, pod: Pod) -> tuple[str, str]:
-        """Write that *pod* is stopped: how far the stop got, and why not further."""
+        """Write that *pod* is stopped; return how far the stop got, and why no further."""
         try:
             self._write(pod, "stopped")
         except OSError as error:
@@ -333,7 +334,7 @@ class Pods:
         return "freed", ""
 
     async def _delete(self, pod: Pod) -> tuple[str, str]:
-        """Delete what is left of a stopped *pod*: how far the removal got, and why not further."""
+        """Delete what is left of a stopped *pod*; return how far the removal got, and why no further."""
         try:
             await perform(lambda: self.containers.remove(pod.id))
             await self.controller.shutdown(pod.id)
@@ -361,11 +362,11 @@ class Pods:
         return driver(MACHINE, self.profile).position(state)
 
     def _get(self, id_: str) -> Pod:
-        """The pod with this id, or an absent one."""
+        """Return the pod with this id, or an absent one."""
         return self._store.get(id_) or Pod(Metadata(id=id_, name=""), self._position())
 
     def _existing(self, id_: str, event: str, why: str = "no such pod") -> Pod:
-        """The pod with this id; raises the reply of *event* if that is only an error."""
+        """Return the pod with this id; raise the reply of *event* if that can only be an error."""
         pod = self._get(id_)
         if is_noop(pod.position, event):
             self._take(pod, event, why=why)
@@ -380,7 +381,7 @@ class Pods:
         self._take(pod, event, success)
 
     def _take(self, pod: Pod, event: str, outcome: str = "", why: str = "no such pod", code: str = UNKNOWN) -> None:
-        """Take *outcome* of *event*, and raise its reply if that is an error, with *code* if it has none."""
+        """Take *outcome* of *event*, and raise its reply if that is an error; *code* is used if the reply has none."""
         way = take(pod.position, event, outcome)
         if pod.position.state == ABSENT:
             self._store.pop(pod.id, None)

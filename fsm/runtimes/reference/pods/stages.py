@@ -1,4 +1,4 @@
-"""Stages that are made in order, and unmade in the opposite order."""
+"""Stages that are made in order, and undone in reverse order."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
@@ -11,7 +11,7 @@ FAILURES: Final = (WorldError, OSError, CallError)
 
 
 class Stage(NamedTuple):
-    """How something is made, and how it is unmade, even if it was made only partly or not at all."""
+    """A function that makes something, and one that unmakes it even if it was made only partly or not at all."""
 
     make: Callable[[], object]
     unmake: Callable[[], object] = bool
@@ -51,7 +51,7 @@ async def make(stages: Iterable[Stage]) -> None:
 
 
 async def unmake(stages: Sequence[Stage]) -> int:
-    """Unmake *stages*, the last first, until one fails; the number of stages that are left."""
+    """Unmake *stages*, the last first, until one fails; return the number of stages that are left."""
     for left in range(len(stages), 0, -1):
         try:
             await perform(stages[left - 1].unmake)

@@ -1,13 +1,13 @@
-"""What is around pods: their containers, and whoever is told of what happens to them.  By default nothing, and nobody."""
+"""The surroundings of pods: their containers, and an observer of what happens to them. The defaults do nothing."""
 
 from fsm.runtimes.reference.fault_injection import Faults
 
 
 class Containers:
-    """The containers of all pods, of which nothing is kept.
+    """The containers of all pods; this class keeps none.
 
-    Every method may be a coroutine function and raise :class:`~fsm.runtimes.reference.driven.WorldError`, and has a point in
-    *faults*.
+    Every method may be a coroutine function and raise :class:`~fsm.runtimes.reference.driven.WorldError`, and has a
+    point in *faults*.
     """
 
     def __init__(self, faults: Faults | None = None) -> None:
@@ -30,13 +30,16 @@ class Containers:
 
 
 class PodObserver:
-    """Is told of what happens to pods; each method may be a coroutine function."""
+    """Is notified of what happens to pods; each method may be a coroutine function."""
 
     def runs(self, _pod: str) -> object:
-        """The pause process of a pod runs, and the pod is not ready yet; may raise :class:`~fsm.runtimes.reference.driven.WorldError`."""
+        """The pause process of a pod is running, and the pod is not ready yet.
+
+        May raise :class:`~fsm.runtimes.reference.driven.WorldError`.
+        """
 
     def stopped(self, _pod: str) -> object:
         """The pause process of a pod was stopped."""
 
     def removed(self, _pod: str) -> object:
-        """A pod was removed, or its run is undone."""
+        """A pod was removed, or its run was undone."""

@@ -41,7 +41,7 @@ FAULTS: Final[Mapping[tuple[str, str], Sequence[tuple[str, ...]]]] = {
     ("restart", "unknown"): [("task",)],
     ("restart", "skipped"): [("damage",)],
 }
-"""The faults that make an event end in an outcome; several sets are used in turn."""
+"""The faults that make an event end in an outcome; if there are several sets, they are used in turn."""
 
 METADATA_DAMAGE: Final[tuple[Damage, ...]] = (
     *DAMAGE,
@@ -52,7 +52,7 @@ METADATA_DAMAGE: Final[tuple[Damage, ...]] = (
 
 
 class PodsSUT(LoopSUT[Pods]):
-    """:class:`~fsm.runtimes.reference.pods.service.Pods` under test, which conform under every profile.
+    """:class:`~fsm.runtimes.reference.pods.service.Pods` under test; they conform under every profile.
 
     >>> sut = PodsSUT()
     >>> sut.do("run"), sut.shows(), len(sut.record()["addresses"])
@@ -95,7 +95,7 @@ class PodsSUT(LoopSUT[Pods]):
         return self.pods.list().get(self._last, ABSENT)
 
     def record(self) -> dict[str, Any]:
-        """The data of the pod; its addresses only while it is ready, and not its exit, since both depend on the outcome."""
+        """Return the pod's data, without its exit, and addresses only while it is ready: both depend on the outcome."""
         pod = self._pod
         if pod.position.state == ABSENT:
             return {}
@@ -104,7 +104,7 @@ class PodsSUT(LoopSUT[Pods]):
         return {**record, "addresses": list(self.pods.network.addresses(pod.id)) if ready else []}
 
     def _wrong(self) -> str:
-        """What the pod holds and should not, or should hold and does not."""
+        """Return what the pod has but should not have, or should have but does not; empty if all is right."""
         pod = self._pod
         watched = (pod.watch and not pod.watch.done()) or self.pods.retries.delay(self._last)
         if pod.position.state == "ready" and not watched:
@@ -149,7 +149,7 @@ class PodsSUT(LoopSUT[Pods]):
         later = self.faults & {"dead", "task", "damage"}
         self.faults -= later
         try:
-            # A crash of a task of the pods is not raised here.
+            # A crash in one of the pods' own tasks is not raised here.
             with self.faults.crash_at(point), suppress(CrashedError):
                 self._attempt(event, lambda: self._happen(event))
         finally:
@@ -192,7 +192,7 @@ class PodsSUT(LoopSUT[Pods]):
         return {"cpu_shares": self._limits}
 
     async def _exit(self) -> None:
-        """End the pause process, and wait until the watch has seen it; report the exit if there is no watch."""
+        """End the pause process, and wait until the watch has seen it; without a watch, report the exit."""
         pod, world, watch = self._pod, self.worlds.get(self._last), None
         with suppress(CallError):
             watch = pod.watch if self._controller.status(self._last).state == READY else None
@@ -222,7 +222,7 @@ class PodsSUT(LoopSUT[Pods]):
 
     @property
     def _pod(self) -> Pod:
-        return self.pods._get(self._last)  # noqa: SLF001  (a status is an event, too)
+        return self.pods._get(self._last)  # noqa: SLF001  (calling status would be an event)
 
     @property
     def _disk(self) -> Path:
@@ -240,6 +240,5 @@ class PodsSUT(LoopSUT[Pods]):
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Report an error of a task as usual, unless it is an arranged crash."""
     if not isinstance(context.get("exception"), CrashedError):
         loop.default_exception_handler(context)

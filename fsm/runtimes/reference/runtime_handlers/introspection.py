@@ -1,7 +1,7 @@
-"""The features of runtimes, as containerd's CRI plugin finds them out at its start, for the answer to Status.
+"""The features of runtimes, as containerd's CRI plugin determines them at its start, for the answer to Status.
 
-The machine ``runtime-handlers`` drives the way from a configured runtime to
-its entry in the list, by way of the features document of its OCI runtime.
+The machine ``runtime-handlers`` drives the stages from a configured runtime to its entry in the list; one of them reads
+the features document of its OCI runtime.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ class Document(BaseModel):
 
 
 class IDMap(Document):
-    """Whether mounts can map ids."""
+    """Support for mounts with mapped ids."""
 
     enabled: bool | None = None
 
@@ -90,7 +90,7 @@ class Packed(BaseModel):
 
 
 class RuntimeInfo(BaseModel):
-    """The description of a runtime by its shim."""
+    """A runtime as its shim describes it."""
 
     name: str = ""
     features: Packed | None = None
@@ -122,7 +122,7 @@ class RuntimeHandler:
 
 
 def cri_userns(features: Features) -> str:
-    """Whether pods can have user namespaces, as an outcome of the machine; mounts with mapped ids are needed, too.
+    """Return whether pods can have user namespaces, as an outcome; they also need mounts with mapped ids.
 
     >>> cri_userns(Features())
     'no-linux'
@@ -138,11 +138,12 @@ def cri_userns(features: Features) -> str:
 
 @dataclass(kw_only=True)
 class Introspection(Driven):
-    """One runtime on its way into the list of ``handlers``, under *profile*, such as ``upstream``.
+    """The introspection of one runtime, up to its entry in ``handlers``, under *profile*, such as ``upstream``.
 
-    ``plugin_info`` asks the runtime at a path, with options, for the ``Extra`` field of its answer, if there is one, or
-    raises :class:`IntrospectionError`.  ``kernel_has_rro`` is whether the kernel has recursive read-only mounts, as
-    Linux has since 5.12.  ``failures`` are the reasons for which nothing is known of a runtime, as containerd logs them.
+    ``plugin_info`` asks the runtime at a path, with options, and returns the ``Extra`` field of the answer, if there is
+    one, or raises :class:`IntrospectionError`. ``kernel_has_rro`` says whether the kernel has recursive read-only
+    mounts, as Linux has since 5.12. ``failures`` are the reasons why nothing is known of a runtime, as containerd logs
+    them.
 
     >>> found = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda path, options: None, kernel_has_rro=True)
     >>> found.run()
@@ -179,7 +180,7 @@ class Introspection(Driven):
         }
 
     def run(self) -> None:
-        """Do all stages that are left; raises :class:`PanicError` if containerd crashes."""
+        """Do all remaining stages; raises :class:`PanicError` if containerd crashes."""
         for stage in self._stages:
             if self._driver.offered(stage, self.state):
                 self.stage(stage)
@@ -187,7 +188,7 @@ class Introspection(Driven):
                     raise PanicError(f"the introspection of runtime {self.name!r} crashes containerd: {self._why}")
 
     def stage(self, event: str) -> str:
-        """Do one stage, by the machine's name; its outcome."""
+        """Do one stage, named as in the machine; return its outcome."""
         self._names = {way.name for way in self.position.outcomes(event)}
         before = self.position.state
         way = self.position.take(event, self._stages[event]())
@@ -203,7 +204,7 @@ class Introspection(Driven):
         return way.name
 
     def _or(self, upstream: str, right: str) -> str:
-        """The outcome *upstream* if the profile has it, else the one that is *right*."""
+        """Return the outcome *upstream* if the profile has it, else *right*, the intended one."""
         return upstream if upstream in self._names else right
 
     def _type(self) -> str:
@@ -278,7 +279,7 @@ _SUPPORTED: Final[Mapping[str, RuntimeHandlerFeatures | None]] = {
 
 
 def _unpacked(kind: type[_Kind], url: str, packed: Packed) -> _Kind:
-    """The value of *packed*, a *kind*, which may be JSON that a command printed; raises :class:`ValueError`."""
+    """Return the value of *packed*, a *kind* that may be JSON text; raises :class:`ValueError`."""
     if packed.type_url != url:
         raise ValueError(f"it is a {packed.type_url or 'value without a type'}, and not a {url}")
     if isinstance(packed.value, str):

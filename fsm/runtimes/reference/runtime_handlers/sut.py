@@ -41,12 +41,12 @@ def _linux(namespace: str = introspection.USER, *, idmap: bool = True) -> Linux:
 
 
 LINUX: Final = {"supported": _linux(), "no-namespace": _linux("network"), "no-idmap": _linux(idmap=False)}
-"""The Linux part of the features document, by the outcome for user namespaces; others need none."""
+"""The Linux part of the features document, by the outcome for user namespaces; other outcomes need none."""
 
 NOT_UPSTREAM: Final = frozenset(
     {("runtime-type", "other"), ("request", "by-type"), ("request", "by-path"), ("user-namespaces", "no-linux")}
 )
-"""Outcomes that containerd has not."""
+"""Outcomes that containerd does not have."""
 
 
 def _shown(features: introspection.RuntimeHandlerFeatures | None) -> str:
@@ -56,7 +56,7 @@ def _shown(features: introspection.RuntimeHandlerFeatures | None) -> str:
 
 
 class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
-    """The introspection of one runtime under test, by a service whose answers have no features yet."""
+    """The introspection of one runtime under test; the runtime's answers have no features until a stage sets them."""
 
     machine = "runtime-handlers"
     kinds = (introspection.Introspection,)
@@ -119,7 +119,7 @@ class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
         return tuple(outputs)
 
     def shows(self) -> str:
-        """The features in the list, which must be the same in all entries."""
+        """Return the features in the list, which must be the same in all entries."""
         shown = {_shown(each.features) for each in self.introspection.handlers}
         if len(shown) > 1:
             raise BrokenError(f"the entries of one runtime differ: {', '.join(sorted(shown))}")

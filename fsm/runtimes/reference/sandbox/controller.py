@@ -33,9 +33,9 @@ class SandboxRecord:
 
 
 class Sandbox:
-    """A sandbox in the controller's store, or one that is not in it.
+    """A sandbox in the controller's store, or one that is not in the store.
 
-    ``exited`` is set to its exit once that is recorded; ``noticed`` is whether the machine has seen it.
+    ``exited`` is set to its exit once that is recorded; ``noticed`` says whether the machine knows of the exit.
     """
 
     def __init__(self, name: str, world: Processes, position: Position) -> None:
@@ -48,14 +48,14 @@ class Sandbox:
         self.noticed = False
 
     def last_exit(self) -> Exit:
-        """How its process ended, with code 255 if that is not known."""
+        """Return how its process ended; with code 255 if that is not known."""
         return self.world.ended() or Exit(LOST_CODE, self.world.now())
 
 
 class Controller:
-    """All sandboxes, each in a world that *worlds* makes for its id; *clock* says when failures are retried.
+    """All sandboxes, each in a world that *worlds* creates for its id; *clock* times the retries of failures.
 
-    *on_exit* is called with the id when an exit is recorded.  For one event loop.
+    *on_exit* is called with the id when an exit is recorded. Belongs to one event loop.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -95,7 +95,7 @@ class Controller:
         await self.close()
 
     async def close(self) -> None:
-        """Stop watching and retrying; processes go on."""
+        """Stop watching and retrying; processes keep running."""
         self.retries.stop()
         await self._tasks.cancel()
 
@@ -105,7 +105,7 @@ class Controller:
         return sandbox.record
 
     def platform(self, name: str) -> str:
-        """The operating system of the containers of a sandbox."""
+        """Return the operating system of the containers of a sandbox."""
         self._take(self._get(name), "platform")
         return "linux"
 
@@ -114,7 +114,7 @@ class Controller:
         self._take(self._get(name), "update")
 
     async def wait(self, name: str) -> Exit:
-        """Wait for the exit of a sandbox; a caller may give up."""
+        """Wait for the exit of a sandbox and return it; the caller may be cancelled."""
         sandbox = self._get(name)
         self._take(sandbox, "wait")
         return await asyncio.shield(sandbox.exited)
@@ -187,7 +187,7 @@ class Controller:
         self._take(sandbox, "shutdown", outcome, sandbox.last_exit(), why)
 
     def recover(self, name: str) -> SandboxRecord:
-        """Add a sandbox to the store as a restart finds it, and watch its process; its record."""
+        """Add a sandbox to the store in the state that a restart finds, and watch its process; return its record."""
         sandbox = Sandbox(name, self._worlds(name), driver(MACHINE).position(_found(self._worlds(name))))
         self._store[name] = sandbox
         if sandbox.position.state == "ready":
@@ -216,7 +216,7 @@ class Controller:
             raise HandlerError
 
     def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
-        """The process of *sandbox* has *ended*; false if its task could not be deleted, which has to be retried."""
+        """Handle the end of the process of *sandbox*; return false if its task could not be deleted, so retry."""
         self._notice_exit(sandbox)
         outcome = ""
         if not is_noop(sandbox.position, "handle"):
@@ -225,13 +225,13 @@ class Controller:
         return outcome != "kept"
 
     def _notice_exit(self, sandbox: Sandbox) -> None:
-        """Let the machine know that the process has ended, if it has; the watch may not have seen it yet."""
+        """Tell the machine if the process has ended; the watch may not have seen it yet."""
         if sandbox.record.pid and not sandbox.noticed and sandbox.world.ended():
             sandbox.noticed = True
             sandbox.position.take("exit")
 
     def _describe(self, sandbox: Sandbox, pid: int) -> None:
-        """Record that process *pid* runs, after the last step that can fail."""
+        """Record that the process *pid* is running, after the last step that can fail."""
         sandbox.world.pretend("describe")
         sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
 
@@ -243,7 +243,7 @@ class Controller:
         self._take(sandbox, "start", "undone", sandbox.last_exit(), why)
 
     async def _kill(self, sandbox: Sandbox) -> tuple[str, Exit | None, str]:
-        """Kill the process of *sandbox* and delete its task: the outcome, the exit, and why it failed."""
+        """Kill the process of *sandbox* and delete its task; return the outcome, the exit, and why it failed."""
         world = sandbox.world
         try:
             if not world.task():
@@ -251,7 +251,7 @@ class Controller:
             world.kill()
             ended = await world.dead()
         except WorldError as error:
-            self._notice_exit(sandbox)  # it may have ended all the same
+            self._notice_exit(sandbox)  # the process may have ended despite the failure
             return "failed", None, str(error)
         if sandbox.exited.done():  # the exit was handled in the meantime
             return "cleaned", ended, ""
@@ -259,7 +259,7 @@ class Controller:
         return outcome, ended, why
 
     def _delete_task(self, sandbox: Sandbox, success: str) -> tuple[str, str]:
-        """Delete the task of *sandbox*: the outcome, *success* if there was a task, and why it failed."""
+        """Delete the task of *sandbox*; return the outcome, *success* if there was a task, and why it failed."""
         try:
             if not sandbox.world.task():
                 return "gone", ""
@@ -269,7 +269,7 @@ class Controller:
         return success, ""
 
     def _get(self, name: str) -> Sandbox:
-        """The sandbox with the id *name*, or an absent one."""
+        """Return the sandbox with the id *name*, or an absent one."""
         return self._store.get(name) or Sandbox(name, self._worlds(name), driver(MACHINE).position())
 
     def _take(
@@ -295,7 +295,7 @@ class Controller:
 
 
 def _found(world: Processes) -> str:
-    """The state in which a restart finds the sandbox of *world*; the remains of a task that has ended are deleted."""
+    """Return the state in which a restart finds the sandbox of *world*; delete the remains of an ended task."""
     try:
         if world.task():
             if world.ended() is None:

@@ -15,21 +15,21 @@ from fsm.runtimes.reference.driven import WorldError
 from fsm.runtimes.reference.fault_injection import Faults
 
 PAUSE: Final = ("cat",)
-"""A command that does nothing, as a pause process does: its input stays empty, and closes when its parent ends."""
+"""A command that does nothing, like a pause process: its input stays empty, and closes when its parent ends."""
 
 POD: Final = "FSM_POD"
-"""The variable by which others can tell which pod a pause process is of."""
+"""The environment variable that tells to which pod a pause process belongs."""
 
 SIGNALLED: Final = 128
-"""Added to the number of the signal that ended a process, its exit code."""
+"""The exit code of a process that a signal ended is this plus the signal's number."""
 
 
 class WatchError(WorldError):
-    """The stream that was to report an exit broke, or ended without one."""
+    """The stream that should report an exit broke, or ended without an exit."""
 
 
 async def process_end(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the end of *process*; its return code, negative after a signal."""
+    """Wait for the end of *process*; return its return code, which is negative after a signal."""
     while (code := process.poll()) is None:
         loop = asyncio.get_running_loop()
         seen = asyncio.Event()
@@ -46,9 +46,9 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
 class Processes:
     """The world of one sandbox with the directory *root*, on Linux; *now* is its clock.
 
-    *hook* is called when its task was deleted, as plugins of NRI 0.1 are notified.
-    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`; *faults* has a point for each step, by its name.
-    Exits are reported while the ``gate`` is open, and the report ``breaks`` once.
+    *hook* is called when its task was deleted, as plugins of NRI 0.1 are notified. Every method may raise
+    :class:`~fsm.runtimes.reference.driven.WorldError`; *faults* has a point for each step, by name. Exits are reported
+    while the ``gate`` is open; if ``breaks``, the next report fails.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -83,11 +83,11 @@ class Processes:
         self._exit: Exit | None = None
 
     def pretend(self, step: str) -> None:
-        """Do a *step* that has nothing to do here: ``read``, ``describe`` or ``forget`` what containerd has in files."""
+        """Do a *step* without effect here: ``read``, ``describe`` or ``forget`` data that containerd has in files."""
         self.faults.point(step, effect=False)
 
     def run(self) -> int:
-        """Create the directory with a file, and start the process; its id."""
+        """Create the directory with a file, and start the process; return its id."""
         self.faults.point("begin")
         try:
             self.root.mkdir()
@@ -110,20 +110,20 @@ class Processes:
         return self._running().pid
 
     def task(self) -> bool:
-        """Whether there is a task: a process, or the remains of one that the fault ``no task`` deletes."""
+        """Check whether there is a task: a process or its remains; the fault ``no task`` deletes them."""
         self.faults.point("task", effect=False)
         if "no task" in self.faults and self._process is not None:
             self.delete()
         return self._process is not None
 
     def ended(self) -> Exit | None:
-        """How the process ended, as far as is known; ``None`` while it runs."""
+        """Return how the process ended, if that is known; ``None`` while it is running."""
         if self._process is not None and self._exit is None and (code := self._process.poll()) is not None:
             self._exit = Exit(code if code >= 0 else SIGNALLED - code, self.now())
         return self._exit
 
     async def exited(self) -> Exit:
-        """Wait until the process has ended; raises :class:`WatchError` too."""
+        """Wait until the process has ended; may also raise :class:`WatchError`."""
         await self.gate.wait()
         if self.breaks:
             self.breaks = False
@@ -143,14 +143,20 @@ class Processes:
             self._process.kill()
 
     async def dead(self) -> Exit:
-        """Wait for the end of a killed process; raises :class:`~fsm.runtimes.reference.container.world.LateError` if that takes too long."""
+        """Wait for the end of a killed process.
+
+        Raises :class:`~fsm.runtimes.reference.container.world.LateError` if that takes too long.
+        """
         ended = await self._wait()
         if "late" in self.faults:
             raise LateError(ended)
         return ended
 
     def delete(self) -> None:
-        """Delete the task, and kill it first if it runs; raises :class:`~fsm.runtimes.reference.container.world.NoTaskError`."""
+        """Delete the task, after killing its process if it is still running.
+
+        Raises :class:`~fsm.runtimes.reference.container.world.NoTaskError` if there is no task.
+        """
         self.faults.point("delete")
         with self._running() as process:  # closes its input, and waits for its end
             process.kill()
@@ -176,7 +182,7 @@ class Processes:
         return self._process is not None and self.ended() is None
 
     def end(self) -> None:
-        """Delete everything, whatever fails."""
+        """Delete everything, without any faults."""
         self.faults.clear()
         self.undo()
 

@@ -38,7 +38,7 @@ FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 """The faults that make an event end in an outcome."""
 
 NOT_UPSTREAM: Final = frozenset({"undone", "left-over", "kept", "kept-uncleaned", "gone", "gone-uncleaned"})
-"""Outcomes that containerd has not."""
+"""Outcomes that containerd does not have."""
 
 
 class PodSandboxSUT(LoopSUT[Controller]):
@@ -62,7 +62,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         self._last = self.controller._get(POD)  # noqa: SLF001  (it is not in the store yet)
 
     def shows(self) -> str:
-        known = self.controller._store.get(POD)  # noqa: SLF001  (a status is an event, too)
+        known = self.controller._store.get(POD)  # noqa: SLF001  (calling status would be an event)
         return known.record.state if known else ABSENT
 
     def record(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         return None if code == "ok" else code
 
     def end(self, event: str) -> str:
-        """End the wait: with the exit, or else cancel it."""
+        """End the wait with the exit, or cancel it if there is none."""
         return self._reply(event, self._end_wait)
 
     def _mend(self) -> None:
@@ -106,13 +106,13 @@ class PodSandboxSUT(LoopSUT[Controller]):
         }
 
     def _start(self) -> None:
-        with suppress(CannotHappenError):  # the machine is silent on a second start
+        with suppress(CannotHappenError):  # a second start is unspecified
             self.controller.start(POD)
 
     async def _create(self) -> None:
         self.controller.create(POD)
         self._last = self.controller._store[POD]  # noqa: SLF001
-        if self._waiting is not None:  # a wait for the old sandbox becomes one for the new sandbox of its name
+        if self._waiting is not None:  # a wait for the old sandbox becomes a wait for the new one of the same name
             self._waiting.cancel()
             await asyncio.wait([self._waiting])
             self._waiting = asyncio.create_task(self.controller.wait(POD))
@@ -149,7 +149,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         await self._finish(waiting)
 
     async def _finish(self, waiting: asyncio.Task[Exit]) -> None:
-        """The result of *waiting*, which is cancelled if there is none yet."""
+        """Await *waiting*, or cancel it if it has no result yet."""
         await turns(4)
         if not waiting.done():
             waiting.cancel()
@@ -160,7 +160,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         await waiting
 
     def _world(self, _name: str) -> Processes:
-        """A new world, whose exits are not reported yet."""
+        """Return a new world, whose exits are not reported yet."""
         root = self._home / f"{next(self._numbers)}"
         world = Processes(root, faults=self.faults, hook=lambda: self._outputs.append("hook"))
         world.gate.clear()

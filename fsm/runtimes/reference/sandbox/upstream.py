@@ -1,4 +1,4 @@
-"""The sandbox controller of containerd 2.2, where that is not what the machine means."""
+"""The sandbox controller of containerd 2.2, as far as it differs from what the machine intends."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -10,19 +10,19 @@ from fsm.runtimes.reference.sandbox.processes import WatchError
 
 
 class UpstreamController(Controller):
-    """A controller whose records stay ready until the task is deleted, and which can forget callers that wait."""
+    """A controller whose records stay ready until the task is deleted, and which can forget waiting callers."""
 
     _silent = False
-    """Whether the exit that is being recorded is not reported: waiting callers are forgotten."""
+    """Whether the exit being recorded is not reported, so that waiting callers are forgotten."""
 
     async def wait(self, name: str) -> Exit:
-        """Wait; the error for an absent sandbox has no code."""
+        """Wait for the exit; the error for an absent sandbox has no specific code."""
         if name not in self._store:
             raise CallError("wait", UNKNOWN, f'failed to get exit channel. "{name}"')
         return await super().wait(name)
 
     def create(self, name: str) -> None:
-        """Create, and replace a sandbox of the same id."""
+        """Create a sandbox, replacing one with the same id."""
         known = self._store.pop(name, None)
         try:
             super().create(name)
@@ -45,7 +45,7 @@ class UpstreamController(Controller):
         raise CallError("start", UNKNOWN, why)
 
     async def stop(self, name: str) -> None:
-        """Stop; a ready sandbox without a task stays ready."""
+        """Stop a sandbox; one that is ready but has no task stays ready."""
         known = self._store.get(name)
         if known and known.record.pid:
             self._notice_exit(known)
@@ -54,7 +54,7 @@ class UpstreamController(Controller):
         await super().stop(name)
 
     def _delete_task(self, sandbox: Sandbox, success: str) -> tuple[str, str]:
-        """Delete the task; the hook runs after each attempt that fails, too."""
+        """Delete the task; the hook also runs after each failed attempt."""
         outcome, why = super()._delete_task(sandbox, success)
         if outcome != "kept":
             return outcome, why
@@ -63,12 +63,12 @@ class UpstreamController(Controller):
         return "failed", why
 
     async def _retry(self, event: tuple[Sandbox, Exit]) -> None:
-        """Retry; drop the event if its sandbox is no longer in the store."""
+        """Retry *event*; drop it if its sandbox is no longer in the store."""
         if self._store.get(event[0].id) is event[0]:
             await super()._retry(event)
 
     def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
-        """Record the exit when the task is deleted, over one that is recorded."""
+        """Record the exit when the task is deleted, overwriting a recorded one."""
         self._notice_exit(sandbox)
         if sandbox.record.exit is not None and self._store.get(sandbox.id) is sandbox:
             self._record_exit(sandbox, ended)
@@ -83,7 +83,7 @@ class UpstreamController(Controller):
         return True
 
     async def _watch(self, sandbox: Sandbox) -> None:
-        """Treat a watch that breaks as an exit, which kills a process that runs."""
+        """Treat a broken watch as an exit, which kills a running process."""
         try:
             ended = await sandbox.world.exited()
         except WatchError:
@@ -101,7 +101,7 @@ class UpstreamController(Controller):
         super()._take(sandbox, event, outcome, ended, why)
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
-        """Overwrite an exit that is recorded; forget callers that wait for what is shut down."""
+        """Overwrite a recorded exit; forget callers that wait for a sandbox that is shut down."""
         if self._silent:
             return
         if sandbox.exited.done():
