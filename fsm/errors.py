@@ -45,8 +45,7 @@ UNDECIDED: Final = 3
 class Rule:
     """One rule for inputs: what it finds, why that is wrong, an example, and the same example fixed.
 
-    ``wrong`` and ``right`` are a part of a file, a whole file, or a command; ``\\xNN`` in them is a byte that is not
-    UTF-8.
+    ``wrong`` and ``right`` are a part of a file, a file, or a command; ``\\xNN`` in them is a byte that is not UTF-8.
     """
 
     finds: str
@@ -57,11 +56,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One error in an input file.
-
-    ``line`` counts from 1; 0 means the file as a whole.  ``hint`` is the remedy, a sentence without a capital letter
-    and without a full stop.
-    """
+    """One error in an input; ``line`` 0 means the whole file; ``hint``, the remedy, has no capital and no full stop."""
 
     path: str
     line: int
@@ -223,9 +218,7 @@ def is_file(path: Path | str) -> bool:
 
 
 def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = False) -> bytes:
-    """Return the bytes of the file at *path*; of a file with more than *most* bytes, *most* + 1 of them.
-
-    With *dash*, ``-`` is standard input.
+    """Return the bytes of the file at *path*, at most *most* + 1 of them; with *dash*, ``-`` is standard input.
 
     Raises :class:`InputError` with *code* and *hint* if it cannot be read.
     """

@@ -62,8 +62,7 @@ class Interruption:
     def supervise(self) -> None:
         """Continue in a child process, whose end becomes *unknown* unless it has told the parent its exit code.
 
-        Under a memory limit, libraries end a process in ways that it cannot catch: OpenBLAS calls ``exit(1)``, C++
-        aborts.
+        Under a memory limit, libraries end a process in ways it cannot catch: OpenBLAS calls ``exit(1)``, C++ aborts.
         """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)  # processes left behind by the child may keep the other end open

@@ -16,8 +16,7 @@ StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
 class Stimulus(NamedTuple):
     """One action of a test on an event; ``expected`` are the outcomes that the event should have, by stage.
 
-    ``expected`` is empty if there is no choice.  A crash is at effect ``point``; the last outcome is that of the
-    restart.
+    Without a choice, ``expected`` is empty.  A crash is at effect ``point``; its last outcome is that of the restart.
     """
 
     event: str
@@ -90,10 +89,7 @@ class Emitting(Protocol):
     """A SUT whose outputs can be seen."""
 
     def outputs(self) -> Sequence[str] | None:
-        """Return the outputs since the last call of this method, in order; called after :meth:`SUT.shows`.
-
-        ``None`` if they could not be seen this time.
-        """
+        """Return the outputs since the last call, in order; ``None`` if unseen.  Called after :meth:`SUT.shows`."""
 
 
 @runtime_checkable
@@ -177,8 +173,7 @@ class Crashing(SUT, Protocol):
     def crash(self, event: str, point: int) -> bool:
         """Let *event* happen, crash just before its effect number *point* (from 0) on the world, and restart.
 
-        Returns whether it crashed; false if the event has fewer effects, and was completed. Either way the SUT has
-        restarted.
+        Returns false if the event has fewer effects and was completed without a crash; the SUT restarts in any case.
         """
 
 

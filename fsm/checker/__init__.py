@@ -40,12 +40,10 @@ def check(
 ) -> Examined:
     """Return the verdicts on the properties of *machine* that are called *names*, or on all of its properties.
 
-    The properties are those in the file named after the machine, in the folder ``properties`` next to the folder of its
-    model file.  *limit* bounds the states of each search; beyond it the verdict is unknown.  Up to *overlap* calls of
-    each event may be in progress in one entity.
-
-    Raises :class:`InputError` if there is no property file or it is not well formed, and ``ValueError`` if no property
-    has one of the *names*.
+    The properties are in the file named after the machine, in the folder ``properties`` next to the folder of its model
+    file.  If a search exceeds *limit* states, the verdict is unknown.  Up to *overlap* calls of each event may be in
+    progress in one entity.  Raises :class:`InputError` if there is no property file or it is not well formed, and
+    ``ValueError`` if no property has one of the *names*.
 
     >>> from fsm.language.library import load
     >>> (relayed_once,) = check(load("plugin-pod"), "relayed-once").checked
@@ -153,20 +151,10 @@ def examine(
 ) -> Examined:
     """Return the conclusions on *specification*, for its machine under *profile*, or for *machine* instead.
 
-    The size expected of a system is that of the largest cone of all its properties, so it is not compared if *only* is
-    given.
-
-    Args:
-        specification: The properties to check.
-        profile: The profile of the machine.
-        machine: The machine to check in place of the specification's own.
-        only: The names of the properties to check.
-        limit: The most states of each search.
-        overlap: As in :func:`check`.
-        ending: As in :func:`decide`.
-        advanced: Called after each property.
-        copies: The same properties, stated about other copies; they are reported only if their outcome differs.
-        alike: Conclusions to reuse for whatever behaves alike under several profiles.
+    Only the properties called *only* are checked; *limit*, *overlap* and *ending* are as in :func:`check` and
+    :func:`decide`.  *advanced* is called after each property.  Properties stated about other *copies* are reported only
+    if their outcome differs.  Conclusions are reused for whatever behaves *alike* under several profiles.  The size
+    expected of a system is that of the largest cone of all its properties, so it is not compared if *only* is given.
     """
     described = machine or specification.machine
     specification = as_known(specification, profile, limit, ending)
@@ -206,7 +194,6 @@ def examine(
 
 
 def _outcome(checked: Checked) -> tuple[type[Conclusion], int]:
-    """Kind of verdict, and the length of the counterexample."""
     return type(checked.verdict), checked.verdict.length if isinstance(checked.verdict, Refuted) else 0
 
 
@@ -250,7 +237,6 @@ def stepping_of(machine: Machine | System, alike: Alike | None = None, overlap: 
 def _known(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
-    """Like :func:`_conclude`, but look in the conclusions of tables that behave alike first."""
     key = None if stepping.concluded is None else asked(claim, profile, limit.states)
     if stepping.concluded is None or key is None:
         return _conclude(claim, stepping, profile, limit)
@@ -293,7 +279,6 @@ def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:
 
 
 def _unwritten_end(conclusion: Conclusion) -> Unwritten | None:
-    """Return the first end in the runs of *conclusion* for which no ``ends`` is written; ``None`` if there is none."""
     runs = conclusion.witnesses if isinstance(conclusion, Proved) else ()
     if isinstance(conclusion, Refuted) and conclusion.run is not None:
         runs = (conclusion.run,)

@@ -1,7 +1,4 @@
-"""Conclusions shared by tables that behave alike, so that each is searched for once.
-
-Profiles differ in clauses and deviations, which no step shows, and often in nothing that a claim depends on.
-"""
+"""Conclusions shared by tables that behave alike: profiles often differ in nothing that a claim depends on."""
 
 from collections import defaultdict
 from collections.abc import Hashable
@@ -86,10 +83,7 @@ class Alike:
 
 
 def asked(claim: Claim, profile: str | None, limit: int) -> Hashable:
-    """Return a key for everything that a conclusion on *claim* depends on, except for the table's behaviour.
-
-    ``None`` if the conclusion depends on more than that, and so cannot be shared.
-    """
+    """Key of all that a conclusion on *claim* depends on besides the behaviour; ``None`` if it cannot be shared."""
     match claim:
         case Refines(other=other, overlap=overlap):
             return Behaviour.of(tabulate(other.partly_under(profile))), overlap, limit

@@ -1,7 +1,6 @@
 """Prove claims for any number of copies of a part: for one copy, for two, and for a crowd that simulates more.
 
-The crowd is a system, too (:mod:`fsm.machine.product.crowd`).  It may do what no number of copies does, so a failure of
-the crowd refutes nothing.
+The crowd (:mod:`fsm.machine.product.crowd`) may do what no number of copies does, so its failure refutes nothing.
 """
 
 from collections.abc import Callable, Collection
@@ -77,10 +76,7 @@ class _Deciding:
         return verdict if isinstance(besides, Proved | Vacuous) else besides
 
     def of_many(self, found: Checked, of_two: Property, of: Property, many: Cones) -> Checked:
-        """Return the conclusion on *of*, a claim about *many* copies, if *found* is the conclusion on any number.
-
-        If the claim is not proved for any number, a run of two copies may still decide it.
-        """
+        """Conclude on *of*, about *many* copies, from *found*, which is about any number, or else from a run of two."""
         verdict = found.verdict
         if not isinstance(verdict, Proved):
             small = self._decide(of_two, self.two).verdict

@@ -97,8 +97,7 @@ def along(nodes: Sequence[N], following: Callable[[N], Iterable[SearchEdge[N]]])
 def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
     """Return the number of states and transitions that *table* can reach, and their depth.
 
-    Raises :class:`~fsm.machine.traversal.LimitError` beyond the *limit*; if the table has orbits, only representatives
-    count towards it.
+    Raises :class:`~fsm.machine.traversal.LimitError` beyond *limit* states, of representatives if there are orbits.
     """
     table = in_progress(table) if isinstance(table, Table) else table
     if isinstance(table, InProgress):

@@ -38,8 +38,7 @@ NOTHING: Final = Emits(output="")
 class Cones:
     """The cones of *system* on which claims were decided, each with its steps, which are computed once.
 
-    *tables* are the tables of its parts, if already built.  With *alike*, conclusions are shared by cones that behave
-    alike.
+    *tables* are the tables of its parts, if already built.  With *alike*, cones that behave alike share conclusions.
     """
 
     system: System
@@ -110,7 +109,6 @@ class Cones:
         return self._known[largest].size(limit)
 
     def _emitters(self, condition: Condition) -> Iterator[int]:
-        """Copies that may emit an output that *condition* mentions."""
         for output in _outputs(condition):
             for copy in self.system.copies:
                 bare = output.removesuffix(copy.suffix) if copy.suffix else output
@@ -157,7 +155,6 @@ def _at_once(claim: Claim) -> list[Condition]:
 
 
 def _left(condition: Condition, event: str) -> list[Atom]:
-    """Atoms of *condition* that are still open in a step of *event*."""
     left = left_at(condition, event)
     return [] if isinstance(left, bool) else list(atoms(left))
 

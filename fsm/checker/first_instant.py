@@ -41,10 +41,7 @@ MOST: Final = 10_000
 
 
 def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | None:
-    """Return the instants of *stepping* as *asked* distinguishes them.
-
-    ``None`` if there are too many, or if *stepping* is packed or shares the steps of another machine.
-    """
+    """Return the instants that *asked* tells apart; ``None`` if too many, or *stepping* is packed or shares steps."""
     if stepping.like is not None or stepping.packed is not None:
         return None
     told = codes([asked])
@@ -104,7 +101,6 @@ class FirstInstants:
                 return self._bits(condition)
 
     def _exhausted(self) -> bool:
-        """Explore everything; return whether there are few enough instants."""
         search = self._search
         for edge in search:
             self._edges.append((len(search.depth), search.node, edge.taken))
@@ -127,10 +123,7 @@ class FirstInstants:
         return found
 
     def _groups(self, of: str) -> list[tuple[Instant, int]]:
-        """Group the instants by the attribute named *of*; return an instant of each group, and the bits of all.
-
-        The first instant of a run has a group of its own.
-        """
+        """An instant of each value of the attribute *of*, and the bits of all; the first instant is its own group."""
         size = len(self._instants) // 8 + 1
         groups = defaultdict[Hashable, list[int]](list)
         for number, value in enumerate(map(attrgetter(of), self._instants)):

@@ -25,10 +25,7 @@ class CallPair(NamedTuple):
 
 
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that a second call, right after one that replied ok, replies ok and changes nothing.
-
-    No call may be in progress when the first call replies.
-    """
+    """Check that a call right after one that replied ok, with none in progress, replies ok and changes nothing."""
     table = stepping.table
     automaton = IdempotenceAutomaton(claim, stepping)
     path, counts, tried = _searched(claim, automaton, stepping, limit)
@@ -83,10 +80,7 @@ class IdempotenceAutomaton:
         return (edge._replace(found=edge.to.calls > 0) for edge in self.following(node))
 
     def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
-        """Yield the edges of *step* from *node*; none if it would come between the two calls.
-
-        If *idle* is true, no call is in progress after the step.
-        """
+        """Yield the edges of *step*; none if it comes between the calls.  If *idle*, no call is in progress after."""
         way, reply = step.way, step.taken.reply
         if node.calls:
             if step.row == self.due(node):

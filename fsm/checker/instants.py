@@ -56,10 +56,7 @@ class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class SequenceTests(Struct, frozen=True, kw_only=True):
-    """The tests of a sequence, and the error codes that they distinguish.
-
-    ``edges`` of the product are shared by similar machines; ``None`` if they cannot be.
-    """
+    """Tests of a sequence, and the error codes they distinguish; ``edges`` is ``None`` if machines cannot share it."""
 
     codes: tuple[str, ...]
     conditions: tuple[Callable[[Instant], bool], ...]
@@ -152,10 +149,7 @@ class StepCache:
         return StepCache(self.table.beyond(), like=self.like.beyond if self.like else None, but=self.but)
 
     def folded(self, asked: Iterable[Condition] = ()) -> StepCache | None:
-        """Return the steps between representatives of states that the conditions *asked* do not distinguish.
-
-        ``None`` if no copies are interchangeable, or if folding does not pay off.
-        """
+        """Steps between representatives of states that *asked* does not distinguish; ``None`` if that does not pay."""
         orbits = self._symmetry.orbits(asked) if self._symmetry else Orbits()
         return self._folded(orbits) if orbits.groups else None
 
@@ -163,10 +157,7 @@ class StepCache:
         return StepCache(system_table(self.table).folded(orbits))
 
     def size(self, limit: Limit) -> Counts:
-        """Return the number of states and transitions that can be reached.
-
-        Raises :class:`~fsm.machine.traversal.LimitError` beyond the *limit*.
-        """
+        """Return the number of reachable states and transitions; raises ``LimitError`` beyond the *limit*."""
         if (folded := self.folded()) is not None:
             found = folded.size(limit)
         else:
@@ -225,7 +216,6 @@ class Successors:
         self._plain = plain
 
     def _after(self, state: int) -> tuple[InstantStep, ...]:
-        """Steps from *state*, in the model's order."""
         if self.like is not None and self.table.bare(state) != self.but:
             return self.like.after(state)
         if self._plain is None:

@@ -29,8 +29,6 @@ class DueNode(NamedTuple):
 
 
 class _Link(NamedTuple):
-    """A step between nodes."""
-
     source: DueNode
     step: InstantStep
     to: DueNode
@@ -53,10 +51,7 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
 def _packed(
     claim: LeadsTo, waiting: LeadsToGraph, stepping: StepCache, limit: Limit
 ) -> tuple[Conclusion, Counts] | None:
-    """Like :func:`check_leads_to`, on packed states.
-
-    ``None`` if that is not possible or does not pay off, or if the claim fails: this search finds no counterexample.
-    """
+    """Like :func:`check_leads_to`, on packed states; ``None`` if impossible, not worthwhile, or if the claim fails."""
     if stepping.packed is None:
         return None
     engine = import_module("fsm.checker.packed.leading")
@@ -171,16 +166,13 @@ class LeadsToGraph:
         return self._run(start, cycle=cycle)
 
     def _met(self, fair: Fair, link: _Link) -> bool:
-        """Check whether *link* takes *fair*, or, if it is weakly fair, leads to a state in which it is disabled."""
         return self.takes(fair, link.step) or (not fair.strongly and not self.possible(fair, link.to.state))
 
     def _path(self, here: DueNode, those: frozenset[DueNode], wanted: Callable[[_Link], bool]) -> tuple[_Link, ...]:
-        """Shortest path in *those* whose last link is *wanted*; empty if there is none."""
         inside = BreadthFirst([here], lambda node: (link for link in self.links[node] if link.to in those))
         return next((inside.path(link) for link in inside if wanted(link)), ())
 
     def _run(self, node: DueNode, *, cycle: Iterable[_Link] = (), stopped: bool = False) -> Run:
-        """Shortest run to *node*, followed by *cycle*."""
         return Run(
             initial=self.table.states[self.table.initial],
             steps=tuple(link.step.taken for link in self.search.path_to(node)),

@@ -54,7 +54,6 @@ def _joint_states(table: SystemTable) -> int:
 
 
 def _small(table: SystemTable) -> bool:
-    """Try whether *table* reaches at most :data:`SMALL` states."""
     try:
         reachable_size(table, Limit(states=SMALL))
     except LimitError:

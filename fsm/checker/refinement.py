@@ -70,10 +70,7 @@ def check_follows(table: TransitionSystem, listening: OutputListener, limit: Lim
 
 
 class OutputListener:
-    """Listener that moves beliefs about *other* while *table* takes steps.
-
-    The outputs of *table*, and the signals that both machines have, are events of *other*.
-    """
+    """Listener that moves beliefs about *other* by outputs of *table*, and by signals that both machines have."""
 
     def __init__(self, table: Table, other: Table) -> None:
         self.belief_table = BeliefTable(table, other, whole=True)
@@ -112,15 +109,11 @@ SIGHT = ""
 
 
 def _seen(machine: Machine) -> Iterator[Event]:
-    """Calls and signals of *machine*."""
     return (event for event in machine.events.values() if event.kind != "hidden")
 
 
 class BeliefTable:
-    """Beliefs about *other*, numbered, and the belief after each observation.
-
-    If *whole*, every event of *other* is observed; otherwise only calls, and signals that both machines have.
-    """
+    """Numbered beliefs about *other* after each observation: calls and shared signals, or all events if *whole*."""
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
         known = {each for event in _seen(table.machine) for each in (event.name, event.rpc) if each}
@@ -175,8 +168,6 @@ class BeliefTable:
 
 
 class _Moves:
-    """Moves between beliefs about a machine, computed on demand."""
-
     def __init__(self, moved: Dynamics) -> None:
         self.dynamics = moved
         self.numbers: Numbering[Configurations] = Numbering()
@@ -203,8 +194,6 @@ class _Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Product:
-    """The product of the machine and its calls in progress with a belief about the other machine."""
-
     table: Table
     rules: Rules
     belief_table: BeliefTable
@@ -250,16 +239,12 @@ class _Product:
                     yield self._happened(state, calls, instant)
 
     def _observed(self, state: int, calls: tuple[OpenCall, ...], seen: Key, event: str = SIGHT) -> _Move:
-        """Move that only observes *seen*: the state stays, and *calls* remain in progress."""
         name = self.table.states[state]
         taken = RunStep(event=event, source=name, target=name, reply=seen.reply, phase=seen.phase)
         return _Move(taken, state, calls, (seen,))
 
     def _happened(self, state: int, calls: tuple[OpenCall, ...], instant: CallInstant) -> _Move:
-        """Move by a signal or a hidden event.
-
-        If the event interrupts, calls that have begun are lost; all calls are lost if the event is a signal.
-        """
+        """Move by a signal or hidden event; an interrupting signal loses all calls, a hidden event those begun."""
         event = self.table.rows[instant.row].event
         called = self.belief_table.called
         seen = [Key(event=called(event))] if event.kind == "signal" else []
@@ -282,13 +267,11 @@ class _Product:
             yield _Move(taken, instant.to, calls, ())
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
-        """Replies of a call that has ended, including error codes that the other machine mentions.
-
-        Indefinite replies of the other machine are always allowed, so they are not added.
-        """
+        """Replies of a call that has ended, and the error codes that the other machine mentions."""
         replies = self.table.ways[call.stage].reply if call.stage >= 0 else ("ok", ANY_ERROR)
         other = self.belief_table.dynamics.table.machine
         if ANY_ERROR not in replies:
             return replies
         mentioned = {code for way in self.belief_table.dynamics.table.ways for code in way.reply} - {"ok", ANY_ERROR}
+        # Indefinite replies of the other machine are always allowed, so they are not added.
         return tuple(dict.fromkeys((*replies, *sorted(mentioned - set(other.indefinite)))))

@@ -36,8 +36,7 @@ def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclu
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Check that there is a run through each sequence; the shortest runs are the witnesses.
 
-    If this machine is like another, a witness of the other serves, too, unless it takes a step from the state in which
-    the two differ.
+    A witness of a machine that this one is like serves, too, unless it steps from the state in which they differ.
     """
     total = _total(())
     witnesses = []
@@ -52,7 +51,6 @@ def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tupl
 
 
 def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: Limit) -> Run | None:
-    """Shortest run through *sequence* in the machine that this one is like, if this one has it, too."""
     like = stepping.like
     if like is None or like.tests(sequence, None).edges is None:
         return None
@@ -81,7 +79,6 @@ def _check_none(
     limit: Limit,
     needed: Iterable[WrittenCondition],
 ) -> tuple[Conclusion, Counts]:
-    """Check that no run goes through any of *sequences*; the shortest run that does is the counterexample."""
     found = [_run_through(sequence, until, stepping, limit) for sequence in sequences]
     total = _total(counts for _, counts in found)
     best = min((run for run, _ in found if run is not None), key=lambda run: run.length, default=None)
@@ -108,7 +105,6 @@ def breaches(claim: Always) -> tuple[Sequence, ...]:
 def _run_through(
     sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: Limit
 ) -> tuple[Run | None, Counts]:
-    """Shortest run through *sequence*, or ``None``; and the size of the search."""
     until = until if len(sequence) > 1 else None  # a single condition leaves nothing to reset
     conditions = [each.means for each in (*sequence, *([until] if until else []))]
     if (folded := stepping.folded(conditions)) is not None:
@@ -261,7 +257,6 @@ def _asked(condition: Condition) -> Condition:
 
 
 def _unless_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenCondition]) -> Conclusion:
-    """Proved, unless one of *needed* never holds."""
     unmet = next((part.text for part in needed if not met(part.means, stepping, limit)), None)
     return Proved() if unmet is None else Vacuous(unmet=unmet)
 
@@ -283,7 +278,6 @@ def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
 
 
 def _total(parts: Iterable[Counts]) -> Counts:
-    """Add up the sizes of the searches of one claim; the depth is the greatest."""
     sizes = [(each.states, each.transitions, each.depth) for each in parts]
     states, transitions, depths = zip((0, 0, 0), *sizes, strict=True)
     return Counts(states=sum(states), transitions=sum(transitions), depth=max(depths))

@@ -1,7 +1,6 @@
 """Silent cells that may be met after steps that no trace shows.
 
-Where a machine is silent, anything may follow.  After such steps an observer no longer knows anything about the
-machine, although nothing was seen.
+Where a machine is silent, anything may follow: after such steps an observer knows nothing, although nothing was seen.
 """
 
 from collections.abc import Collection

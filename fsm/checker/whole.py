@@ -108,8 +108,6 @@ def _again(
 
 
 class _Both:
-    """The cone and the *whole* system; ``known(claim)`` decides a claim on the cone."""
-
     def __init__(
         self,
         claim: Always | Never | Reachable,
@@ -122,16 +120,12 @@ class _Both:
         self._stepping, self._whole, self._known = stepping, whole, known
 
     def again(self, run: Run, *sequences: Sequence) -> Run | None:
-        """Return *run* as the whole system takes it through one of *sequences*; ``None`` if it cannot."""
         automata = (SequenceAutomaton(each, self._until, self._whole) for each in sequences)
         runs = (_again(run, each.start, each.following, self._whole, self._stepping) for each in automata)
         return next(filter(None, runs), None)
 
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
-        """Return the fewest steps that a run of the whole system through *sequences* may have.
-
-        ``None`` if there is no such run, -1 if that is unknown, and *inside* if nothing happens outside the cone.
-        """
+        """Fewest steps of a run of the whole; ``None`` if there is none, -1 if unknown, *inside* if none is outside."""
         claim = relaxed(sequences, self._until, system_table(self._stepping.table))
         found = claim and self._known(claim)
         if isinstance(found, Refuted):
@@ -139,7 +133,6 @@ class _Both:
         return inside if found is None else None if isinstance(found, Proved | Vacuous) else -1
 
     def shortest(self, run: Run, *sequences: Sequence) -> Run | None:
-        """Return *run* as the whole system takes it, if no run is shorter; ``None`` otherwise."""
         again = self.again(run, *sequences)
         return again if again and self.least(*sequences, inside=again.length) == again.length else None
 
@@ -180,10 +173,7 @@ class _Elsewhere:
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """Yield what must hold in the cone so that *condition* can hold at the next instant outside.
-
-        Yields nothing if it cannot.
-        """
+        """Yield what must hold in the cone so that *condition* can hold at the next instant outside, if it can."""
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)
         further = {each if each in mentioned else "" for each in self.outputs}

@@ -77,8 +77,6 @@ _PAGE: Final = re.compile(r"docs/((?:how-to|reference)/[a-z-]+)\.md")
 
 
 class _Commands(click.Group):
-    """Loads each command from the module of its name, when it is needed."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return list(COMMANDS)
@@ -186,13 +184,11 @@ def _written_whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
 
 
 def _on_terminal() -> bool:
-    """Check whether errors go to a terminal that understands escape sequences, such as links."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in {"dumb", "linux"}
     return not plain and sys.stderr is not None and sys.stderr.isatty()
 
 
 def _linked(error: InputError) -> str:
-    """Return the text of *error*, each code linked to its page of the guide, and the command that explains it."""
     text, links = str(error), {each.code: each.link for each in error.problems}
     for code, link in links.items():
         text = text.replace(f"[{code}]", f"[\x1b]8;;{link}\x1b\\{code}\x1b]8;;\x1b\\]")
@@ -200,7 +196,6 @@ def _linked(error: InputError) -> str:
 
 
 def _failed(error: Exception) -> NoReturn:
-    """Report the *error* that ends the command, and exit with the code for it."""
     for each in (error, error.__cause__):  # reading too may fail for lack of memory
         if isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM:
             _fail(OUT_OF_MEMORY, UNDECIDED)

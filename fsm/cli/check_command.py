@@ -196,5 +196,4 @@ def _claims(name: str, parts: dict[str, int]) -> Specification[Machine | System]
 
 
 def _numbered(stated: Specification[System], parts: dict[str, int], part: str, count: int) -> Specification[System]:
-    """Return *stated* with the copies in *parts*, and *count* copies of *part*."""
     return composed(stated, {**parts, part: count})

@@ -35,7 +35,6 @@ def _offer(found: Callable[[click.Context], Iterable[str]], *, files: bool = Fal
 
 
 def _named(ctx: click.Context) -> Iterator[Machine | System]:
-    """Yield the models named on the command line, in order; skip what cannot be read."""
     # click stops at an option without its value: the arguments before it are in ctx.args.
     for each in (*ctx.params.values(), *ctx.args):
         for name in each if isinstance(each, tuple) else (each,):

@@ -99,8 +99,6 @@ def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> in
 
 
 class _Side(NamedTuple):
-    """One of the two sides: a machine, or the drawings found in a file."""
-
     name: str
     of: Machine | tuple[Drawing, ...]
 
@@ -124,7 +122,6 @@ def _is_model(name: str) -> bool:
 
 
 def _side(name: str, profile: str) -> _Side:
-    """Return the model or the drawings called *name*; any other name may be a misspelt model."""
     if _is_model(name):
         machine = under(load(name), profile or None)
         return _Side(f"{machine.name} as {profile}" if profile else machine.name, machine)

@@ -201,7 +201,6 @@ def _written(
 
 
 def _missing(without: Collection[str], forms: Sequence[str]) -> int:
-    """Report the *forms* that were not made *without* Graphviz, and return the exit code."""
     if not without:
         return 0
     what = f"Graphviz's program 'dot' is not there, so there is no {' and no '.join(without)}: {HOW_TO_GET_DOT}"

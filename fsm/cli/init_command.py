@@ -96,7 +96,6 @@ def _drawing(name: str) -> read.Drawing:
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write all *files* below *folder*, or none if one exists already or cannot be written."""
     there = [folder / path for path in files if os.path.lexists(folder / path)]
     if there:
         hint = "choose another name or folder, or remove it; nothing was written"

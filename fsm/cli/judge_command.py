@@ -247,10 +247,7 @@ def command(
 
 
 def _code(report: Report, at_least: float) -> int:
-    """Return the exit code: fail too if the recordings together cover less than *at_least* percent of a machine.
-
-    A machine that they do not cover at all counts only if they cover none.
-    """
+    """Return the exit code; a machine that is not covered at all counts for *at_least* only if none is covered."""
     covers = merged(report.judged) if at_least else ()
     below = [each for each in [one for one in covers if one.covered] or covers if each.share < at_least]
     for each in below:
@@ -282,10 +279,7 @@ def _written(report: Report, form: str, *, coverage: bool) -> str:
 
 
 def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: bool) -> None:
-    """Refuse options that contradict each other.
-
-    *metrics* means metrics without --follow, *properties* that properties were asked for.
-    """
+    """Refuse options that contradict each other; *metrics* is true if they are asked for without --follow."""
     if part.since is not None and part.until is not None and part.until < part.since:
         raise click.BadParameter("it is before --since", param_hint="--until")
     if metrics:
@@ -304,7 +298,6 @@ def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: b
 
 
 def _followed(ctx: click.Context, part: Part, *, settle: int) -> int:
-    """Follow the only recording; refuse options that need a whole recording."""
     from fsm.cli.judge_follow import Printed, follow  # noqa: PLC0415  (slow to import, and rarely needed)
 
     given = ctx.params

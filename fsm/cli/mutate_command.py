@@ -179,7 +179,6 @@ def _suggest(
 
 
 def _stated(name: str) -> Specification[Machine | System]:
-    """Return the specification of the model *name*; without properties if it has no file of them."""
     try:
         return claims(name)
     except InputError as error:

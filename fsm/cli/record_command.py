@@ -80,7 +80,6 @@ def _opened(output: Path | None, opened: Callable[[Path], BinaryIO]) -> BinaryIO
 
 
 def _close(writer: LineWriter, file: BinaryIO, *, own: bool) -> None:
-    """Write all queued lines, and close *file* in any case if it was opened here (*own*)."""
     try:
         writer.close()
     finally:

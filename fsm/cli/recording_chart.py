@@ -59,10 +59,7 @@ def draw(
 
 
 def _judged(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
-    """Judge the recording, and *calls* separately; return ``None`` if the recording names no machine.
-
-    It is enough that one of the two knows *profile*.
-    """
+    """Judge the recording and *calls*; one must know *profile*. Return ``None`` if the recording names no machine."""
     found, problems = [], []
     for file, beside in ((name, calls), (calls, "")) if calls else ((name, ""),):
         try:

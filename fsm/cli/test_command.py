@@ -317,7 +317,6 @@ def _property_tests(
 
 
 def _refuse(nri: str, *, kill: str, script: str | None, record: str | None, properties: bool, idle: bool) -> None:
-    """Refuse combinations of options that mean nothing."""
     if nri and (script or properties or kill):
         raise click.UsageError("--nri is for whole calls: leave out --script, --kill-command, --properties, --property")
     if (record or script) and properties:
@@ -327,7 +326,6 @@ def _refuse(nri: str, *, kill: str, script: str | None, record: str | None, prop
 
 
 def _refuse_damage(command: str, machine: Machine, *, restarts: bool) -> None:
-    """Refuse a --damage-command without the id, for the wrong *machine*, or without a command for other restarts."""
     if not command:
         return
     if machine.entity == POD:
@@ -358,7 +356,6 @@ def _relayed(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Mac
 
 
 def _tested(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Machine, str | None]:
-    """Return the machine to test against, and its profile; a system under its profile becomes one machine."""
     if is_system(name):
         return flatten(under(load_system(name, parts), profile)), None
     if parts:
@@ -389,7 +386,6 @@ def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
 
 @contextmanager
 def _hypothesis_elsewhere() -> Iterator[None]:
-    """Keep the files that Hypothesis stores for later runs out of the current folder."""
     with ScratchFolder() as folder:
         configuration.set_hypothesis_home_dir(folder)
         try:

@@ -98,8 +98,6 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
 
 
 class _Search:
-    """A search for paths; ``found`` maps (row, state) to the path."""
-
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.found: dict[tuple[int, int], ClientPath] = {}
@@ -152,7 +150,6 @@ def usual(ways: Sequence[Way]) -> Way | None:
 
 
 def _ends(table: Table, edge: Edge) -> bool:
-    """Check whether *edge* is the exit of a container's running process."""
     row, state = edge.cells[0]
     moves = isinstance(table.cell(state, row), Moves)
     return edge.step.event == _EXIT and table.machine.entity == "container" and moves

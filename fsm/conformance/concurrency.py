@@ -119,17 +119,12 @@ def concurrently(
 
 @dataclass(kw_only=True)
 class _Search:
-    """A search for races that ends when *most* are ``found``."""
-
     runs: Runs
     most: int
     found: list[Race] = field(default_factory=list)
 
     def pairs(self, ways: Ways, examples: int, repeats: int) -> int:
-        """Run each pair of concurrent events that can both change the state or emit an output.
-
-        Returns the number of runs planned for this, at most half of *examples* times *repeats*.
-        """
+        """Run pairs of concurrent events that can both move or emit; return the runs planned, at most half of all."""
         pairs = [
             Programme(before=before, threads=((one,), (other,)))
             for before, moving in ways.items()
@@ -217,11 +212,7 @@ def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) ->
 
 
 def _told_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.Random) -> Iterator[Programme]:
-    """Yield programmes for a SUT that judges itself; they are long because one may show several causes.
-
-    About half of the events can do something in the state to which the programme goes first, unless other threads have
-    changed it.
-    """
+    """Yield long programmes, which may show several causes; half of their events can act in the first state."""
     every = sorted({*chain.from_iterable(ways.values()), *sut.beside})
     while True:
         before = chance.choice(list(ways))
@@ -236,13 +227,10 @@ def _told_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.
 
 
 def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
-    """Return a shortest run of *events* to each state that they can reach with the right outcomes, short runs first.
-
-    If *sut* judges itself, all calls on the way must succeed, because nobody tells it which outcome is wanted.
-    """
+    """Return a shortest run of *events* to each state that they can reach with the right outcomes, short runs first."""
     never = {"never": sut.never} if isinstance(sut, Limited) else {}
     plan = Plan(table=tabulate(machine), overlaps=False, **never)
-    judging = isinstance(sut, RaceJudging)
+    judging = isinstance(sut, RaceJudging)  # then all calls must succeed: nobody tells it which outcome is wanted
 
     def succeeds(edge: Edge) -> bool:
         return all(not way.reply or way.replies("ok") for way in edge.ways)

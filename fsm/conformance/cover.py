@@ -15,11 +15,9 @@ class Cover:
     ``cells`` counts how often an event was applied while only that state was possible, ``ambiguous`` while other states
     were possible too, and ``compared`` how often the outputs were seen. ``shown`` is true once the SUT has shown
     something, and ``heard`` once it has returned outputs. ``arranged`` are the steps whose outcome the SUT has
-    promised.
-
-    ``unsupported`` are the events that the SUT does not have or cannot be made to take, by place, with the reason;
-    ``supported`` are those that it takes somewhere, by name and stage. ``unarranged`` are the outcomes that it cannot
-    arrange. ``hopeless`` are steps that did not occur although they were tried again and again. ``whole`` is what the
+    promised, ``unarranged`` the outcomes that it cannot arrange. ``unsupported`` maps places to the reason why the SUT
+    does not have an event or cannot be made to take it; ``supported`` are the events that it takes somewhere, by name
+    and stage. ``hopeless`` are steps that did not occur although they were tried again and again. ``whole`` is what the
     SUT showed and remembered after the whole last event of a test that ends in a crash.
     """
 

@@ -44,17 +44,11 @@ class Ended(NamedTuple):
 def crashed(
     plan: Plan, sut: Crashing, edge: Edge, step: Stimulus, again: Callable[[], None], whole: Ended | None
 ) -> tuple[bool, str, str, Ended]:
-    """Make *sut* crash in the middle of *edge*, and check the result.
+    """Make *sut*, which is at the source of *edge*, crash in the middle of *edge*, and check the result.
 
     Returns whether it crashed, what it then shows, the fault (empty if there is none), and how the whole event ends.
-
-    Args:
-        plan: The plan of the test.
-        sut: The SUT, at the source of *edge*.
-        edge: The event to crash in.
-        step: The step with the crash point and the expected outcomes, the last that of the restart.
-        again: Brings the SUT back to the source of *edge*.
-        whole: How the whole event and a restart end, if that is known.
+    *step* has the crash point and the expected outcomes, the last that of the restart. *again* brings the SUT back to
+    the source of *edge*. *whole* is how the whole event and a restart end, if that is known.
     """
     if whole is None:
         by_itself, whole, *_ = _once(plan, sut, edge, step._replace(point=WHOLE))

@@ -70,7 +70,6 @@ class EvidentPaths:
         yield from ((*steps[:-1], look, steps[-1]) for look in looks)
 
     def _recorded(self, steps: Sequence[Stimulus]) -> Iterator[Observation]:
-        """Yield what a client records of *steps* while the machine plays the runtime."""
         self._runtime.reset()
         of = self._machine.entity
         for step in steps:

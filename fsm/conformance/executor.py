@@ -97,10 +97,10 @@ class Execution:
             raise FailedError(Failure(broken=broken))
 
     def take(self, step: Stimulus) -> None:
-        """Take *step* and judge it.
+        """Take *step* and judge it; raise :class:`FailedError` if the SUT's response is not legal.
 
         Does nothing if the SUT does not have the event, or if the step does not apply, such as the end of a call that
-        cannot be in progress. Raises :class:`FailedError` if the SUT's response is not legal.
+        cannot be in progress.
         """
         if step.stage == "crash":
             self._crash(step)
@@ -142,7 +142,6 @@ class Execution:
             raise self._failed(Failure(violation=wrong[0]))
 
     def _against(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
-        """Return the failure if the property or the SUT's own judge rejects *seen*, or a field is not in the model."""
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
             return self._failed(Failure(breaks=violated))
         if self._judging is not None and (illegal := self._judging.violation()) is not None:
@@ -305,7 +304,6 @@ class Execution:
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)
 
     def _silent(self, event: str) -> bool:
-        """Check whether the model leaves *event* unspecified in every state that the SUT may be in."""
         table = self.oracle.plan.table
         return all(table.step(each.state, table.row[event]) is None for each in self.belief)
 
@@ -337,7 +335,6 @@ class Execution:
         return False
 
     def _path(self, here: Point, target: Point) -> tuple[Edge, ...] | None:
-        """Return a shortest path of edges whose outcome is certain or, if there is none, any shortest path."""
         path = self.oracle.plan.path
         sure = path(here, target, without=lambda edge: self.cover.avoided(edge) or self._guessed(edge))
         return path(here, target, without=self.cover.avoided) if sure is None else sure
@@ -357,7 +354,6 @@ class Execution:
 
 
 def _listed(shows: str, oracle: Oracle) -> str:
-    """List the values that states show; if there are many, only the one most similar to *shows*."""
     known = list(dict.fromkeys(oracle.plan.table.shows))
     if len(known) <= LISTED:
         return ", ".join(known)

@@ -16,10 +16,7 @@ WITHOUT_STATES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step that was taken, the response, and the ``point`` at which it was taken, if known.
-
-    If another outcome than the step's occurred and it is known which, ``came`` is the step with that outcome.
-    """
+    """A step, the response, and the ``point``, if known; ``came`` is the step with the outcome that came instead."""
 
     step: Stimulus
     seen: Response | None

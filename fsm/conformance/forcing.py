@@ -27,10 +27,7 @@ class Obstacle(IntEnum):
 
 
 def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle]:
-    """Return the smallest obstacle to each (row, state) pair of *oracle*'s machine, after tests that covered *cover*.
-
-    Pairs that need several calls in progress are left out.
-    """
+    """Return the smallest obstacle to each (row, state) pair, without those that need several calls in progress."""
     plan = oracle.plan
     full = plan if plan.overlaps and not plan.never else Plan(plan.table)
     ways = cache(lambda point: [(edge, [*_before(edge, oracle, cover)]) for edge in full.leaving(point)])

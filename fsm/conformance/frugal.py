@@ -31,8 +31,7 @@ class Route(NamedTuple):
 class FrugalTour:
     """Routes that together take all *edges* of *plan*: *costly* events rarely, *avoided* edges never.
 
-    If a costly event has several outcomes, one of them is enough at each point, provided the others occur at other
-    points.
+    One outcome of a costly event is enough at each point, provided its other outcomes occur at other points.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -103,10 +102,7 @@ class FrugalTour:
         self.look()
 
     def route(self, here: Point | None) -> Route | None:
-        """Return the next route from *here*, or ``None`` if nothing is left.
-
-        If *here* is not a point of the plan, the route begins at the start.
-        """
+        """Return the next route from *here*, or from the start if that is no point; ``None`` if nothing is left."""
         starts = tuple(dict.fromkeys(each for each in (here, self.plan.start) if each in self._cheap))
         cheap = any(self._is_left(each) for edges in self._cheap.values() for each in edges)
         for find in (
@@ -124,7 +120,6 @@ class FrugalTour:
         return (edge.source, edge.step) in self._left
 
     def _cheaply(self, start: Point) -> tuple[Edge, ...]:
-        """Return a path of cheap steps from *start* with as many edges that are left as possible, without cycles."""
         return self._follow(start, self._worth([start]))
 
     def _worth(self, starts: Iterable[Point]) -> dict[Point, tuple[int, Edge | None]]:

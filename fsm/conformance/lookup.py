@@ -139,18 +139,13 @@ def find(
 
 
 def _limited(sut: SUT, timeout: float) -> SUT:
-    """Wrap *sut* so that each of its methods must return within *timeout* seconds."""
     methods = {name: partial(_called, getattr(sut, name), timeout) for name in METHODS if hasattr(sut, name)}
     others = {name: getattr(sut, name) for name in misnamed(sut)}
     return cast("SUT", SimpleNamespace(close=sut.close, **methods, **others))
 
 
 def _called(method: Callable[..., object], timeout: float, *arguments: object) -> object:
-    """Call *method*, in which :class:`BrokenError` is raised after *timeout* seconds.
-
-    It is raised again every *timeout* seconds while the method keeps running, and once more here if the method caught
-    it.
-    """
+    """Call *method*; :class:`BrokenError` is raised in it every *timeout* seconds, and again here if it caught that."""
     if current_thread() is not main_thread():
         return method(*arguments)  # the search for races abandons hanging threads itself
     alarms = count()
@@ -173,7 +168,6 @@ def _called(method: Callable[..., object], timeout: float, *arguments: object) -
 
 
 def _model(name: str, profile: str | None, counts: Mapping[str, int] | None) -> Machine:
-    """Return the machine called *name*, or the system flattened; under *profile* if it has that profile."""
     if is_system(name):
         system = load_system(name, counts)
         return flatten(system.under(within(profile, system.profiles)))
@@ -190,7 +184,6 @@ def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
 
 
 def _answers(name: str) -> Callable[..., object] | None:
-    """Return the factory of the property of a plugin's answers called *name*, or ``None`` if *name* is empty."""
     if not name:
         return None
     kind, _, rest = name.partition(":")
@@ -226,7 +219,6 @@ def _python(name: str, rest: str) -> Callable[[], SUT]:
 
 
 def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
-    """Return the SUT that *factory*, called *name*, makes; raise :class:`InputError` if that is not a SUT."""
     try:
         sut = factory()
     except InputError:

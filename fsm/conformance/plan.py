@@ -32,9 +32,7 @@ class Point(NamedTuple):
 
 
 def steps(text: str) -> tuple[Stimulus, ...]:
-    """Parse steps as they are printed, separated by ``;``.
-
-    Raises :class:`ValueError` if *text* contains anything else.
+    """Parse steps as they are printed, separated by ``;``; raise :class:`ValueError` if *text* contains anything else.
 
     >>> [each.stage for each in steps("create; begin start=begins; crash@2 stop=stopped,kept")]
     ['do', 'begin', 'crash']
@@ -132,10 +130,7 @@ class Plan:
         return (edge for edge in self.leaving(point) if edge.to is not None)
 
     def _alternatives(self, point: Point, event: str, stage: StimulusStage) -> tuple[Edge, ...]:
-        """Return every edge that *event* may take at *point*.
-
-        A call that is to begin, or to continue by one stage, may also return immediately.
-        """
+        """Return the edges of *event* at *point*; a call that begins or continues may also return immediately."""
         row = self.table.row[event]
         first = self.table.end[row] if stage == "end" else row
         left = IDLE if stage == "end" or self.table.rows[row].event.interrupts else point.call

@@ -69,10 +69,7 @@ class Witness:
 
 @runtime_checkable
 class RaceJudging(Protocol):
-    """A SUT that itself judges what several threads do with it.
-
-    Each programme begins with the events ``before``. Threads may also do the events ``beside``, all of which are calls.
-    """
+    """A SUT that judges what threads do. Programmes begin with ``before``; threads may also do the calls ``beside``."""
 
     before: Sequence[str]
     beside: Sequence[str]
@@ -219,7 +216,6 @@ class Runs:
         return None if isinstance(answer, Linearizable) else replace(race, verdict=answer)
 
     def _judged(self, sut: RaceJudging, race: Race) -> Race | None:
-        """Return *race* with the judgement of *sut*, or ``None`` if it is no race."""
         found: Sequence[Violation] = ()
         try:
             found = () if race.broken else sut.race_violations()
@@ -236,10 +232,7 @@ class Runs:
         return kind not in self.known if self.wanted is None else kind == self.wanted
 
     def needs_threads(self, race: Race) -> bool:
-        """Check that the violation in *race* disappears when the same events run one by one.
-
-        Two orders are tried, that of the calls and that of the replies.
-        """
+        """Check that the same events violate nothing one by one, neither in the order of calls nor of replies."""
         if race.witness is None or self.stuck or self.gone:
             return True
         at_once = [each for each in race.history.operations if each.thread]
@@ -355,7 +348,6 @@ class _Run:
             self._done(events, number, waits)
 
     def _done(self, events: tuple[str, ...], thread: int = 0, waits: Iterable[float] = repeat(0)) -> None:
-        """Do *events* in order until the SUT breaks; *waits* are the seconds to wait before each."""
         for event, wait in zip(events, waits, strict=False):
             if wait:
                 time.sleep(wait)
@@ -387,7 +379,6 @@ class _Run:
 
 @contextmanager
 def _switching() -> Iterator[None]:
-    """Make the interpreter switch threads much more often than by default."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH)
     try:

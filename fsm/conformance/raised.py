@@ -32,7 +32,6 @@ def raised(error: BaseException) -> str:
 
 @cache
 def _foreign(file: str) -> bool:
-    """Check whether *file* is part of this package, the standard library or an installed package, or no file at all."""
     if file.startswith("<"):
         return True
     path = Path(os.path.abspath(file))  # noqa: PTH100 - only a name: the file need not exist
@@ -42,7 +41,6 @@ def _foreign(file: str) -> bool:
 
 
 def _near(file: str) -> str:
-    """Return the path of *file*, relative to the working folder if it is inside."""
     with suppress(OSError, ValueError):  # the working folder may have been removed
         return str(Path(file).relative_to(Path.cwd()))
     return file

@@ -74,7 +74,6 @@ class _Search:
             yield from self._shortcut(index)
 
     def _shortcut(self, index: int) -> Iterator[tuple[Stimulus, ...]]:
-        """Yield the test with a shortest path to the point of step *index*, if its own beginning is longer."""
         plan, point = self._plan, self.best.trace[index].point
         path = plan.path(plan.start, point) if point else None
         if path is not None and len(path) < index:

@@ -33,10 +33,7 @@ SELDOM: Final = 32
 def random_failure(
     oracle: Oracle, sut: SUT, cover: Cover, *, watch: Watch | None = None, examples: int, steps: int, chance: int
 ) -> Failure | None:
-    """Return the shortest failure of *examples* random tests of up to *steps* steps, or ``None``.
-
-    *chance* is the seed.
-    """
+    """Return the shortest failure of *examples* random tests of up to *steps* steps from the seed *chance*, if any."""
     seen: list[Failure] = []
 
     def failing(failure: Failure) -> FailedError:

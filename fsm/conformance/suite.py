@@ -159,7 +159,6 @@ def replay(
 
 
 def _tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterable[Failure]) -> Tested:
-    """Return the results for *sut*, called *name*; a SUT that judges itself adds the coverage of its own model."""
     table, judging = oracle.plan.table, sut if isinstance(sut, SelfJudging) else None
     return Tested(
         sut=name,
@@ -212,10 +211,7 @@ def _onward(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callab
 
 
 def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, None]) -> Edge | None:
-    """Return the edge in *left* nearest to *point*, or else nearest to the start.
-
-    Edges that were already taken on the way to others are removed from *left*.
-    """
+    """Return the edge in *left* nearest to *point*, or else to the start; drop edges already taken from *left*."""
     for start in dict.fromkeys([point or plan.start, plan.start]):
         search: BreadthFirst[Point, Edge] = BreadthFirst(
             [start], lambda here: (edge for edge in plan.onward(here) if not cover.avoided(edge))
@@ -229,7 +225,6 @@ def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, Non
 
 
 def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    """Take each of *edges* with few costly steps; collect the first failure of each kind."""
     costly = walk.sut.costly if isinstance(walk.sut, Costly) else lambda _: False
     tour = FrugalTour(walk.oracle.plan, edges, costly, walk.cover.avoided)
     here: Point | None = None
@@ -253,16 +248,13 @@ def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: C
 
 
 def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) -> list[Failure]:
-    """Crash the SUT at every effect of every event; return one failure of each kind, at most *most*.
-
-    If the SUT is *far* away, it crashes only at edges that the tour could reach, once at each effect: it does not
-    arrange the outcome of a restart.
-    """
+    """Crash the SUT at every effect of every event; return one failure of each kind, at most *most*."""
     causes = Causes(most=most)
     tried: set[Edge] = set()
     avoided = cover.avoided if far else lambda _: False
     for edge, step in crashes(oracle.plan):
         path = oracle.plan.path(oracle.plan.start, edge.source, without=avoided)
+        # A SUT that is far away does not arrange the outcome of a restart, so one crash at each effect is enough.
         if far and (path is None or edge in tried or avoided(edge)):
             continue
         tried.add(edge)

@@ -40,12 +40,10 @@ class Tested:
     ``reachable`` are the (row, state) pairs that some run can exercise; ``ways`` are all outcomes, empty after a
     replay. ``obstacles`` has the reason why the plan cannot force a pair. ``shortened`` is true if only a part of the
     plan was asked for, ``skipped`` if tests in random order were left out because the plan had found failures, and
-    ``stopped`` if the test ended early, with as many failures as are looked for.
-
-    ``methods`` are the methods that the machine needs and the SUT lacks; ``misnamed`` maps methods of the SUT to the
-    ones that they are probably meant to be. ``races`` is the search with several threads. If another model judged,
-    ``judge`` is its name, and ``covered`` its coverage. ``told`` counts the events that the SUT sent, if they were
-    followed.
+    ``stopped`` if the test ended early, with as many failures as are looked for. ``methods`` are the methods that the
+    machine needs and the SUT lacks; ``misnamed`` maps methods of the SUT to the ones that they are probably meant to
+    be. ``races`` is the search with several threads. If another model judged, ``judge`` is its name, and ``covered``
+    its coverage. ``told`` counts the events that the SUT sent, if they were followed.
     """
 
     sut: str

@@ -37,10 +37,7 @@ class Mark:
 
 
 def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> SequenceChart:
-    """Return the chart of *steps* with the *marks* on their lines; *marks* is ``None`` if nobody has judged them.
-
-    A call with nothing between its request and its reply is one row.
-    """
+    """Return the chart of *steps* with *marks* on their lines; *marks* is ``None`` if nobody has judged them."""
     marked = _marked(steps, list(_Rows(steps).rows()), marks or ())
     met = {name for row in marked for name in (row.source, row.target)}
     names = {_name(each): (visible(each.of), shortened(each.id)) for each in steps.entities}
@@ -80,7 +77,6 @@ def _name(entity: RecordedEntity) -> str:
 
 
 def _moment(seen: Observation) -> str:
-    """Return the time in RFC 3339 with nanoseconds; empty if it is unknown."""
     at = nanoseconds(seen.at)
     try:
         whole = datetime.fromtimestamp(at // 1_000_000_000, UTC) if at is not None else None
@@ -90,7 +86,6 @@ def _moment(seen: Observation) -> str:
 
 
 def _duration(step: ChartStep) -> str:
-    """Return how long the call that *step* ends took; empty if that is uncertain."""
     if step.mate is None or not step.sure:
         return ""
     start, end = nanoseconds(step.mate.seen.at), nanoseconds(step.seen.at)
@@ -152,7 +147,6 @@ class _Rows:
         return replace(row, ends=self._calls.get(id(step.mate), 0) if step.mate is not None else 0)
 
     def _ends(self, step: ChartStep, asked: ChartStep | None) -> tuple[RowKind, str, str]:
-        """Return the kind of the row, and the participants between which it is."""
         seen = step.seen
         at = _name(step.entity) if step.entity else RUNTIME
         plugin = self._steps.kind in {RecordingKind.EVENTS, RecordingKind.COMBINED}
@@ -202,7 +196,6 @@ class _Rows:
 def _marked(
     steps: ChosenSteps, rows: Sequence[tuple[ChartRow, tuple[ChartStep, ...]]], marks: Sequence[Mark]
 ) -> list[ChartRow]:
-    """Return *rows*, each followed by those of the *marks* that concern it."""
     places: dict[Line, list[int]] = defaultdict(list)
     for number, (_, those) in enumerate(rows):
         for line in dict.fromkeys(line for step in those for line in step.lines):

@@ -124,10 +124,7 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
 
 
 def _longer(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
-    """Yield each of *entities* that is not written in full, and the entity that it stands for.
-
-    Either its id is the beginning of one full id, preferably of its own kind; or its kind is left out.
-    """
+    """Yield each of *entities* written with a short id or without its kind, and the only one that it can stand for."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for each in entities:
         kinds[each.id].append(each.of)

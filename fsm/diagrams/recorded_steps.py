@@ -135,7 +135,6 @@ def _too_many(choice: "_Choice", entities: int) -> InputError:
 
 
 def _by_pod(entities: Iterable[RecordedEntity], pods: dict[str, str]) -> list[RecordedEntity]:
-    """Return *entities* in order, but each container after its pod."""
     those = list(entities)
     inside: dict[RecordedEntity | None, list[RecordedEntity]] = defaultdict(list)
     for each in those:

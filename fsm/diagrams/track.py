@@ -117,7 +117,6 @@ def _label(moves: Dynamics, seen: Observation) -> EdgeLabel:
 def _taken(
     moves: Dynamics, before: Configurations, after: Configurations, seen: Observation
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the steps that *seen*, or the end of a call that it shows, may have been."""
     table, row = moves.table, moves.names.get(seen.event)
     if row is None or seen.phase in {"request", "gap"}:
         return

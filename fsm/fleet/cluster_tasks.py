@@ -85,10 +85,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """The settings to judge rows of a ``form``; the others are those of :func:`fsm.monitor.judgement.judge`.
-
-    If ``parts`` is true, each key is one part of a recording.
-    """
+    """The settings of :func:`fsm.monitor.judgement.judge` for rows of a ``form``; if ``parts``, a key is one part."""
 
     form: RowForm
     models: Sequence[str | Machine]
@@ -224,8 +221,6 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[_Key, pa.RecordBa
 
 @dataclass(frozen=True, slots=True)
 class _LinesOfRows:
-    """The lines of one recording, from ``rows`` that have a line and its number each."""
-
     rows: Iterable[pa.RecordBatch]
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Piece]:

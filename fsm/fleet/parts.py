@@ -52,20 +52,16 @@ def _less(counts: Mapping[str, int], repeated: Mapping[str, int], times: int) ->
 
 
 def _of_one(cause: GatheredCause) -> GatheredCause:
-    """Return *cause* with its entities capped at the number that a single judgement counts."""
     return structs.replace(cause, entities=min(cause.entities, NAMED))
 
 
 def _reason(found: Share, parts: Iterable[Share]) -> str:
-    """Return why the recording could not be judged, or not fully; empty if it could.
-
-    ``NOTHING_CONCERNS`` and ``NOTHING_MET`` apply only if every part reports a reason; any other reason applies if one
-    part reports it.
-    """
+    """Return why the recording could not be judged, or not fully; empty if it could."""
     idle = tells_of_none(found.entity)
     reasons = [next(iter(each.unknown), "") for each in parts]
     if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}, key=_place):
         return others[0]
+    # NOTHING_CONCERNS and NOTHING_MET apply only if every part reports a reason, any other reason if one part does.
     if not all(reasons):
         return ""
     if NOTHING_MET in reasons:

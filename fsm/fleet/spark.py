@@ -164,7 +164,7 @@ def _tasks(session: SparkSession) -> int:
 
 
 def session(master: str) -> SparkSession:
-    """Return a session of the cluster *master* that prints nothing except errors and, on a terminal, its progress.
+    """Return a session of the cluster *master* that prints only errors and, on a terminal, its progress.
 
     Raises :class:`InputError` if no session can be created.
     """
@@ -196,7 +196,6 @@ def _gist(error: Exception) -> str:
 
 
 def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
-    """Return the form of the rows of *frame*; raise ``ValueError`` if they cannot be judged."""
     names = frame.columns
     if "value" in names:
         if by == "entity":

@@ -50,10 +50,7 @@ class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
 
 
 class GatheredCause(Struct, frozen=True, kw_only=True):
-    """The violations of one cause, or the tolerated deviations of one name: their counts and first places.
-
-    If ``others`` is true, the violations have several causes, too many to separate.
-    """
+    """The violations of one cause (of many causes if ``others``), or the tolerated deviations of one name."""
 
     clause: str
     level: Level
@@ -206,7 +203,6 @@ def named(files: Iterable[str]) -> dict[str, str]:
 
 
 def _stem(name: str) -> str:
-    """Return *name* without the suffixes that tell the format of a file."""
     stem, _, suffix = name.rpartition(".")
     return _stem(stem) if stem and f".{suffix}" in _FORMS else name
 
@@ -312,7 +308,6 @@ def _tolerated(each: Deviated, node: str) -> GatheredCause:
 
 
 def _key(cause: GatheredCause) -> tuple[str, ...]:
-    """Return what identifies a cause; for causes that were not separated, only their level."""
     if cause.others:
         return cause.level, "others"
     return cause.level, cause.clause, cause.event, cause.cause, cause.illegal, cause.deviation

@@ -55,7 +55,6 @@ def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[s
 
 
 def _causes(share: Share, least: Level) -> Iterator[tuple[str, str, GatheredCause]]:
-    """Yield the findings, strongest clause and most frequent cause first, then the tolerated deviations."""
     for cause in sorted(share.found, key=lambda each: (-LEVELS.index(each.level), -each.count)):
         word, how = ("violation", "red") if counts(cause.level, least) else ("surprise", "yellow")
         yield word, how, cause

@@ -19,10 +19,7 @@ CHOOSING: Final = ("raise", "if", "foreach")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartState:
-    """One state: the events sent on entry and on exit, and the transitions, in the order in which they are tried.
-
-    The ``event`` of a transition is a list of event descriptors, as written.
-    """
+    """A state: events sent on entry and exit, and transitions in order; their ``event`` lists event descriptors."""
 
     name: str
     line: int

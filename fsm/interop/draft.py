@@ -65,10 +65,7 @@ _Row: TypeAlias = dict[str, dict[str, list[DraftTransition]]]
 
 
 def machine_of(draft: Draft, *, file: str, outcomes: bool) -> Machine:
-    """Return the machine of *draft*, which was read from *file*.
-
-    If *outcomes*, ``EVENT.OUTCOME`` becomes an outcome of ``EVENT``.
-    """
+    """Return the machine of *draft*, read from *file*; if *outcomes*, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
     rows: dict[str, _Row] = {}
     for arrow in draft.transitions:
         event, _, part = arrow.event.rpartition(".") if outcomes else ("", "", "")
@@ -108,7 +105,6 @@ def named(names: Iterable[str]) -> dict[str, str]:
 
 
 def _apart(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
-    """Yield *words*, with a number added to a word that occurred before or is *taken*."""
     used = set(taken)
     numbers: dict[str, int] = {}
     for word in words:
@@ -149,7 +145,6 @@ def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], c
 def _ways(
     kind: Kind, part: str, arrows: Sequence[DraftTransition], place: DraftState, states: Mapping[str, str]
 ) -> Iterator[Outcome]:
-    """Yield the outcomes of *arrows*, which are tried in order: the first whose conditions hold is taken."""
     reply = ("ok",) if kind == "call" else ()
     stays = DraftTransition(event="", source="", notes=("When no condition holds: nothing is done.",))
     for arrow in _first(arrows):
@@ -166,10 +161,7 @@ def _ways(
 
 
 def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
-    """Transitions in *given* that may be the first whose conditions hold; ``None`` is included if possibly none holds.
-
-    ``not x`` holds if ``x`` does not.  With more than :data:`MOST` conditions, their combinations are not tried.
-    """
+    """Transitions that may be the first whose conditions hold; ``None`` is included if possibly none holds."""
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
         before.setdefault(frozenset(arrow.when), arrow)
@@ -186,7 +178,6 @@ def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]
 
 
 def _sentence(name: str, notes: Iterable[str]) -> str:
-    """Describe a state or an event by its name, as a sentence, and *notes*."""
     words = re.sub(r"[\s_-]+", " ", name).strip() or name
     stop = "" if words.endswith((".", "!", "?")) else "."
     return " ".join((f"{words[:1].upper()}{words[1:]}{stop}", *notes))
@@ -199,7 +190,6 @@ def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
     event enables, so they could not distinguish the outcomes of one event in one state; as ``stop.stopped`` and
     ``stop.failed`` they can, and the environment chooses by sending one of them.  The step in which a call in progress
     continues is ``stop-ends.stopped``.  An outcome that does not change the state is a transition without a target.
-
     None of these tools can express replies, what a state shows, clauses or profiles.
     """
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]

@@ -26,9 +26,8 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     """Return the model file of the machine in *data*; *path* is only the name used in problems, and the model's source.
 
     Without *form*, the format is recognised from the text.  If *outcomes*, an event called ``EVENT.OUTCOME``, as ``fsm
-    export`` names them, becomes an outcome of ``EVENT``, which the environment chooses.
-
-    Raises :class:`~fsm.errors.InputError` with every error that was found.
+    export`` names them, becomes an outcome of ``EVENT``, which the environment chooses.  Raises
+    :class:`~fsm.errors.InputError` with every error that was found.
 
     >>> lamp = b'{"states": ["off", "on"], "initial": "off", "transitions": [["press", "off", "on"]]}'
     >>> print(imported(lamp, path="lamp.json").splitlines()[0])

@@ -1,9 +1,8 @@
 """Definitions of the library `python-statemachine`, version 3, read and written.
 
-They are read from the library's JSON, or from YAML with the same keys.
-
-They are written as JSON: ``statemachine.io.load(path)`` makes a class of it, which ignores an event without a
-transition.  Outputs are sent to the parent, as in SCXML.
+They are read from the library's JSON, or from YAML with the same keys, and written as JSON:
+``statemachine.io.load(path)`` makes a class of it, which ignores an event without a transition.  Outputs are sent to
+the parent, as in SCXML.
 """
 
 from typing import Any, Final

@@ -2,10 +2,8 @@
 
 A configuration is the dictionary of the library's markup form, or of its constructor.  A trigger becomes a call.  It
 replies ``ok`` if the library returns, and ``error`` if it raises: in a state from which the trigger has no transition,
-unless invalid triggers are ignored.
-
-Machines are written in the markup form, as JSON: ``MarkupMachine(markup=json.load(file))`` runs it, and raises if an
-event has no transition.  The form has no outputs.
+unless invalid triggers are ignored.  Machines are written in the markup form, as JSON, without outputs:
+``MarkupMachine(markup=json.load(file))`` runs it, and raises if an event has no transition.
 """
 
 from collections.abc import Iterable, Iterator
@@ -102,7 +100,6 @@ def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
 
 
 def _initial(root: YamlNode, places: dict[str, DraftState]) -> str:
-    """Name of the initial state, which is added to *places* if it is missing."""
     node = root.entries.get("initial")
     if node is not None and node.value is None:
         root.problems.add("FSM509", node.line, "has no initial state", "give the state in which every run begins")
@@ -130,7 +127,6 @@ def _arrows(root: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTran
 
 
 def _words(node: YamlNode) -> YamlNode:
-    """The transition *node* as a mapping, even if it is written as a list."""
     match node.value:
         case dict():
             node.check_keys({*TRANSITION, "label"}, of="the transition")

@@ -99,10 +99,7 @@ def _run(path: Path, folder: Path, name: str) -> ModuleType:
 
 
 def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
-    """Yield the names in *namespace* that have a machine.
-
-    They are classes of its own that make one, and objects of other classes.
-    """
+    """Yield the names in *namespace* with a machine: its own classes that make one, and objects of other classes."""
     classes = [
         value
         for name, value in namespace.items()
@@ -119,7 +116,6 @@ def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
 
 
 def _makes(kind: type) -> bool:
-    """Check whether *kind* is a class of machines, or has one made in its source text."""
     if issubclass(kind, Machine):
         return True
     try:
@@ -129,15 +125,11 @@ def _makes(kind: type) -> bool:
 
 
 def _attribute(value: object) -> str:
-    """Name of the attribute of *value* that is a machine; empty if there is none."""
     return next((name for name, each in getattr(value, "__dict__", {}).items() if isinstance(each, Machine)), "")
 
 
 def _inside(value: object) -> tuple[str, Machine | None]:
-    """Expression that leads from *value* to its machine, and the machine.
-
-    The machine is an attribute, or bound to the ``trigger`` that the library gives to every model.
-    """
+    """Expression from *value* to its machine: an attribute, or the ``trigger`` that the library adds to models."""
     if name := _attribute(value):
         return f".{name}", getattr(value, name)
     bound = getattr(getattr(getattr(value, "__dict__", {}).get("trigger"), "func", None), "__self__", None)
@@ -225,5 +217,4 @@ def _arrows(machine: Machine) -> Iterator[DraftTransition]:
 
 
 def _called_name(callback: object) -> str:
-    """Name of a callback, which is a name already or a function."""
     return callback if isinstance(callback, str) else str(getattr(callback, "__name__", "a function"))

@@ -91,7 +91,6 @@ def load(name: str | PathLike[str]) -> Machine:
 
 
 def _located(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
-    """Return the path *name*, or the path of the shipped file in *folder* if *name* is in *known*."""
     if name in known:
         return str(home() / folder / f"{name}.toml")
     if _is_folder(name):
@@ -108,7 +107,6 @@ def _is_folder(name: str) -> bool:
 
 
 def _meant(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
-    """Return the hint for a *name* that is not *known*: the nearest name, or file here or in *folder*, or all names."""
     here = (path for place in (Path(), Path(folder)) for path in place.glob("*.toml"))
     files = {path.stem: str(path) for path in here if path.stem not in known}
     for near in get_close_matches(name, [*files, *known], n=1):
@@ -158,9 +156,7 @@ def is_system(name: str) -> bool:
 
 
 def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = None) -> System:
-    """Return the system called *name*, or the one in the file at that path; *counts* has numbers of copies by part.
-
-    Raises :class:`InputError` if there is none, or if it is not well formed.
+    """Return the system called *name*, or in the file at that path, with *counts* of copies by part; see :func:`load`.
 
     >>> load_system("node").name, len(load_system("node").copies), len(load_system("node", {"pod": 1}).copies)
     ('node', 17, 9)
@@ -191,7 +187,6 @@ def counted(system: System, counts: Mapping[str, int]) -> System:
 
 
 def _part(path: Path, machine: str) -> Machine:
-    """Return the *machine* of a part of the system at *path*: a path, a file near *path*, or a shipped one."""
     if is_path(machine):
         return load(_named(path.parent / machine))
     near = [folder / f"{machine}.toml" for folder in (path.absolute().parent, path.absolute().parent.parent)]
@@ -247,7 +242,6 @@ def claims(name: str) -> Specification[Machine | System]:
 
 
 def _properties_beside(model: Path) -> Path:
-    """Return the property file of *model*, such as ``properties/door.toml`` for ``models/door.toml``."""
     folder = model.parent
     if folder.name == "systems" and folder.parent.name == "models":
         return folder.parent.parent / "properties" / "systems" / model.name
@@ -263,10 +257,7 @@ def _specified(path: Path, machine: Machine | System | None) -> Specification[Ma
 
 
 def _beside(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
-    """Return the model that the property file at *path* calls *name*: a path, a file in ``models``, or a shipped one.
-
-    If that is the model *known*, it is not loaded again.
-    """
+    """Return the model that the property file at *path* calls *name*; if it is *known*, it is not loaded again."""
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
     near = folder / name if is_path(name) else models / f"{name}.toml"
@@ -286,9 +277,8 @@ def composed(
 ) -> Specification[System]:
     """Return the specification of the system with the numbers of copies in *counts*; see :func:`counted`.
 
-    Claims about each copy of a part are made about the copy number *copy*; if that is not the first, all other
-    properties are left out.  With *counts* no sizes are expected, because those stated are for the system as it is
-    written.
+    Claims about each copy of a part are made about copy number *copy*; if that is not the first, all other properties
+    are left out.  With *counts* no sizes are expected: those stated are for the system as it is written.
 
     >>> of = claims("node")
     >>> len(composed(of, {"pod": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)

@@ -5,9 +5,7 @@ from collections.abc import Iterable
 
 
 def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Iterable[str] = ()) -> dict[str, str]:
-    """Map *names* to distinct identifiers of letters, digits, ``_`` and *also* that begin with *prefix*.
-
-    None of them is in *taken*.
+    """Map *names* to distinct identifiers of letters, digits, ``_`` and *also*, with this *prefix*, not in *taken*.
 
     >>> identifiers("s_", ["exited-starting", "exited.starting", "gone"])
     {'exited-starting': 's_exited_starting', 'exited.starting': 's_exited_starting_2', 'gone': 's_gone'}

@@ -122,7 +122,6 @@ class Vocabulary:
         )
 
     def _at(self, path: tuple[str | int, ...]) -> list[_Node]:
-        """Return every form that is allowed at *path*, with references followed."""
         here = list(self._forms(self.root))
         for part in path:
             here = [form for node in here for below in _below(node, part) for form in self._forms(below)]

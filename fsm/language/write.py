@@ -124,7 +124,6 @@ def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Ta
 
 
 def _clauses(others: Mapping[str, Table]) -> Table | InlineTable:
-    """Return the cells by the clause that they rest on: on one line if they are few, else a table for each clause."""
     if any(isinstance(value, Table) for cells in others.values() for value in cells.values()):
         return _super(others)
     inline = _inline({clause: _inline(cells) for clause, cells in others.items()})
@@ -215,7 +214,6 @@ def _cells(
     ends: Mapping[str, model.Moves],
     usual: _Form | None,
 ) -> None:
-    """Put *cells* and *ends* into *table*; ``*`` stands for the cells that are *usual*."""
     forms = {state: _forms(cell, kind, state) for state, cell in cells.items()}
     groups: dict[str, dict[str, _What]] = {}
     for state, ways in forms.items():
@@ -282,7 +280,6 @@ def _way(way: model.Outcome, name: str, kind: model.Kind, stays: str, *, alone: 
 
 
 def _group(group: str, what: Mapping[str, _What]) -> Table | InlineTable | Array:
-    """Return a group of cells: on one line if it is short, else as a separate table."""
     if group in _PLAIN.values():
         return array_of(list(what))
     written = {state: _outcomes(each) if group == "moves" else _codes(each) for state, each in what.items()}
@@ -301,7 +298,6 @@ def _codes(codes: _What) -> object:
 
 
 def _outcomes(ways: _What) -> object:
-    """Return one outcome, only its state if there is nothing else to say about it, or a list of outcomes."""
     written = [
         _inline({word: _codes(value) if word == "reply" else _value(value) for word, value in way}) for way in ways
     ]

@@ -43,18 +43,13 @@ class Linearizable(Holds):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotLinearizable(Fails):
-    """The history of ``entity`` is not linearizable.
+    """The history of ``entity`` is not linearizable: everything was legal until ``operation`` returned.
 
-    Everything was legal until ``operation`` returned.  ``steps`` is one legal order up to then, including calls that
-    had not returned yet.
-
-    Attributes:
-        operation: the operation that could not return as it did; ``None`` if only outputs that came later are illegal.
-        cause: what is illegal about it.
-        allowed: the replies or sights that would have been legal; if the outputs are the cause, the sequences of
-            outputs that were possible by then, each joined by blanks.
-        before: the states in which the operation may have acted.
-        window: the shortest stretch of the history that is illegal by itself.
+    ``operation`` is ``None`` if only outputs that came later are illegal; ``cause`` is what is illegal.  ``steps`` is
+    one legal order up to then, including calls that had not returned yet.  ``allowed`` are the replies or sights that
+    would have been legal; if the outputs are the cause, the sequences of outputs that were possible by then, each
+    joined by blanks.  ``before`` are the states in which the operation may have acted, ``window`` is the shortest
+    stretch of the history that is illegal by itself.
     """
 
     entity: str
@@ -180,10 +175,7 @@ class _Entity:
         return tuple(self._rules.table.states[state] for state in sorted(states))
 
     def _illegal(self, frontier: Frontier, first: int, last: int, called: list[Situation]) -> NotLinearizable:
-        """Explain why the operation between the ends *first* and *last* cannot return.
-
-        *called* are the situations at the moment of its call.
-        """
+        """Explain why the operation between ends *first* and *last*, called in one of *called*, cannot return."""
         number, interval = self._ends[last].number, self._ends[first : last + 1]
         cause, allowed = self._why(number, interval, called)
         if allowed is None:
@@ -245,7 +237,6 @@ class _Entity:
         return Cause.REPLY, tuple(allowed)
 
     def _sequences(self, until: Sequence[End]) -> tuple[str, ...]:
-        """Return the sequences of outputs, joined by blanks, that were possible by the last of the ends *until*."""
         possible = Possible(self._longest)
         frontier = self._frontier(possible)
         self._begin(frontier)

@@ -12,16 +12,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An event, or a look, between the instants ``called`` and ``returned``.
+    """An event, or a look, between the instants ``called`` and ``returned``: integers of one clock, in any unit.
 
-    Attributes:
-        called: when it began, an integer of one clock in any unit.
-        returned: when it ended, by the same clock; ``None`` if it never returned.
-        event: the machine's name of the event; empty if the operation only looks.
-        reply: the reply; empty if the event is no call or the reply is unknown.
-        shows: what was shown after the event and before the return; empty if it was not read.
-        entity: the entity that it concerns.
-        thread: the caller; it affects only the drawing.
+    ``returned`` is ``None`` if the operation never returned.  ``event`` is the machine's name of the event; empty for a
+    look.  ``reply`` is empty if the event is no call or the reply is unknown.  ``shows`` is what was shown after the
+    event and before the return; empty if it was not read.  ``thread`` is the caller; it affects only the drawing.
     """
 
     called: int

@@ -26,9 +26,8 @@ OVER: Final = -102
 class Step(NamedTuple):
     """An instant of a linearization: the ``row`` of the machine that acted for ``operation``.
 
-    ``row`` is an event, with ``…`` before its name for a stage of a call that has already begun; it is empty for a
-    look. ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if the machine specifies
-    nothing.
+    ``row`` is an event, with ``…`` before its name for a stage of a call that has already begun; empty for a look.
+    ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if none is specified.
     """
 
     operation: Operation | None
@@ -146,7 +145,7 @@ class _Kind(NamedTuple):
     """Everything about an operation that affects what it can do.
 
     ``row`` is the row of its event, -1 if it only looks.  ``reply`` is the reply of a call; ``None`` if any outcome
-    fits. ``shows`` is what it must be shown after it has acted.  ``returns`` is true if its return is waited for.
+    fits.  ``shows`` must be shown after it has acted.  ``returns`` is true if its return is waited for.
     """
 
     row: int
@@ -195,7 +194,6 @@ class Moves:
                         yield from self._acted(here, -1, instant)
 
     def _late(self, here: Situation) -> Iterator[Situation]:
-        """Yield *here* after an instant of an operation that never returned, of each kind the first one."""
         alike: set[_Kind] = set()
         for number in numbers(here.late):
             kind = self._kind(number)
@@ -225,7 +223,6 @@ class Moves:
     def _went(
         self, here: Situation, number: int, row: int, instant: CallInstant | None, state: int, came: int | None = None
     ) -> Situation:
-        """Return *here* in *state*, after an *instant* of *row* in which operation *number* acted or advanced."""
         calls, trail = here.place.calls, Trail(here.trail, number, row, here.place.state, instant)
         if number >= 0:
             begun = instant is not None and instant.stage == BEGUN
@@ -234,7 +231,6 @@ class Moves:
         return self.settled(Situation(place, here.late, here.deviations, trail))
 
     def _at(self, calls: Calls, number: int, stage: int) -> Calls:
-        """Return *calls* with operation *number* at *stage*; drop it if it is over and its return is not waited for."""
         others = [call for call in calls if call[0] != number]
         if stage != OVER or self._kind(number).returns:
             others.append((number, stage))
@@ -242,7 +238,6 @@ class Moves:
         return tuple(others)
 
     def _came(self, here: Place, number: int, instant: CallInstant) -> Iterable[int]:
-        """Return each possible progress of the outputs after *instant*; empty if the observed outputs contradict it."""
         came = here.came
         if self.outputs is None:
             return (came,)
@@ -307,11 +302,9 @@ class Moves:
         return _Kind(row, operation.reply if call else None, operation.shows if returns else "", returns)
 
     def _over(self, number: int) -> int:
-        """Return the stage of operation *number* once it has acted."""
         return LOOKING if self._kind(number).shows else OVER
 
     def _fitting(self, kind: _Kind, state: int, stage: int) -> tuple[CallInstant, ...]:
-        """Return the instants in *state* of an operation of this *kind* that fit its reply."""
         return tuple(
             each
             for each in (self.rules.instants(state, kind.row, stage) if kind.row >= 0 else ())

@@ -280,8 +280,7 @@ class Machine:
     def step(self, state: str, event: str, *, ends: bool = False) -> tuple[Outcome, ...] | None:
         """Return the outcomes that *event* may have in *state*, in order; with *ends*, those of a call in progress.
 
-        Empty if the event cannot happen; ``None`` if the specification is silent, so that anything may happen. Raises
-        ``ValueError`` for a state or an event that the machine does not have.
+        Empty if the event cannot happen; ``None`` if the specification is silent.  Unknown names raise ``ValueError``.
         """
         if state not in self.states:
             raise ValueError(f"{self.name} has no state {state!r}; it has {', '.join(self.states)}")

@@ -84,8 +84,7 @@ class Driver:
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
         """Return the position of a new entity: in the initial state, or in state *at*.
 
-        *leave* and *enter* are called when it moves from one state to another, as :meth:`Position.take` describes.
-        Raises ``ValueError`` for a state that the machine does not have.
+        *leave* and *enter* are called as :meth:`Position.take` describes.  An unknown state raises ``ValueError``.
         """
         if at:
             self._check_state(at)
@@ -138,8 +137,7 @@ class Position:
     def outcomes(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
         """Return every outcome that *event* may have here, in the model's order; with *ends*, how a call may end.
 
-        Raises :class:`ValueError` for an unknown event, and :class:`CannotHappenError` if it cannot happen or the
-        machine is silent.
+        Raises ``ValueError`` if it is unknown, :class:`CannotHappenError` if it cannot happen or the machine is silent.
         """
         machine = self._driver.machine
         ways = machine.step(self.state, event, ends=ends)

@@ -32,9 +32,8 @@ N = TypeVar("N", bound=Hashable)
 class Graph(Generic[T]):
     """Everything that is reachable from the initial state, breadth first in the model's order.
 
-    ``depth`` maps every reachable state to its distance, ``shortest`` to the transitions of a shortest path.  In a
-    machine with calls in progress, a state counts as reached, and a transition as taken, if that happens
-    with any calls in progress.
+    ``depth`` maps every reachable state to its distance, ``shortest`` to the transitions of a shortest path.  A state
+    counts as reached, and a transition as taken, if that happens with any calls in progress.
     """
 
     table: T

@@ -5,9 +5,6 @@ from fsm.machine.table import Table
 
 
 def reachable_pairs(table: Table) -> tuple[tuple[int, int], ...]:
-    """Return the (row, state) pairs of *table* whose state some run reaches and in which the event can happen.
-
-    They are in the table's order.  Silent cells count, ``cannot`` does not.
-    """
+    """Return the (row, state) pairs of reachable states where the event can happen, silent cells included, in order."""
     reached = explore(table).depth
     return tuple((row, state) for row, state in table.defined() if state in reached and table.step(state, row) != ())

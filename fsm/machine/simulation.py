@@ -119,7 +119,6 @@ def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> 
 
 
 def _advances(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> Iterator[Observation]:
-    """Yield the observations of the next instant of *call*: it begins, continues, ends, or replies."""
     event = rules.table.rows[call.row].event
     if call.stage >= 0:
         life.calls.remove(call)

@@ -39,21 +39,14 @@ OPEN: Final = 1_024
 
 
 class Monitor:
-    """Judges the observations of one machine's entities.
+    """Judges the observations of one machine's entities, under *profile*; *file* is the name of the trace.
 
-    Args:
-        machine: the machine that the entities must follow.
-        file: the name of the trace, for the places of violations.
-        profile: the profile of the machine to judge by.
-        seen: the signals that the trace shows, ``None`` for all; other signals may happen at any time.
-        fresh: if true, every entity is in the initial state when first seen; if false, it may be in any state, with
-            calls in progress that are known only from their reply.
-        ids: if true, ids of entities are never reused.
-        outputs: if true, the trace shows only outputs.
-        own: if true, the trace was written for this machine, and an event that the machine does not have makes the
-            verdict unknown.
-        every: if true, all violations are kept, not only the first few of each cause.
-        wanted: ``wanted(observation)``: may the observation be reported as a violation or a tolerated deviation?
+    Signals that are not in *seen* may happen at any time; ``None`` means that the trace shows all signals.  If *fresh*,
+    every entity is in the initial state when first seen; if not, it may be in any state, with calls in progress that
+    are known only from their reply.  If *ids*, ids of entities are never reused.  If *outputs*, the trace shows only
+    outputs.  If *own*, the trace was written for this machine, and an event that the machine does not have makes the
+    verdict unknown.  If *every*, all violations are kept, not only the first few of each cause.
+    ``wanted(observation)``: may the observation be reported as a violation or a tolerated deviation?
 
     ``violated`` is called with the entity and the line of each violation; ``folder`` collects the violations.
 
@@ -108,12 +101,10 @@ class Monitor:
         return self._beliefs.belief(configurations, bits(configurations), rests=rests)
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
-        """Take one observation and return the violations that it is, one for each entity concerned.
+        """Take one observation, the n-th as line n; return the violations that it is, one for each entity concerned.
 
-        The n-th observation counts as line n.  :meth:`judgement` groups violations, and takes into account what
-        followed each.
-
-        Raises ``ValueError`` for an event that the machine does not have.
+        :meth:`judgement` groups violations, and takes into account what followed each.  Raises ``ValueError`` for an
+        event that the machine does not have.
         """
         if self._is_unknown(seen):
             known = ", ".join(self.machine.events)
@@ -171,14 +162,12 @@ class Monitor:
         return bool(seen.event) and self._dynamics.row(seen.event) < 0
 
     def _count(self) -> None:
-        """Add the counts of compiled code."""
         if self._compiled is not None:
             observations, entities = self._compiled.counted()
             self.observations += observations
             self.entities += entities
 
     def _give_back(self) -> None:
-        """Return all entities from compiled code to the monitor."""
         if self._compiled is not None:
             self._compiled.give_back()
 
@@ -317,10 +306,7 @@ class Monitor:
             self._forget()
 
     def shed(self) -> None:
-        """Forget what an endless trace would let grow: the oldest entities, and what may follow the oldest violations.
-
-        This makes nothing illegal: the state of an entity that is forgotten while alive is unknown from then on.
-        """
+        """Forget the oldest entities of an endless trace, whose states are then unknown, and its oldest violations."""
         self._give_back()
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
             self._close(entity)
@@ -387,7 +373,6 @@ class Monitor:
         life.assumed = self._assumptions.number
 
     def _keep(self, entity: str, life: Life) -> None:
-        """Store *entity* as alive or at rest; if at rest, keep only its belief."""
         if entity in self._open or not life.belief.rests:
             self._alive[entity] = life
             return
@@ -403,7 +388,6 @@ class Monitor:
         self._beliefs.forget([*alive, self._everything, self._unseen, *self._resting.values()])
 
     def _close(self, entity: str, following: Observation | None = None) -> None:
-        """Report the open violation of *entity*, if any; *following* is its next observation, or ``None``."""
         opened = self._open.pop(entity, None)
         if opened is not None:
             self.folder.fold(opened.closed(self._dynamics, following), told=True)

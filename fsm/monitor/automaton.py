@@ -60,17 +60,12 @@ _LENT: Final = -1
 class BeliefAutomaton:
     """Compiled judging for one monitor, whose entities *alive* and *resting* it takes over when it is fed.
 
-    Args:
-        of: the kind of entity; observations of other kinds are skipped.
-        file: the file that lines without a file belong to.
-        slow: ``slow(observation)``: must the monitor take observations of this kind?
-        leads: ``leads(key)``: may this kind of observation move an entity, or show its state?
-        limit: ``limit(belief)``: the seconds after which some state of the belief must be left; ``None`` if no time
-            runs.
-        ids: the ids given so far; compiled code takes an observation that gives an id only if the id is certainly
-            fresh.
-        apart: ``apart(entity)``: must the monitor keep this entity for now?
-        most: the number of entities at rest that are remembered.
+    Observations of kinds of entity other than *of* are skipped; lines without a file belong to *file*.
+    ``slow(observation)``: must the monitor take observations of this kind?  ``leads(key)``: may this kind of
+    observation move an entity, or show its state?  ``limit(belief)``: the seconds after which some state of the belief
+    must be left; ``None`` if no time runs.  ``apart(entity)``: must the monitor keep this entity for now?  *ids* are
+    the ids given so far; compiled code takes an observation that gives an id only if the id is certainly fresh.  At
+    most *most* entities at rest are remembered.
     """
 
     def __init__(
@@ -116,10 +111,9 @@ class BeliefAutomaton:
         *,
         unseen: Belief,
     ) -> int:
-        """Take *batch*, passing to *slowly* what compiled code cannot take.
+        """Take *batch*; return how many observations were consumed: fewer if all entities went back to the monitor.
 
-        *unseen* is the belief in an entity that was not seen before.  Returns how many observations were consumed;
-        fewer than the batch if all entities were handed back to the monitor.
+        *slowly* takes what compiled code cannot take.  *unseen* is the belief in an entity that was not seen before.
         """
         if not self.active and not self._take_over():
             self._waited += len(batch.lines)
@@ -161,7 +155,6 @@ class BeliefAutomaton:
         return at
 
     def _count(self) -> None:
-        """Add the counts of steps taken to the steps."""
         taken = self._table.taken
         for belief, kind in np.argwhere(taken):
             self._beliefs[belief].next[self._kinds[kind]].taken += int(taken[belief, kind])
@@ -216,7 +209,6 @@ class BeliefAutomaton:
         return found
 
     def _give(self, fresh: OrderedDict[str, int], end: int) -> None:
-        """Register the *fresh* ids given in rows before *end*."""
         while fresh and next(iter(fresh.values())) < end:
             self._ids.give(fresh.popitem(last=False)[0])
 
@@ -319,7 +311,6 @@ class BeliefAutomaton:
         self._alive.update(lives)
 
     def _living(self) -> NDArray[np.int32]:
-        """Return the slots of the entities alive, in the order in which their lives began."""
         used = self._used()
         alive = used[self._slots["place"][used] == ALIVE]
         return np.asarray(alive[np.argsort(self._slots["born"][alive])], np.int32)
@@ -380,7 +371,6 @@ class BeliefAutomaton:
         return int(slot)
 
     def _more_room(self, text: int) -> None:
-        """Make room for one more entity, whose id has *text* bytes."""
         counts, before = self._store.counts, self._store
         counts[FULL] = 0
         size = len(self._slots)

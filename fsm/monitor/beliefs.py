@@ -169,7 +169,6 @@ def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...]
 
 
 def _without(configurations: Configurations, names: frozenset[str]) -> Configurations:
-    """Return *configurations* without the deviations *names*."""
     if not names:
         return configurations
     return frozenset(

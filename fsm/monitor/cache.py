@@ -75,7 +75,6 @@ class Shared:
         return found
 
     def _make_room(self, *more: Configurations) -> None:
-        """Account for *more* configurations; clear the caches if they exceed the bound."""
         self._size += 1 + sum(map(len, more))
         if self._size > KEPT:
             self._kept.clear()

@@ -123,23 +123,18 @@ def _fault(scene: Scene) -> Fault:
 
 
 def _states(scene: Scene, fault: Fault) -> tuple[int, ...]:
-    """Return the states in which the call may have acted, or in which something else would have been seen.
-
-    States with outputs still to come are left out if there are others: they are possible only through hidden events.
-    """
+    """Return the states in which the call may have acted, or in which something else would have been seen."""
     if fault.met:
         return tuple(sorted(showing(scene, scene.seen.met) or acted(scene)))
+    # States with outputs still to come are possible only through hidden events.
     quiet = [each for each in scene.before if not each.queue]
     return tuple(sorted({each.state for each in quiet or scene.before}))
 
 
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
-    """Return what is permitted in each of *states*.
-
-    If no reply fits what was shown or emitted, return the replies that are legal without it.
-    """
     seen, names = scene.seen, scene.dynamics.table.states
     found = [Permitted(state=names[state], what=_permitted(scene, fault, state)) for state in states]
+    # If no reply fits what was shown or emitted, return the replies that are legal without it.
     if fault.cause is Cause.REPLY and (seen.shows or seen.emits is not None) and not any(each.what for each in found):
         return _alternatives(replace(scene, seen=seen._replace(shows="", emits=None)), fault, states)
     return tuple(found)
@@ -182,7 +177,6 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
 
 
 def _replies(scene: Scene) -> list[str]:
-    """Return every definite reply to the call that some cell has, and ``error`` for any other error."""
     table = scene.dynamics.table
     rows = {scene.row, table.end.get(scene.row)}
     ways = [way for way in table.ways if table.origin[way.index][0] in rows]
@@ -228,9 +222,7 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
 
 
 def _broken_by_sight(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return the cells that contradict what was shown or met.
-
-    These are the cells of the first of these that apply:
+    """Return the cells that contradict what was shown or met: those of the first of these that apply.
 
     1. the call that was refused because of the state that it met;
     2. the event after which the state was shown, if that event moves entities;
@@ -342,7 +334,6 @@ def _without(scene: Scene, fault: Fault) -> Configurations:
 
 
 def _whatever(scene: Scene, fault: Fault) -> Configurations:
-    """Return a configuration for every state that fits what was shown."""
     shows = fault.illegal if fault.cause is Cause.STATE else scene.seen.shows
     table = scene.dynamics.table
     states = [state for state in range(len(table.states)) if not shows or table.shows[state] == shows]

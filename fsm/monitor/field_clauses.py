@@ -89,10 +89,7 @@ class FieldClauses:
             self.forget(seen.entity)
 
     def hold(self, seen: Observation, place: Line, possible: Collection[str] = ()) -> tuple[Violation, ...]:
-        """Check the fields that were *seen* and return the violations.
-
-        If *possible* is not empty, the entity is in one of these states.
-        """
+        """Return the violations of field clauses by *seen*; the state is one of *possible*, unless that is empty."""
         if not seen.fields:
             return ()
         found = []

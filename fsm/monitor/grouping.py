@@ -46,8 +46,6 @@ class Open:
 
 @dataclass(slots=True)
 class _Group:
-    """The first violations of one cause, or of several, with the number of violations and the entities."""
-
     whole: list[Violation] = field(default_factory=list)
     count: int = 0
     entities: set[str] = field(default_factory=set)

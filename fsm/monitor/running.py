@@ -76,7 +76,7 @@ ENTITY: Final = np.dtype(
 
 ``belief`` is the number of the belief, negative if compiled code may not use it; ``since`` is when its time limit
 began, or -1.  ``last`` and ``led`` are the kinds last seen and last seen to lead.  ``place`` is its position among
-those at rest. ``born`` orders the beginnings of lives.  ``owner`` is the number, counted over all batches, of the id
+those at rest.  ``born`` orders the beginnings of lives.  ``owner`` is the number, counted over all batches, of the id
 that was last looked up.  ``begins`` and ``length`` locate the text of its id, ``hashed`` is the hash.
 """
 

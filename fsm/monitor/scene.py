@@ -39,10 +39,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """The illegal part of an observation: its cause and its text.
-
-    ``met`` is true if it concerns the state in which a call acted.
-    """
+    """The illegal part of an observation: its cause and text; ``met`` if it concerns the state met by a call."""
 
     cause: Cause
     illegal: str

@@ -94,16 +94,12 @@ class Stepping:
         return step
 
     def _begun(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
-        """Return the configurations when *seen* is seen, and a note.
-
-        If *seen* ends a call whose request is missing, the call may be in progress in any state.
-        """
+        """Return the configurations at *seen*, and a note; a call whose request is missing may be in any state."""
         if not self._dynamics.unasked(before.configurations, seen):
             return before.configurations, ""
         return self._shared.asked(self._dynamics.row(seen.event)), "reply without request"
 
     def _found(self, before: Belief, seen: Key) -> BeliefStep | None:
-        """Return the step, or ``None`` if nothing explains the observation."""
         start, note = self._begun(before, seen)
         kept = self._shared.observed(start, seen, before.since)
         if not kept.configurations:

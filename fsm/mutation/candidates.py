@@ -195,8 +195,6 @@ _Effect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class _OfEvent:
-    """A reading of the row of one *event*, and of the row of its ends."""
-
     reading: _Reading
     event: Event
 
@@ -221,14 +219,12 @@ class _OfEvent:
         return {state: ways for state, ways in self._cells.items() if ways}
 
     def _made(self, name: str, says: str, claim: ClaimWords, states: Iterable[str] = ()) -> Candidate:
-        """Return a candidate that rests on the cells at *states*; the first word of *name* is its kind."""
         chosen = tuple(states) or self.reading.met
         clauses = [self.event.cells[state].clause for state in chosen]
         kind = name.partition("-")[0]
         return self.reading.candidate(kind, f"{self.event.name}-{name}", says, claim, clauses, self.event.name)
 
     def _of_call(self) -> Iterator[Candidate]:
-        """Yield claims about the meaning of a call's replies, and about repeating it."""
         name = self.event.name
         yield self._made(
             "idempotent", f"A call of {name} right after one that succeeded changes nothing.", {"idempotent": name}
@@ -339,13 +335,11 @@ def _told(effect: _Effect) -> str:
 
 
 def _some(conditions: Iterable[str]) -> str:
-    """Word the condition that one of *conditions* holds; it can be joined with others."""
     found = list(conditions)
     return f"({' or '.join(found)})" if len(found) > 1 else "".join(found)
 
 
 def _all(*conditions: str) -> str:
-    """Word the condition that all *conditions* hold; empty ones are left out."""
     return " and ".join(filter(None, conditions))
 
 

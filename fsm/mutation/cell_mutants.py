@@ -1,7 +1,6 @@
 """Machines that differ from an original in a single cell.
 
-The change is an error that an author could make: another target, another kind of cell, another reply or output, or a
-missing alternative.
+The change is an error that an author could make: another target, kind, reply or output, or a missing alternative.
 """
 
 from collections.abc import Iterator
@@ -14,10 +13,7 @@ from fsm.language.build.events import endless, in_progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A machine with one changed cell, or end of a call.
-
-    The cell is that of ``event`` in ``state``, or of its end there if ``ends`` is true; ``name`` tells the change.
-    """
+    """A machine with a change, ``name``, to the cell of ``event`` in ``state``, or to its end there if ``ends``."""
 
     name: str
     event: str
@@ -61,10 +57,7 @@ class _Making:
     outputs: tuple[str, ...]
 
     def mutant(self, name: str, cell: model.Cell) -> Mutant | None:
-        """Return the machine with *cell* in this place, or ``None`` if some call would then never end.
-
-        Ends that no call can reach without the original cell are removed.
-        """
+        """Return the machine with *cell* here, without unreachable ends; ``None`` if some call would never end."""
         event = self.event
         if isinstance(cell, model.Moves) and self.ends:
             changed = replace(event, ends={**event.ends, self.state: cell})
@@ -119,7 +112,6 @@ class _Making:
         return model.Outcome(name="still", to=self.state, reply=reply)
 
     def _ways(self, way: model.Outcome) -> Iterator[tuple[str, model.Outcome]]:
-        """Yield *way* with one change: to its target, its reply or its outputs."""
         verb = "begins" if way.begins else "to"
         for state in self.event.ends if way.begins else self.machine.states:
             if state != way.to:

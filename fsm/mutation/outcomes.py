@@ -63,15 +63,9 @@ def mutation_outcomes(
     """Yield the outcome of each mutant of *machine* under *profile*.
 
     Properties that compare the machine with another take long; only mutants that break no other property are checked
-    against them. Properties that are not as stated of the machine itself kill nothing.
-
-    Args:
-        machine: The original.
-        properties: The properties that may kill.
-        profile: The profile of the machine, if any.
-        whole: If false, one killer is enough, and others are not looked for.
-        advanced: Called after each mutant.
-        unsound: Called with the names of the properties that are not as stated of the machine itself.
+    against them. Properties that are not as stated of the machine itself kill nothing; *unsound* is called with their
+    names. If *whole* is false, one killer is enough, and others are not looked for. *advanced* is called after each
+    mutant.
     """
     profiled = machine.under(profile)
     table = tabulate(profiled)
@@ -128,18 +122,10 @@ def joint_mutation_outcomes(
     advanced: Callable[[], None] = lambda: None,
     unsound: Callable[[tuple[str, ...]], None] = lambda _: None,
 ) -> Iterator[MutationOutcome[JointMutant]]:
-    """Yield the outcome of each of *mutants* of the system under *profile*.
+    """Yield the outcome of each of *mutants* of the system under *profile*; *smaller* is the system with fewer copies.
 
-    Properties that are not as stated of the system itself kill nothing.
-
-    Args:
-        specification: The original system and its properties.
-        mutants: The mutants to check.
-        smaller: The same system with fewer copies.
-        profile: The profile of the system, if any.
-        whole: If false, one killer is enough, and others are not looked for.
-        advanced: Called after each mutant.
-        unsound: Called with the names of the properties that are not as stated of the system itself.
+    Properties that are not as stated of the system itself kill nothing; *unsound* is called with their names. If
+    *whole* is false, one killer is enough, and others are not looked for. *advanced* is called after each mutant.
     """
     full = _Scope(specification, profile)
     small = _Scope(smaller, profile) if smaller else full
@@ -169,11 +155,7 @@ def _outcome(
 
 
 class _Scope:
-    """A system with some number of copies, its properties, and the largest cone that they need.
-
-    Everything that all mutants share is computed once: the tables of the parts, the reachable states of a cone, and the
-    steps there.
-    """
+    """A system, its properties, the largest cone that they need, and, computed once, everything that mutants share."""
 
     def __init__(self, specification: Specification[System], profile: str | None) -> None:
         self.profile = profile

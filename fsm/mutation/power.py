@@ -155,8 +155,6 @@ def _spaced(line: bytes) -> bytes:
 
 
 class _StrictReading:
-    """The strict reading of one recording, with and without an edit."""
-
     def __init__(self, name: str, calls: str, profile: str | None, assume: Assume) -> None:
         self.kind = open_recording(name).kind
         self.lines = _lines(name, json=self.kind in {RecordingKind.CALLS, RecordingKind.EVENTS})
@@ -220,16 +218,13 @@ class _StrictReading:
         )
 
     def _contradiction(self, read: RecordedActs, entity: Entity) -> Contradiction | None:
-        """Return the contradiction in the acts on *entity*, if any.
-
-        In logs and events only fresh entities count: the state of others, and their calls in progress, are not known.
-        """
+        """Return a contradiction in the acts on *entity*, if any."""
         of, identity = entity
         machine, fresh = self.machines[of], entity in read.fresh
         if self.kind is RecordingKind.LOG and of == CONTAINER:
             fresh &= (POD, read.pods.get(identity, "")) in read.fresh
         if self.kind is not RecordingKind.CALLS and not fresh:
-            return None
+            return None  # in logs and events, the state of other entities, and their calls in progress, are not known
         acts, unseen = read.during(entity), ["exit"]
         if self.kind is RecordingKind.EVENTS:
             acts, unseen = read.acts.get(entity, []), []

@@ -147,10 +147,7 @@ def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
 
 
 def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str]]:
-    """Return the data of containers that two statuses show differently, without a restart in between.
-
-    Each element is a container's id and the name of the datum: created, started, finished or exit-code.
-    """
+    """Return the (id, datum) of containers that two statuses show differently, without a restart in between."""
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], tuple[int, int | str]] = {}
     for _, call, start, _ in timed(lines):
@@ -175,7 +172,6 @@ def _act(event: str, entity: str, start: int, end: int, code: str, line: int) ->
 
 
 def _show(acts: list[RecordedAct], state: str) -> None:
-    """Add *state* to the last successful status call in *acts*, which returned it."""
     reads = (index for index, act in enumerate(acts) if act.event == "ContainerStatus" and act.reply == "ok")
     last = max(reads, default=None)
     if last is not None and not acts[last].shows:

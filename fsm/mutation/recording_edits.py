@@ -1,7 +1,4 @@
-"""Single edits of a recording: a reply flipped, a state changed, lines dropped, doubled, moved, and so on.
-
-Whether the edited recording is legal is decided elsewhere.
-"""
+"""Single edits of a recording, legal or not: a reply flipped, a state changed, lines dropped, doubled or moved."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -156,7 +153,6 @@ def edits_of_events(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> Itera
 
 
 def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) -> Iterator[RecordingEdit]:
-    """Yield the edits that every kind of recording allows."""
     for number, unit in enumerate(units):
         own = tuple(lines[index] for index in unit.indices)
         yield _edit("line dropped", unit.event, dict.fromkeys(unit.indices, ()))
@@ -179,7 +175,7 @@ def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) 
 
 
 def _at_the_time_of_call(lines: _Lines, of: _Lines) -> _Lines:
-    """Return *lines* with the times of the call *of*; unchanged if that has no times.
+    """Return *lines* with the times of the call *of*, or *of* itself if that has no times.
 
     Lines after the first are statuses, which were read when the call ended.
     """

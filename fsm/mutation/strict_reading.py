@@ -1,8 +1,7 @@
 """Contradictions between one entity's acts and its machine, found by a naive reading of the cells.
 
-This is a second opinion on the judge: it uses a machine's dataclasses and nothing of the engines. Each act happens at
-some instant of its interval; every order that the intervals allow is tried, and the possible situations are kept one by
-one.
+This is a second opinion on the judge: it uses a machine's dataclasses and nothing of the engines. It tries every order
+of acts that their intervals allow, each act at some instant, and keeps the possible situations one by one.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -139,10 +138,7 @@ class _Reading:
         return begins or (shown and (not act.reply or not replies or act.reply in replies or error))
 
     def restarted(self, now: set[_Situation], left: list[Room], at: int) -> set[_Situation]:
-        """Return *now* after the restarts before *at* that happened or may have.
-
-        Restarts that are over are removed from *left*.
-        """
+        """Return *now* after the restarts before *at* that happened or may have; remove past ones from *left*."""
         maybe = False
         while left and left[0].start < at:
             maybe |= not left[0].certain

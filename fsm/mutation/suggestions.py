@@ -94,10 +94,7 @@ def suggested(
 
 
 def _fails(stated: Property, machine: Machine, but: str | None) -> dict[str, int] | None:
-    """Return the profiles of *machine* under which the property fails, and the lengths of the counterexamples.
-
-    It is known to hold under the profile *but*. Returns ``None`` if it is undecided under some profile.
-    """
+    """Map profiles under which the property fails to counterexample lengths; ``None`` if it is undecided under one."""
     found: dict[str, int] = {}
     for profile in (None, *machine.profiles):
         verdict = (

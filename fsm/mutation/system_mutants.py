@@ -54,7 +54,6 @@ def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None
 
 
 def _heard(system: System, file: File[WrittenSystem]) -> Iterator[JointMutant]:
-    """Yield mutants with a part's condition ``heard`` dropped or negated."""
     for name, part in system.parts.items():
         for change in ("dropped", "turned round") if part.heard is not None else ():
 
@@ -74,8 +73,6 @@ def _heard(system: System, file: File[WrittenSystem]) -> Iterator[JointMutant]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Making:
-    """Maker of the mutants of the joint event *name*, as it is *written*."""
-
     system: System
     file: File[WrittenSystem]
     profile: str | None
@@ -110,7 +107,6 @@ class _Making:
     def _conditions(
         self, when: str | None, made: Callable[[str | None], WrittenJoint], way: str = "", at: Keys = ()
     ) -> Iterator[JointMutant]:
-        """Yield mutants without the condition of the joint event or of its way, and with its negation."""
         if when is not None:
             line = (*at, "when")
             yield self._mutant(way, "when dropped", made(None), line)
@@ -146,10 +142,7 @@ class _Making:
         )
 
     def _changes(self, steps: _Steps, place: Keys, names: Mapping[Keys, str]) -> Iterator[tuple[str, _Steps, Keys]]:
-        """Yield changes of *steps*: a description, the steps afterwards, and the place of the changed one.
-
-        *place* is the place of *steps* in the way, *names* has the name of each step by its place.
-        """
+        """Yield changes of *steps* at *place*: a description, the steps afterwards, and the changed step's place."""
         for number, each in enumerate(steps):
             step, here = _read(each), (*place, number)
             called = names[here]

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 
 def _sut(config: pytest.Config, model: str) -> str:
-    """Return the SUT to test against *model*; empty if there is none."""
     named = config.stash[AGAINST] or {}
     return named.get(model, named.get(ALL, ""))
 
@@ -87,7 +86,6 @@ class SpecificationItem(pytest.Item):
 
 
 def _read(reader: Callable[[str], object], path: Path) -> ItemAnswer:
-    """Read the file at *path*; it is well formed if *reader* does not raise :class:`InputError`."""
     reader(str(path))
     return ItemAnswer()
 
@@ -107,7 +105,6 @@ class ModelFile(pytest.File):
             yield SpecificationItem.from_parent(self, name=f"conforms[{sut}]", answer=partial(self._conforms, sut))
 
     def _conforms(self, sut: str) -> ItemAnswer:
-        """Test *sut*, and report its violations and the pairs that its tests did not reach."""
         with contextlib.chdir(self.config.rootpath):  # names of SUTs are relative to it
             tested = conform(self.machine, find(sut, self.machine), name=sut)
         least = conformance_report.default_level(self.machine)
@@ -150,13 +147,11 @@ class PropertyFile(pytest.File):
                 yield SpecificationItem.from_parent(self, name=f"{each.name}[{sut}]", answer=answer, says=each.says)
 
     def _stepping(self, profile: str | None) -> StepCache:
-        """Return the steps of the machine under *profile*, which are cached for one profile."""
         if self._last is None or self._last[0] != profile:
             self._last = profile, StepCache(tabulate(self.specification.machine.under(profile)))
         return self._last[1]
 
     def _checked(self, profile: str | None, *properties: Property) -> ItemAnswer:
-        """Check *properties* under *profile*, or the size of the machine if there are none."""
         stepping, stated = self._stepping(profile), self.specification
         examined = Examined(
             machine=stated.machine,
@@ -169,7 +164,6 @@ class PropertyFile(pytest.File):
         return ItemAnswer("" if holds else check_report.text([examined]), holds=holds)
 
     def _tested(self, stated: Property, sut: str) -> ItemAnswer:
-        """Test whether *sut* has the property; report the failure, or the reason why tests prove nothing."""
         machine = self.specification.machine
         with contextlib.chdir(self.config.rootpath):
             result = run_property_test(machine, stated, find(sut, machine))

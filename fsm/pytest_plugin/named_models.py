@@ -1,7 +1,4 @@
-"""A check that the models for which a SUT is named exist.
-
-Without it, a misspelled name would test nothing, and every test would pass.
-"""
+"""A check that models with a SUT exist; otherwise a misspelled name would test nothing, and every test would pass."""
 
 from __future__ import annotations
 
@@ -69,7 +66,6 @@ def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
 
 
 def _called(path: Path) -> set[str]:
-    """Return the names of the model in the file at *path*: the file's, and the one in it if it can be read."""
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8")).get("machine")
     except (OSError, ValueError):

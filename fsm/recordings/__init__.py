@@ -70,8 +70,6 @@ class Recording:
 
 
 class _Kind(NamedTuple):
-    """Fields of :class:`Recording` that all recordings of a kind have in common."""
-
     machines: tuple[str, ...] = ()
     shown: frozenset[str] | None = None
     outputs: bool = False
@@ -135,8 +133,6 @@ class _Reader(Protocol):
 
 
 class _Sniffed(msgspec.Struct):
-    """Keys by which kinds of recordings are recognised."""
-
     trace: int | None = None
     op: str | None = None
     ts: int | None = None
@@ -187,7 +183,7 @@ def open_recording(
 ) -> Recording:
     """Open the recording in the file *name*, or the checkpoints in the directory *name*.
 
-    Lines of a trace that cannot be read are an error, raised once all lines are read.
+    Raises :class:`InputError` if the file cannot be opened; for lines of a trace that cannot be read, at the end.
 
     Args:
         name: ``-`` is standard input.
@@ -199,9 +195,6 @@ def open_recording(
         settle: Nanoseconds in which an earlier line may still come. Observations that have to be sorted by time are
             returned once these have passed; without *settle*, at the end.
         lenient: If true, or with *settle*, count the lines of a trace that cannot be read.
-
-    Raises:
-        InputError: If the file cannot be opened.
     """
     notes = Notes()
     if source is None and is_table(name):
@@ -312,14 +305,12 @@ def is_table(name: str) -> bool:
 
 
 def _check_lines(name: str, start: bytes) -> None:
-    """Refuse the recording *name* if *start* is that of a table, which has no lines."""
     if start.startswith((PARQUET, ARROW)):
         hint = "give the file itself, not compressed, and without --rotated, --follow and --with"
         raise refused(name, "FSM201", "is a table, and has no lines", hint)
 
 
 def _check_known(name: str, kind: RecordingKind, head: Piece) -> None:
-    """Refuse the recording *name*, which begins with *head*, if its trace header is wrong or it is not text."""
     if kind in {RecordingKind.TRACE, RecordingKind.NOTHING} and (wrong := json_lines.mistake(b"".join(head.lines[:1]))):
         hint = f'it is {{"trace": 1, "machine": "NAME"}}, see {documented("reference/trace-format")}'
         raise refused(name, "FSM212", f"header of a trace: {wrong}", hint, line=head.first)
@@ -329,7 +320,6 @@ def _check_known(name: str, kind: RecordingKind, head: Piece) -> None:
 
 
 def _begun(pieces: Iterator[Piece]) -> list[Piece]:
-    """Return the first of *pieces*, until a line is recognised or more than :data:`PIECE` bytes are not."""
     begun, size = [], 0
     for piece in pieces:
         begun.append(piece)

@@ -42,8 +42,7 @@ class AsRecorded:
 def as_recorded(name: str, calls: str = "") -> AsRecorded:
     """Open the recording in the file *name*; if it has NRI events, possibly with the *calls* of the same run.
 
-    Raises :class:`fsm.errors.InputError` if a file cannot be opened, or *calls* are given and the files are of other
-    kinds.
+    Raises :class:`fsm.errors.InputError` if a file cannot be opened, or *calls* are given with files of other kinds.
     """
     if calls:
         check_kinds(name, calls)

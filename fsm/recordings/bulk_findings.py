@@ -89,8 +89,6 @@ class ScannedLines(NamedTuple):
 
 
 class _Kept(Made[T]):
-    """Items that are kept once all of them have been read."""
-
     __slots__ = ("_all",)
     _all: list[T]
 
@@ -138,10 +136,7 @@ class DecodedColumns:
         self._numbers: dict[tuple[object, ...], int] = {}
 
     def of(self, found: Sequence[Observation], *, plain: bool) -> Columns:
-        """Return the observations *found* as columns.
-
-        If *plain* is true, all of them are :func:`~fsm.recordings.trace_lines.is_plain`.
-        """
+        """Return *found* as columns; if *plain*, all of them are :func:`~fsm.recordings.trace_lines.is_plain`."""
         if len(self._kinds) > _MANY:
             self._kinds, self._numbers = [], {}
         numbers, ids = self._numbers, dict[str, int]()
@@ -172,7 +167,6 @@ def _times(times: list[int | str | None], *, plain: bool) -> NDArray[np.int64]:
 
 
 def _joined(ids: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the text of all *ids*, and where each begins and ends in it."""
     texts = [each.encode("utf-8", errors="surrogatepass") for each in ids]
     ends = np.cumsum([len(each) for each in texts], dtype=np.int64)
     return np.frombuffer(b"".join(texts), np.uint8), np.concatenate([np.zeros(1, np.int64), ends[:-1]]), ends

@@ -67,10 +67,7 @@ class Received(NamedTuple):
 
 @dataclass(slots=True)
 class CallsInProgress:
-    """Calls in progress by name and entity, and those that their callers gave up.
-
-    ``failed`` has the points at which relays failed, by output.
-    """
+    """Calls in progress by name and entity, and calls given up. ``failed``: the points of failed relays, by output."""
 
     failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     over: defaultdict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))

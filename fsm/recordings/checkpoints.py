@@ -32,8 +32,6 @@ class _Status(
     msgspec.Struct,
     rename={"created": "createdat", "started": "startedat", "finished": "finishedat", "exit_code": "exitcode"},
 ):
-    """The fields that are read from a checkpoint; the case of its keys is ignored."""
-
     version: str = ""
     created: int = 0
     started: int = 0
@@ -43,7 +41,6 @@ class _Status(
     message: str = ""
 
     def shows(self) -> str:
-        """Return the state that containerd derives from the fields."""
         if self.finished:
             return "CONTAINER_EXITED"
         if self.started:

@@ -64,8 +64,7 @@ _Waiting: TypeAlias = tuple[Line, Observation, int]
 class _Known(NamedTuple):
     """The last event about an entity that the plugin received, and its connection; no event if the entity was listed.
 
-    ``started`` is true if a container may have started; ``since`` is the point from which on the entity certainly
-    exists.
+    If ``started`` is true, a container may have started; from the point ``since`` on, the entity certainly exists.
     """
 
     connection: int
@@ -152,10 +151,7 @@ def _batches(
 
 @dataclass(slots=True, kw_only=True)
 class CombinedReader:
-    """Turns points in the order of time into observations from the view of the plugin.
-
-    If ``late`` is true, calls are recorded when they end.
-    """
+    """Turns points by time into observations from the plugin's view. If ``late``, calls are recorded when they end."""
 
     events: NriEventReader
     late: bool
@@ -197,7 +193,6 @@ class CombinedReader:
             yield self._waiting.popleft()[:2]
 
     def _event(self, point: RecordedPoint, event: NriEvent) -> Iterator[_Waiting]:
-        """Yield the observations in an *event* of the plugin, which may prove that it was connected."""
         if event.event == "Synchronize" or not self._connection:
             self._connection = self._connection or 1
             self._there = True
@@ -235,7 +230,6 @@ class CombinedReader:
         return _Known(self._connection, seen.output, started=started, since=min(known.since, self._order))
 
     def _call(self, point: RecordedPoint, seen: Observation) -> Iterator[_Waiting]:
-        """Yield the observations that follow from *seen*, one end of a call."""
         self._calls |= seen.phase != "request"
         if (seen.event not in RELAYED and seen.event not in _ENDS) or not (
             seen.entity or seen.event == "RunPodSandbox"
@@ -345,7 +339,6 @@ class CombinedReader:
                 yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=what)
 
     def _connects(self, point: RecordedPoint) -> Iterator[_Waiting]:
-        """Begin a connection; the plugin may have been disconnected since the last event."""
         self._left()
         if self._connection:
             # Anything may have happened to any entity without being recorded.
@@ -382,6 +375,5 @@ def _stopped(received: list[tuple[str, int]], asked: int) -> bool:
 
 
 def _unclear(line: Line, entity: str, of: str, seen: Observation) -> Iterator[_Waiting]:
-    """Yield that *entity* may have stopped and, if *seen* is a removal, may have been removed."""
     for event in _MAY_END[of][: 1 + (seen.event in _REMOVED)]:
         yield line, Observation(entity=entity, of=of, event=event, phase="maybe", at=seen.at), 0

@@ -303,7 +303,6 @@ class EventJudge:
                         self._stranger(event)
 
     def _makes(self, call: EventCall, of: str) -> None:
-        """Record the entity that *call* has made, and judge the events about it that came so far."""
         entity = self._at(call.id, of)
         entity.of, entity.known, entity.restarts = of, True, self._ends
         if of == POD:

@@ -98,10 +98,8 @@ class Log:
     """Turns the lines of one log into observations.
 
     If ``as_called`` is true, what calls imply for entities that they do not name is left out, and relays to plugins
-    that failed are lost outputs of no entity.
-
-    ``names`` has the names of the last containers and pods that were made: ``NAME``, also ``NAMESPACE/NAME`` for pods
-    and ``POD/NAME`` for containers.
+    that failed are lost outputs of no entity. ``names`` has the names of the last containers and pods that were made:
+    ``NAME``, also ``NAMESPACE/NAME`` for pods and ``POD/NAME`` for containers.
     """
 
     notes: Counter[str] = field(default_factory=Counter)

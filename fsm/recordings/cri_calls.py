@@ -8,10 +8,8 @@ and ``message``. A line with ``op`` ``event`` is a message of GetContainerEvents
 ``id`` it is the end of the stream.
 
 Lines are in the order in which calls ended; here each call becomes two observations, request and reply, in the order of
-time.
-
-A client does not see whether the runtime was restarted. If the calls that were answered leave room for a restart, the
-observations say that there may have been one (:mod:`fsm.recordings.restarts`).
+time. A client does not see whether the runtime was restarted. If the calls that were answered leave room for a restart,
+the observations say that there may have been one (:mod:`fsm.recordings.restarts`).
 """
 
 from collections import deque

@@ -100,7 +100,6 @@ def forms(text: str) -> Iterator[EdnForm]:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Yield every token except blanks."""
     line, counted = 1, 0
     for found in _TOKEN.finditer(text):
         line += text.count("\n", counted, found.start())
@@ -112,10 +111,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
-    """Yield the forms up to the end of *opening*: a bracket, or a tag or ``#_``, which precedes one form.
-
-    Forms at the top of the text have no *opening*.
-    """
+    """Yield the forms inside *opening*: a bracket, or a tag or ``#_``, which precedes one form; ``None`` at the top."""
     for token in tokens:
         kind, word, line = token
         if kind == "close":

@@ -124,7 +124,6 @@ class Followed:
         return (now.st_ino, now.st_dev) != (mine.st_ino, mine.st_dev)
 
     def _awaited(self) -> Iterator[Piece]:
-        """Wait for a file of the name and open it; yield an empty piece at each look that finds none."""
         if self.name == STDIN:
             try:
                 self._file = stdin().fileno()

@@ -109,10 +109,7 @@ def recognised(head: bytes) -> bool:
 
 
 def read(name: str, data: bytes) -> RecordedHistory:
-    """Return the history in *data*, the content of the file *name*.
-
-    Raises :class:`InputError` with every problem, up to :data:`REPORTED` of them.
-    """
+    """Return the history in *data*, file *name*; raise :class:`InputError` with up to :data:`REPORTED` problems."""
     if len(data) > LARGEST:
         hint = "cut it: each entity can be judged by itself"
         raise InputError([_problem(name, 0, "FSM209", f"is a history of more than {LARGEST >> 20} MiB", hint)])
@@ -140,7 +137,6 @@ def _problem(name: str, line: int, code: str, what: str, hint: str) -> Problem:
 
 
 def _read(text: str) -> Iterator[EdnForm]:
-    """Yield the forms of *text*: as JSON if the first one is JSON, else as EDN."""
     try:
         next(_json(text), None)
     except NotationError:

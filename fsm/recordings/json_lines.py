@@ -104,10 +104,7 @@ class Trace:
     _problems: list[Problem] = field(default_factory=list)
 
     def observations(self, lines: Sequence[bytes], first: int, *, partial: bool = False) -> Batch:
-        """Return the observations in *lines*, the first of which has the number *first*, and the line of each.
-
-        If *partial* is true, the last line has no line end.
-        """
+        """Return the observations in *lines*, numbered from *first*; if *partial*, the last line has no line end."""
         if first == 1 and lines and header(lines[0]) is not None:
             lines, first = lines[1:], 2
         data = lines.data if isinstance(lines, LineSequence) else b"\n".join(lines)
@@ -153,11 +150,9 @@ class Trace:
         return found, numbers
 
     def _seen(self, line: bytes) -> Observation | None:
-        """Return the observation in *line*; ``None`` if it is a header, or cannot be read."""
         return reading(line, relative=self.title.relative)[0]
 
     def _drop(self, line: bytes, number: int, *, partial: bool = False) -> None:
-        """Note what is wrong with *line*, unless it is blank or the header."""
         if not line.strip() or header(line) == self.title:
             return
         if partial and own(line) is None:

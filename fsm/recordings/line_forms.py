@@ -58,16 +58,12 @@ class LineForm(NamedTuple):
 
 
 class _Either(Joiner):
-    """Cannot tell containers from pods."""
-
     def kind(self, identity: str) -> str:
         del identity
         return EITHER
 
 
 class _Asked(Counter[tuple[str, str]]):
-    """Contains one request of every call."""
-
     def __missing__(self, key: tuple[str, str]) -> int:
         del key
         return 1

@@ -93,10 +93,7 @@ class Piece:
 
 @dataclass(slots=True, kw_only=True)
 class LineReader:
-    """Reads the lines of one input.
-
-    ``advanced`` is called with the number of bytes of each piece, for progress; ``notes`` counts damage.
-    """
+    """Reads the lines of one input, calls ``advanced`` with the size of each piece, and counts damage in ``notes``."""
 
     name: str
     notes: Counter[str]
@@ -163,7 +160,6 @@ class LineReader:
             raise InputError([self._problem(error, "opened")]) from error
 
     def _inflated(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
-        """Yield the decompressed bytes of *data* and the rest of *file*, at most :data:`PIECE` at a time."""
         inflate = zlib.decompressobj(wbits=_GZIP)
         while data:
             try:
@@ -208,8 +204,6 @@ class LineReader:
 
 
 class _Resumed(io.RawIOBase):
-    """A stream whose first bytes, *data*, were read already; *more* reads the rest."""
-
     def __init__(self, data: bytes, more: Callable[[], bytes]) -> None:
         self._data, self._more = data, more
 

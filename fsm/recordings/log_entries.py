@@ -30,8 +30,6 @@ class Entry(NamedTuple):
 
 
 class _Json(msgspec.Struct, gc=False):
-    """Keys that containerd, journald and collectors use."""
-
     msg: str | None = None
     time: str | None = None
     error: str | None = None

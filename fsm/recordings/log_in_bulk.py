@@ -72,7 +72,6 @@ class Bulk:
         self._clear(0)
 
     def _clear(self, anew: int) -> None:
-        """Forget all templates; *anew* counts how often they were renumbered."""
         self._anew = anew
         self._forms: list[LineForm] = []
         self._sayings_of: list[tuple[_Saying, ...]] = []
@@ -156,10 +155,7 @@ class Bulk:
                     self._gone[template] = said[0].gone if len(said) == 1 else -1
 
     def _saying(self, seen: Observation, *, made: bool, either: bool) -> _Saying:
-        """Return the meaning of *seen*.
-
-        If *made* is true, it is of a container created in a pod; if *either* is true, of an entity of either kind.
-        """
+        """Return the meaning of *seen*: if *made*, of a created container; if *either*, of an entity of either kind."""
         found = self._sayings.get((seen, made, either))
         if found is None:
             after = removed_so(seen) if not made and seen.of == CONTAINER else None
@@ -295,7 +291,6 @@ class Bulk:
             seen.add(self._said.number(what), what.entity, row)
 
     def _take(self, pod: Pod, step: Step, place: int, entity: int, row: int, seen: Found) -> None:
-        """Apply *step* to *pod* for an observation of *entity*, which is at *place*."""
         joiner, ids = self.log.joiner, pod.ids
         made = place == len(ids)
         if made:
@@ -329,7 +324,6 @@ class Bulk:
             self._give_back(next(iter(removed)))
 
     def _is_known(self, identity: str) -> bool:
-        """Check whether the joiner already knows *identity*."""
         joiner = self.log.joiner
         return identity in joiner.removed[CONTAINER] or any(identity in each for each in _others(joiner))
 
@@ -342,7 +336,6 @@ class Bulk:
         return pod
 
     def _give_back(self, identity: str) -> None:
-        """Give the pod that is *identity*, or has it as a container, back to the joiner."""
         pod = self._pods.get(identity)
         if pod is not None:
             for each in (pod.ids[0], *self.log.joiner.containers.get(pod.ids[0], ())):
@@ -356,7 +349,6 @@ class Bulk:
         self._pods.clear()
 
     def _slowly(self, line: bytes, row: int, seen: Found) -> None:
-        """Let the log itself read *line*."""
         self.give_back()
         if CRASH.search(line):
             self._replied(seen)

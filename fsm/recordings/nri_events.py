@@ -103,10 +103,7 @@ DECODER: Final = msgspec.json.Decoder(NriEvent)
 
 @dataclass(slots=True, kw_only=True)
 class NriEventReader:
-    """Turns the lines of one recording into observations.
-
-    ``pods`` has the pod of each container in them, until many other containers are over, too.
-    """
+    """Turns lines into observations; ``pods`` has the pod of each container, until many other containers are over."""
 
     notes: Notes = field(default_factory=Notes)
     pods: dict[str, str] = field(default_factory=dict)
@@ -196,7 +193,6 @@ class NriEventReader:
         self._over.pop(container, None)
 
     def _are_over(self, containers: Iterable[str]) -> None:
-        """Mark *containers* as over; forget the pods of the oldest ones if too many are."""
         for each in containers:
             self._there.pop(each, None)
             self._over[each] = None

@@ -93,7 +93,6 @@ class _Pairs:
         self._codes = np.full((1, 1), -1, np.int32)
 
     def begin(self, count: int) -> None:
-        """Give the first *count* codes, each paired with no word, their own numbers."""
         self._grow(count, 1)
         for each in range(count):
             self._add(each, 0)
@@ -219,7 +218,6 @@ class ObservationColumns:
         return {name: self._typed(name, found[name]) for name in SCHEMA.names if name in found}
 
     def _check(self, columns: Mapping[str, pa.Array], count: int) -> None:
-        """Refuse rows of another recording than the rows before, and rows that are not in order."""
         about = columns.get(ABOUT)
         self._said.update([None] * bool(count) if about is None else pc.unique(about).to_pylist())
         if len(self._said) > 1:
@@ -234,7 +232,6 @@ class ObservationColumns:
             self._row = int(numbers[-1]) if len(numbers) else self._row
 
     def _check_times(self, columns: Mapping[str, pa.Array]) -> None:
-        """Refuse numbers that are too small for nanoseconds of this century."""
         for name in TIMES:
             if name in columns and (
                 pa.types.is_integer(columns[name].type) or pa.types.is_floating(columns[name].type)
@@ -281,7 +278,6 @@ class ObservationColumns:
         return found
 
     def _observation(self, number: int) -> Observation:
-        """Return the kind with the *number*, decoding its pairs from the last column to the first."""
         found: dict[str, str | None] = {}
         for name in reversed(self._words):
             if pairs := self._pairs[name].pairs:
@@ -300,7 +296,6 @@ class ObservationColumns:
             raise refused(self._name, "FSM212", f"is no table of observations: {error}", _HINT, line=line) from error
 
     def _typed(self, name: str, column: pa.Array) -> pa.Array:
-        """Cast *column* to its type in the schema, but keep a dictionary of strings."""
         wanted = SCHEMA.field(name).type
         if pa.types.is_dictionary(column.type) and wanted == pa.string():
             return column
@@ -330,7 +325,6 @@ def _json(fields: object) -> str | None:
 
 
 def _coded(column: pa.Array) -> pa.DictionaryArray:
-    """Encode *column* as codes of words, with each list of outputs as one word."""
     words = column
     if pa.types.is_list(column.type):  # a joined list begins with a mark, a missing one is null
         words = pc.binary_join_element_wise("=", pc.binary_join(column, _BETWEEN), "")

@@ -25,8 +25,6 @@ _HINT: Final = "give the events and the calls of the same run"
 
 @dataclass(slots=True)
 class _Recorded:
-    """Content of one of the recordings: the ids by kind of entity, and the first and the last time."""
-
     ids: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     first: int | None = None
     last: int = 0

@@ -71,7 +71,6 @@ def _forgotten(seen: Observation) -> Observation:
 
 
 def _underway(seen: Observation) -> list[Observation]:
-    """Return the calls that may be in progress on the entity of *seen*, as calls whose replies are lost."""
     return [
         Observation(entity=seen.entity, of=seen.of, event=call, phase=phase, at=seen.at)
         for call in MOVING[seen.of]

@@ -66,7 +66,6 @@ def reader(value: Data) -> Callable[[Mapping[str, Data]], UnderstoodForm] | None
 
 
 def _plain(key: str) -> str:
-    """Return *key* without case and separators: ``ClientId``, ``client_id`` and ``client-id`` are the same."""
     return key.lower().replace("_", "").replace("-", "")
 
 
@@ -144,7 +143,6 @@ def _keyed(value: Data) -> tuple[str, Data]:
 
 
 def _error(error: Data) -> tuple[str, str]:
-    """Return the name and the text of *error*; an error that is a list begins with its name."""
     match error:
         case None:
             return "", ""
@@ -223,7 +221,6 @@ def _instant(value: int) -> int:
 
 
 def _one(value: Mapping[str, Data], *names: str) -> Data:
-    """Return the value under the first of *names* that *value* has."""
     found = {_plain(key): each for key, each in value.items()}
     return next((found[name] for name in names if name in found), None)
 

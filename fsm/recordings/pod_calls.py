@@ -145,8 +145,7 @@ class Joiner:
         found = self._vague(what, meant)
         if certain:
             return [*found, *self._of(structs.replace(call, entity=meant[0]))]
-        # The id may stand for several entities or for an unknown one: judge the reply
-        # separately, and assume that the call may have been on any of them.
+        # The id is ambiguous or unknown: judge the reply separately; the call may have been on any of the entities.
         if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
             found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
@@ -162,7 +161,6 @@ class Joiner:
         return [*self._before(seen), *self._after(seen)]
 
     def _of(self, seen: Observation) -> list[Observation]:
-        """Return *seen* and what it implies for the containers of its pod."""
         if seen.of == POD:
             if seen.event == "CreateContainer":
                 self._creates(seen)
@@ -178,11 +176,7 @@ class Joiner:
         return [*met, *self._certain(seen, pod), *self._starting(seen, pod)]
 
     def _starting(self, seen: Observation, pod: str) -> list[Observation]:
-        """Report a start that succeeded although *pod* was stopped or not ready when the start was requested.
-
-        If several starts are in progress, or some were given up, it is unknown which one the reply belongs to, so all
-        of them must have been late.
-        """
+        """Report a start that succeeded although *pod* was stopped or not ready when the start was requested."""
         if seen.event != "StartContainer" or not pod:
             return []
         starts = self.starts.setdefault(seen.entity, [])
@@ -191,6 +185,7 @@ class Joiner:
             return []
         if seen.phase != "reply" or not starts:
             return []
+        # With several starts in progress, or some given up, the reply may belong to any: all must have been late.
         late = seen.reply == "ok" and all(starts)
         starts.remove(max(starts))
         what = f"StartContainer succeeded after the pod had been {'stopped' if pod in self.stopped else 'shown as not ready'}"
@@ -262,7 +257,6 @@ class Joiner:
                 self.overlapped.pop(pod, None)
 
     def _created(self, seen: Observation) -> list[Observation]:
-        """Record the creation of a container; calls in progress on its pod may reach it."""
         container, at = seen.entity, seen.at
         meant, certain = self._meant(seen.detail, POD)
         pod = meant[0] if certain else ""
@@ -390,7 +384,6 @@ class Joiner:
 def _inner(
     call: str, containers: tuple[str, ...], phase: Phase, *, at: int | str | None, reply: str = ""
 ) -> list[Observation]:
-    """Return the observations of *containers* that *call* on their pod implies."""
     return [
         Observation(entity=each, of=CONTAINER, event=inner, phase=phase, reply=reply, at=at)
         for each in containers

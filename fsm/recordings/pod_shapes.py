@@ -104,10 +104,7 @@ class Shapes:
         return pod
 
     def step(self, pod: Pod, seen: Observation, place: int, *, made: bool) -> Step | None:
-        """Return the step when *seen* is observed at *place* of *pod*; ``None`` if other entities are concerned.
-
-        If *made* is true, *seen* is the creation of a container in *pod*.
-        """
+        """Return the step for *seen* at *place*, a creation in *pod* if *made*; ``None`` if other entities matter."""
         if (seen.of == POD) != (place == 0):
             # A container call that names a pod, or a pod call that names a container, concerns an unknown entity.
             return None
@@ -193,8 +190,7 @@ class Removed(NamedTuple):
 def removed_so(seen: Observation, calls: OpenCalls | None = None, *, doubted: bool = False) -> Removed | None:
     """Return the effect of *seen* on a removed container; ``None`` if it depends on other entities.
 
-    If *doubted* is true, calls from before the recording may be in progress; *calls* are the recorded ones on the
-    container.
+    If *doubted* is true, unrecorded calls may be in progress; *calls* are the recorded ones on the container.
     """
     joiner = Joiner(beginning=Beginning() if doubted else None)
     if joiner.beginning and calls is not None:

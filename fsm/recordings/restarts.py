@@ -15,14 +15,8 @@ from fsm.trace import Observation
 T = TypeVar("T")
 
 Assume: TypeAlias = Literal["none", "seen", "maybe"]
-"""Where to assume a restart that no line shows.
-
-none
-    Nowhere.
-seen
-    Where calls found no runtime that could answer them.
-maybe
-    There, and in every stretch that is long enough for a restart.
+"""Where to assume a restart that no line shows: ``none``: nowhere; ``seen``: where calls found no runtime that could
+answer them; ``maybe``: there, and in every stretch that is long enough for a restart.
 """
 
 SHORTEST: Final = 50_000_000

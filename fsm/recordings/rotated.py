@@ -48,10 +48,7 @@ class Rotated:
     names: Sequence[str]
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """Yield the lines of each file, with its name, and whether lines are missing before them.
-
-        Raises :class:`InputError` for files that are not of one run.
-        """
+        """Yield each file's lines with its name and any gap; raise :class:`InputError` for files of several runs."""
         latest, before = 0, ""
         files = sorted(filter(None, map(_file, self.names)))
         for each in files:
@@ -98,7 +95,6 @@ def _time(line: bytes) -> int | None:
 
 
 def _missing(before: str, name: str) -> bool:
-    """Check whether a file between *before* and *name* is missing, according to their numbers."""
     one, other = _numbered(before), _numbered(name)
     return bool(before) and one[0] == other[0] and one[1] > other[1] + 1
 

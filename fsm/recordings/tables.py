@@ -150,10 +150,7 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
 
 
 def matching(name: str) -> list[str]:
-    """Return the files in a store that match the pattern *name*, in the order of their names.
-
-    Raises :class:`InputError` if no file matches.
-    """
+    """Return the files in a store that match the pattern *name*, by name; raise :class:`InputError` if none matches."""
     path, mark, options = name.partition("?")
     place, _, pattern = path.rpartition("/")
     with _reading(name):
@@ -165,8 +162,6 @@ def matching(name: str) -> list[str]:
 
 
 class _Table:
-    """The table in the file *name*, or in the files of the folder *name*, in the order of their names."""
-
     def __init__(self, name: str) -> None:
         self.name = name
         self.origin: Origin | None = None
@@ -218,7 +213,6 @@ class _Table:
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Turn errors of stores and of Arrow, while *name* is read, into :class:`InputError`."""
     try:
         yield
     except (OSError, ImportError, ValueError, ArithmeticError, pa.ArrowException) as error:
@@ -227,10 +221,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _rows(batch: Batch, first: int, name: str, known: str) -> pa.RecordBatch:
-    """Convert *batch* to rows, numbered from *first*.
-
-    Each row has what is *known* of the recording, and the file *name* and a line unless the observation has its own.
-    """
+    """Convert *batch* to rows numbered from *first*; each has what is *known*, and *name* unless it has a file."""
     seen, lines = list(batch.observations), list(batch.lines)
     found = {
         each: [getattr(one, each) or None for one in seen]
@@ -325,7 +316,6 @@ def _sound(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _ahead(pieces: _Pieces) -> _Pieces:
-    """Yield *pieces*, while a thread reads the next one."""
     with ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, pieces, None)
         while (piece := coming.result()) is not None:
@@ -353,10 +343,7 @@ def _next(batches: Iterator[pa.RecordBatch], alone: Lock) -> pa.RecordBatch | No
 
 
 class _Later:
-    """The columns of a *group* of rows in *file* that are read on demand.
-
-    The lock *alone* keeps other threads from reading the file at the same time.
-    """
+    """Columns of a *group* of rows in *file*, read on demand; the lock *alone* lets only one thread read the file."""
 
     def __init__(self, file: parquet.ParquetFile, group: int, names: list[str], name: str, alone: Lock) -> None:
         self._file, self._group, self._names, self._name, self._alone = file, group, names, name, alone

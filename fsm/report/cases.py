@@ -1,7 +1,4 @@
-"""Results of ``fsm check`` and ``fsm test`` as cases, each with its place in a model or property file.
-
-The output for JUnit, SARIF and GitHub is written from them.
-"""
+"""Results of ``fsm check`` and ``fsm test`` as cases with their places in files, for JUnit, SARIF and GitHub."""
 
 from __future__ import annotations
 
@@ -27,10 +24,7 @@ CaseStatus: TypeAlias = Literal["passed", "failed", "surprise", "known", "skippe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A clause or property, its status, and the place where it is written.
-
-    If it did not pass, ``what`` is a short reason and ``detail`` the full evidence.
-    """
+    """A clause or property and its place; if it did not pass, ``what`` is a short reason, ``detail`` the evidence."""
 
     suite: str
     name: str

@@ -18,10 +18,7 @@ from fsm.verdict import Unknown
 
 
 class PropertyStatus(Enum):
-    """Status of a property after a check or a test: its word, the exit code it amounts to, and its colour.
-
-    The exit code is ``None`` if nothing put the property to the test.
-    """
+    """Status of a property: its word, its exit code (``None`` if nothing put it to the test), and its colour."""
 
     HOLDS = "holds", ExitCode.HOLDS, "green"
     KNOWN = "known", ExitCode.HOLDS, "blue"
@@ -146,10 +143,7 @@ def _overlap(checked: evidence.Checked) -> int:
 
 
 def _fair(machine: Machine | System, checked: evidence.Checked) -> list[str]:
-    """Return the events to suggest for ``fair``: those possible where the counterexample stops.
-
-    The list is empty unless a ``leads-to`` without fairness unexpectedly fails by a run that stops.
-    """
+    """Return events to suggest for ``fair`` if a ``leads-to`` without any unexpectedly fails by a run that stops."""
     match checked.of.claim, checked.verdict:
         case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
             state = run.steps[-1].target if run.steps else run.initial

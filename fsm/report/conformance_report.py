@@ -117,7 +117,6 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
 
 
 def _left(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
-    """Yield remarks on the default level and on parts of the plan that were left out."""
     if least == default_level(tested.oracle.plan.table.machine) == "observed" and not tested.judge:
         yield from layout.wrapped("no clause of the model is a MUST: what breaks an observed one fails (--fail-on)")
     if tested.stopped:
@@ -129,7 +128,6 @@ def _left(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
 
 
 def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
-    """Yield the pairs that were not reached, and the outputs and fields that were not compared, with the reasons."""
     table = tested.oracle.plan.table
     for obstacle, pairs in tested.unreached.items() if not tested.shortened else ():
         method = " (method arrange)" if obstacle is Obstacle.CHOICE and "arrange" in tested.methods else ""
@@ -197,7 +195,6 @@ def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> s
 
 
 def _few(lines: list[str], of: Sized, what: str) -> Iterator[str]:
-    """Yield the first of *lines*; if there are more, also the size of the whole collection *of*."""
     yield from lines[:_MISSED]
     if len(lines) > _MISSED:
         yield f"      … {words.plural(len(of), what)} in all"

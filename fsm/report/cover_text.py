@@ -79,7 +79,6 @@ def _by(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
 
 
 def _list(rows: Sequence[CoverRow]) -> str:
-    """Return the cells of *rows* after a colon, with events of the same states together."""
     events: dict[tuple[str, ...], list[str]] = {}
     for event, those in groupby(rows, key=lambda row: row.cell[0]):
         events.setdefault(tuple(row.cell[1] for row in those), []).append(event)

@@ -119,10 +119,7 @@ def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
 
 
 def script(runs: Iterable[ClientRun]) -> str:
-    """Return a shell script that makes each of *runs* happen in turn, ending in a newline.
-
-    The script continues after a failed call, because many calls are meant to be refused.
-    """
+    """Return a shell script of *runs*, ending in a newline; it continues after failed calls: many are to be refused."""
     blocks = ["#!/bin/sh\n" + PREAMBLE]
     for run in runs:
         title = " ".join(run.title.split())
@@ -146,8 +143,6 @@ def _of(rpc: str) -> str:
 
 
 class _Writer:
-    """Writes the lines of *steps* while following the machine through them."""
-
     def __init__(self, plan: Plan, steps: Sequence[Stimulus]) -> None:
         self._plan, self._steps = plan, steps
         self._machine = plan.table.machine
@@ -172,7 +167,6 @@ class _Writer:
             point = edge.to if edge is not None and edge.to is not None else point
 
     def _edge(self, point: Point, step: Stimulus) -> Edge | None:
-        """Return the edge that *step* takes from *point*: the expected one, else the usual one."""
         known: Mapping[Stimulus, Edge] = self._plan.by_step(point)
         alike = [each for each in self._plan.leaving(point) if each.step[:2] == step[:2]]
         return known.get(step) or next(filter(self._usual, alike), alike[0] if alike else None)
@@ -209,7 +203,6 @@ class _Writer:
         return f'CONTAINER=$(crictl create "$POD" {config} pod.json)'
 
     def _config(self, index: int) -> str:
-        """Return the configuration file for a container created by step *index*, chosen to suit the steps after it."""
         for number, step in enumerate(self._steps[index + 1 :], start=index + 1):
             match self._machine.events[step.event].rpc or step.event:
                 case "StartContainer" if self._fails(number):
@@ -223,7 +216,6 @@ class _Writer:
         return "container.json"
 
     def _fails(self, index: int) -> bool:
-        """Return whether step *index* expects an outcome that replies an error."""
         step = self._steps[index]
         replies = [each.reply for each in self._machine.events[step.event].outcomes() if each.name in step.expected]
         return any(reply and "ok" not in reply for reply in replies)

@@ -179,7 +179,6 @@ def dot(found: Comparison) -> str:
 
 
 def _label(move: ComparedMove) -> str:
-    """Return the label as drawn; for two machines, the event with its reply and outputs."""
     words = move.label or move.event or "?"
     if move.silent:
         words += " ?"

@@ -58,7 +58,6 @@ def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str
 
 
 def _alternatives(these: tuple[Observable, ...]) -> str:
-    """Return *these* as a choice; observables that differ only in the reply are one alternative."""
     replies: dict[Observable, list[str]] = {}
     for each in these:
         replies.setdefault(each._replace(reply=""), []).append(each.reply)
@@ -81,7 +80,6 @@ def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
 
 
 def _seen(each: Observable, replies: tuple[str, ...] = ()) -> str:
-    """Describe one observable in a few words, or several that differ only in *replies*."""
     replies = tuple(filter(None, replies or (each.reply,)))
     if each.shows:
         return f"{each.shows} shown"

@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 def github(report: Report) -> str:
-    """Return one command for each cause, or for each violation if *report* has ``every``, ending in a newline.
-
-    If there are none, return a notice with the verdict.
-    """
+    """Return one command for each cause, or each violation with ``report.every``; a notice if there are none."""
     lines = []
     for judged, judgement in report.each():
         machine = judgement.machine

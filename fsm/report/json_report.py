@@ -1,7 +1,4 @@
-"""The report as JSON: every finding with its evidence, every cell with its count.
-
-Every key is always present; a value that does not apply or is unknown is ``null``.
-"""
+"""The report as JSON: findings with evidence, cells with counts.  Every key is present, ``null`` if it has no value."""
 
 from __future__ import annotations
 

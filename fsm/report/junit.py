@@ -1,7 +1,4 @@
-"""Reports as JUnit XML, with a case for each clause or property.
-
-A suite is a recording judged by one machine, or the subject of a check or test.
-"""
+"""Reports as JUnit XML: a suite for each recording and machine, or subject, and a case for each clause or property."""
 
 from __future__ import annotations
 

@@ -139,7 +139,6 @@ def raced(race: Race) -> Iterator[str]:
 
 
 def _columns(history: History) -> dict[int, int]:
-    """Return the column of each instant, leaving room for the labels in between."""
     column: dict[int, int] = {}
     place = 0
     ends = {instant for each in history.operations for instant in (each.called, each.returned) if instant is not None}

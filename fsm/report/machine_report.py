@@ -21,10 +21,7 @@ _COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "
 def text(
     machine: Machine, graph: Graph[Table] | None, layout: Layout, *, events: Collection[str], states: Collection[str]
 ) -> str:
-    """Return *machine*, limited to *events* and *states*, ending in a newline.
-
-    With *graph*, also describe its source, its size, its states and its requirements on fields.
-    """
+    """Return *events* and *states* of *machine*; with *graph*, also its source, size, states and required fields."""
     lines = [layout.style(machine.name, "bold") + f": {machine.title}", *layout.kept(machine.about)]
     if graph is not None:
         lines += [*layout.kept(f"Source: {machine.source}."), *layout.kept(_facts(machine, graph)), ""]
@@ -119,10 +116,7 @@ def _replies(codes: tuple[str, ...]) -> str:
 
 
 def json(machine: Machine, *, events: Collection[str] | None = None, states: Collection[str] | None = None) -> str:
-    """Return the machine as one JSON document, ending in a newline; by default with all events and states.
-
-    It then has everything that the machine does, except the path and the lines of the file that it was read from.
-    """
+    """Return the machine as one JSON document: by default everything except the path and the lines of its file."""
     events = machine.events if events is None else events
     states = machine.states if states is None else states
     return dumped(

@@ -108,7 +108,6 @@ class Metrics:
 
 
 def _add(known: Tally[tuple[object, ...]], counter: Counter, total: int, *labels: str) -> None:
-    """Increase *counter* from the total *known* so far to *total*."""
     (counter.labels(*labels) if labels else counter).inc(total - known[counter, *labels])
     known[counter, *labels] = total
 

@@ -135,7 +135,6 @@ def _rule(clause: Clause, judgement: Judgement, rules: dict[str, Json]) -> str:
 
 
 def _described(name: str, clause: Clause, rules: dict[str, Json]) -> str:
-    """Add the rule *name* to *rules* if it is missing, and return *name*."""
     rule: dict[str, Json] = {
         "id": name,
         "shortDescription": {"text": clause.says},

@@ -19,10 +19,7 @@ def answer(suggested: Suggested) -> ExitCode:
 
 
 def toml(suggested: Suggested, mutated: Mutated) -> str:
-    """Return the suggestions for the *mutated* machine, best first, ending in a newline.
-
-    If the machine has no property file, return a whole one.
-    """
+    """Return the suggestions as TOML, best first; a whole property file if the *mutated* machine has none."""
     machine = mutated.specification.machine.name
     survivors = len(mutated.survivors)
     head = [f"{plural(len(mutated.outcomes), 'mutant')} of {machine}, {plural(survivors, 'survivor')}."]

@@ -87,7 +87,6 @@ class _Writer:
         yield from (f"      {line}".rstrip() for line in lines)
 
     def _story(self, story: Story, file: str) -> Iterator[str]:
-        """Yield each observation of an entity: the time, the line, the event, and the states possible after it."""
         named = f", {visible(max(story.names, key=len))}" if story.names else ""
         head = f"{story.machine.entity} {words.short(visible(story.entity))}{named}"
         yield f"{self.layout.style(head, 'bold')}: {words.plural(len(story.steps), 'observation')}, by {story.machine.name}"
@@ -231,7 +230,6 @@ class _Writer:
             yield from self.layout.wrapped(f"tested {number} of {total} on fields: {', '.join(listed)}", "    ")
 
     def _advice(self, judged: Judged) -> str:
-        """Return advice on the profiles that would tolerate all violations; empty if none would."""
         found = [
             {each.profile for each in finding.first[0].resembles}
             for judgement in judged.judgements

@@ -68,8 +68,6 @@ def bisimilar(first: Table, second: Table) -> bool:
 
 
 class _Pair:
-    """The moments of both machines, numbered, and the steps between them."""
-
     def __init__(self, both: tuple[Observer, Observer]) -> None:
         self.observers = both
         self.labels: Numbering[Observable | None] = Numbering([None])
@@ -78,7 +76,6 @@ class _Pair:
         self.seen: list[list[tuple[int, int]]] = []
 
     def explore(self, limit: int | None = None) -> bool:
-        """Number all reachable moments; return false if there are more than *limit*."""
         for side, moment in self.moments.listed:  # grows during the loop
             observer = self.observers[side]
             hidden: list[int] = []

@@ -47,8 +47,7 @@ class Equivalent(Holds):
 class Distinguished(Fails):
     """A shortest ``trace`` that ``owner`` has and the other machine has not.
 
-    ``run`` is a run of the owner with that trace.  Just before its end, the other machine may be in any of ``states``,
-    and may do ``instead`` with the same event.
+    ``run`` is the owner's; just before its end the other may be in any of ``states`` and do ``instead`` with the event.
     """
 
     owner: Side

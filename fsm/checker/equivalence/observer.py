@@ -98,7 +98,6 @@ class Observer:
             yield ObservedStep(replies, at, row.index, None)
 
     def _seen(self, index: int, way: Way) -> tuple[Observable, ...]:
-        """Everything that may be observed of *way*; nothing if it is hidden."""
         row = self.table.rows[index]
         name = self.names[row.event.name]
         if row.event.kind == "hidden":
@@ -183,7 +182,6 @@ def observers(first: Table, second: Table) -> tuple[Observer, Observer]:
 def _codes(
     both: Collection[tuple[Table, Mapping[str, str]]], indefinite: Collection[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Error codes that either machine mentions, by event, and the codes in *indefinite*."""
     found: dict[str, dict[str, None]] = {}
     for table, names in both:
         for way, (row, _) in zip(table.ways, table.origin, strict=True):
@@ -193,10 +191,7 @@ def _codes(
 
 
 def _indefinite(both: Collection[Table]) -> tuple[str, ...]:
-    """Replies that leave open whether the call acted.
-
-    There are none if both machines list the same replies and mention them nowhere else.
-    """
+    """Replies that leave open whether a call acted; none if both machines list the same and mention none elsewhere."""
     lists = [table.machine.indefinite for table in both]
     every = tuple(dict.fromkeys(reply for each in lists for reply in each))
     mentioned = {reply for table in both for way in table.ways for reply in way.reply}

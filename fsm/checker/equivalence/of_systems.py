@@ -13,10 +13,7 @@ from fsm.machine.traversal import Numbering
 
 
 class StepsOf:
-    """Effects of the joint events of a system in every state of *graph*, to compare systems of the same copies with it.
-
-    Sampled states are kept for the next comparison.
-    """
+    """Effects of a system's joint events in every state of *graph*, to compare systems of the same copies with it."""
 
     def __init__(self, graph: Graph[SystemTable]) -> None:
         self.table = graph.table

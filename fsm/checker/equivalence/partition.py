@@ -62,10 +62,7 @@ class Partition:
 
 
 def refine(weak: Sequence[Signature]) -> Partition:
-    """Return the coarsest partition in which nodes of one block have the same *weak* steps.
-
-    Steps are the same if they have the same label and lead to the same block.
-    """
+    """Return the coarsest partition in which all nodes of a block have the same *weak* steps, by label and block."""
     size = len(weak)
     block = [0] * size
     history = [[(0, 0)] for _ in range(size)]

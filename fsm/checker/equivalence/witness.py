@@ -23,8 +23,7 @@ def trace(
 ) -> tuple[int, ...] | None:
     """Return the labels of a shortest trace that only one of the two in *start* has; ``None`` if there is none.
 
-    Of several, it is the first in the order of labels.  Raises :class:`~fsm.machine.traversal.LimitError` if traces
-    reach more than *limit* pairs of sets.
+    It is the first in label order.  Raises :class:`~fsm.machine.traversal.LimitError` beyond *limit* pairs of sets.
     """
     steps = _steps(weak, partition)
 
@@ -47,7 +46,6 @@ def trace(
 
 
 def _steps(weak: Sequence[Signature], partition: Partition) -> dict[int, dict[int, Blocks]]:
-    """For each block, the blocks that each label may lead to."""
     found: dict[int, dict[int, Blocks]] = {}
     for node, block in enumerate(partition.block):
         if block not in found:
@@ -75,10 +73,7 @@ class Play:
 
 
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
-    """Return a play from *start*, two separated nodes.
-
-    Each step is answered by the node that was separated from the step's target last.
-    """
+    """Return a play from two separated nodes; each answer is the node that was separated from the target last."""
     rounds: list[tuple[int, int, int]] = []
     pair = start
     while True:
@@ -91,10 +86,7 @@ def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]
 
 
 def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]) -> tuple[int, int, list[int], int]:
-    """Step of one side whose answers were all separated from its target before the pair was separated.
-
-    Returns the side, the label, the answers of the other side, and the target.
-    """
+    """Side, label, answers and target of a step; all answers were separated from the target before the pair was."""
     left = partition.separated(*pair)
     for side in (0, 1):
         one, two = pair[side], pair[1 - side]

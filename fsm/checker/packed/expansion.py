@@ -13,10 +13,7 @@ from fsm.compiled import Number, Numbers, lean, lean_inner
 
 Words: TypeAlias = NDArray[np.uint64]
 Width: TypeAlias = tuple[int, ...]
-"""One item for each word of a state.
-
-Their number is known when a function is compiled, so loops over it cost nothing.
-"""
+"""One item for each word of a state; their number is known to the compiler, so loops over it cost nothing."""
 
 ACCEPTED: Final = -1
 REJECTED: Final = -2
@@ -95,9 +92,8 @@ def no_memo(table: int, size: int) -> Numbers:
 def room(size: int, width: int) -> Words:
     """Return room for *size* steps.
 
-    First come three areas for runs: those that continue after one move, after the next, and those that have ended.
-    Then come the words of the steps, and their labels.  A run is the words of its state, its chain, and the error that
-    ended it.
+    Three areas are for runs: those that continue after one move, after the next, and those that have ended.  Then come
+    the words of the steps, and their labels.  A run is the words of its state, its chain, and the error that ended it.
     """
     return np.zeros(size * (4 * width + 7), np.uint64)
 
@@ -211,7 +207,6 @@ def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are 
 
 @lean_inner
 def _alike(space: Words, words: Number, labels: Number, first: Number, step: Number, width: Width) -> bool:
-    """Check whether one of the steps from *first* on is equal to *step*."""
     for other in range(first, step):
         if space[labels + other] == space[labels + step]:
             same = True
@@ -243,7 +238,6 @@ def _remember(
     step: Number,
     width: Width,
 ) -> None:
-    """Enter the outcomes written from the *first* step on into the *memo* at this *place*, if there is room."""
     needs = 1 + (step - first) * (len(width) + 1)
     free = memo[0]
     if free + needs > memo[1]:

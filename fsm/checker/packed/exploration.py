@@ -38,10 +38,7 @@ def no_progress() -> Numbers:
 
 
 class Expansion(NamedTuple):
-    """Data to compute steps with: the program, the chains of labels, a memo, and space for the steps.
-
-    The steps lead to representatives of ``orbits``.
-    """
+    """Data for computing steps to representatives of ``orbits``: program, chains of labels, memo, and space."""
 
     program: Numbers
     chains: Numbers
@@ -62,10 +59,7 @@ class Visited(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps of consecutive states.
-
-    The steps of state ``n`` begin at ``first[n]``, where ``to`` has their targets and ``labels`` their labels.
-    """
+    """Steps of consecutive states: those of state ``n`` begin at ``first[n]`` in ``to`` (targets) and ``labels``."""
 
     first: NDArray[np.uint32]
     to: NDArray[np.uint32]

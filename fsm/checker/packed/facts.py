@@ -1,7 +1,6 @@
 """Conditions on the instants of a packed graph, as tests of bits.
 
-Atoms about the states of copies are evaluated for each packed state; all other atoms are tested once for each label, as
-in other searches.
+Atoms about the states of copies are evaluated for each packed state, all other atoms once for each label.
 """
 
 from collections.abc import Iterable, Sequence

@@ -40,8 +40,7 @@ class Claimed(NamedTuple):
 class Links(NamedTuple):
     """Links between nodes in which the target stays due: the links of node ``n`` begin at ``first[n]``.
 
-    Links lead ``to`` nodes and ``take`` fairness conditions, as bits.  ``enabled`` are the conditions enabled in each
-    node.
+    Links lead ``to`` nodes and ``take`` fairness conditions, as bits; ``enabled`` has the bits of each node.
     """
 
     first: Numbers
@@ -159,10 +158,7 @@ def link(
 def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
     links: Links, alive: NDArray[np.bool_], of: Numbers
 ) -> Number:
-    """Number the strongly connected components of the *alive* nodes (Tarjan, 1972); return how many there are.
-
-    *of* receives the component of each node.
-    """
+    """Write the strongly connected component *of* each *alive* node (Tarjan, 1972); return how many there are."""
     size = links.first.shape[0] - 1
     order, low = np.full(size, -1, np.int64), np.zeros(size, np.int64)
     going, at, open_ = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -213,8 +209,7 @@ def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
 def circles(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # noqa: C901  (one loop: calls are slow)
     """Check whether there is a fair cycle.
 
-    In some component with a cycle, whatever is *weakly* fair must be taken or be disabled somewhere, and whatever is
-    *strongly* fair must be taken or be disabled everywhere.
+    In its component, whatever is fair is taken, or is disabled: somewhere if *weakly* fair, everywhere if *strongly*.
     """
     size = links.first.shape[0] - 1
     alive, of = np.ones(size, np.bool_), np.zeros(size, np.int64)

@@ -37,7 +37,6 @@ class Waiting:
         self._grow()
 
     def _grow(self) -> None:
-        """Catch up with the states and labels that the graph has met since."""
         self._facts = self._tests.facts()
         self._nodes = more_nodes(self._nodes, int(self._progress[MET]), 2 * self._graph.met)
 
@@ -80,7 +79,6 @@ class Waiting:
         return bool(((links.enabled & of_all) == 0).any()) or bool(circles(links, weakly, strongly))
 
     def _links(self, limit: Limit) -> Links:
-        """Links between the states in which the target is due."""
         graph, found = self._graph, self._nodes.nodes[: int(self._progress[MET])]
         waiting = (found[found % 2 == 1] // 2).astype(np.int64)
         number = np.zeros(graph.met, np.uint32)
@@ -98,7 +96,6 @@ class Waiting:
         return links
 
     def _fair(self) -> NDArray[np.uint64]:
-        """Bits of the fairness conditions that each label satisfies."""
         rows = self._graph.table.rows
         return np.array(
             [
@@ -127,7 +124,6 @@ def _no_links(states: int, room: int) -> Links:
 
 
 def _more_links(links: Links) -> Links:
-    """*links* with room for twice as many steps."""
     size = 2 * len(links.to)
     to, take = np.zeros(size, np.uint32), np.zeros(size, np.uint64)
     to[: len(links.to)], take[: len(links.take)] = links.to, links.take

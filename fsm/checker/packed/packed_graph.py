@@ -58,10 +58,7 @@ class Label:
 
 
 class PackedGraph:
-    """The states of *table*, numbered breadth-first in the model's order, and their steps.
-
-    Raises :class:`~fsm.checker.packed.programs.TooWideError` if a state does not fit.
-    """
+    """The states of *table*, breadth-first in the model's order, and their steps; raises ``TooWideError``."""
 
     def __init__(self, table: SystemTable, *, most_kept: int = MOST_KEPT, window: int = WINDOW) -> None:
         self.table = table
@@ -133,11 +130,8 @@ class PackedGraph:
         return Counts(states=self.met, transitions=int(self.progress[STEPS]), depth=depth)
 
     def locals_of(self, digit: int) -> set[int]:
-        """Return the states that the copy numbered *digit* reaches.
-
-        Completes the exploration first, because the search may have been made by other means.
-        """
-        while self.expand():
+        """Return the states that the copy *digit* reaches, after completing the exploration."""
+        while self.expand():  # the search may have been made by other means
             pass
         words, at = self.states.reshape(self.met, self.vector.width), self.vector.fields[digit]
         return set(np.unique(words[:, at.word] >> np.uint64(at.shift) & np.uint64(at.mask)).tolist())
@@ -149,10 +143,7 @@ class PackedGraph:
         return self.met <= states and int(self.progress[STEPS]) <= steps
 
     def expand(self, watch: Callable[[], None] = lambda: None) -> bool:
-        """Explore until the number of steps has doubled; return whether there may be more.
-
-        An exception raised by *watch* ends the exploration.
-        """
+        """Explore until the number of steps has doubled or *watch* raises; return whether there may be more."""
         end = 2 * int(self.progress[STEPS])
         watch()
         while self.further() and self.progress[STEPS] < end:
@@ -211,7 +202,6 @@ class PackedGraph:
         self.progress[KEPT] = until
 
     def _more_room(self) -> None:
-        """Double the room for steps, and for chains if more than half of it is used."""
         size = 2 * (len(self._ahead) - 1)
         self._space = room(size, self.vector.width)
         self._ahead = np.zeros(size + 1, np.uint64)
@@ -228,7 +218,6 @@ class PackedGraph:
             chained_again(old, self._chains)
 
     def _more_states(self) -> None:
-        """Make room for more states if the next batch might not fit."""
         width, met = self.vector.width, self.met
         most = met + len(self._ahead) - 1
         states, slots, _ = self._visited
@@ -243,7 +232,6 @@ class PackedGraph:
         self._visited = self._visited._replace(states=states, slots=slots)
 
     def _label(self) -> None:
-        """Make labels of the new chains."""
         count, written = int(self._chains[0]), self._writing
         chains = self._chains[CHAINS : CHAINS + 2 * count].reshape(count, 2).tolist()
         for before, last in chains[len(self.labels) :]:

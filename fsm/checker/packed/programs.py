@@ -94,10 +94,7 @@ class StateVector:
 def first_test(
     condition: Condition, of_atom: Callable[[Atom, int, int], int], yes: int = ACCEPTED, no: int = REJECTED
 ) -> int:
-    """Return the first test of *condition*; after its last test comes *yes* or *no*.
-
-    ``of_atom(atom, yes, no)`` makes the first test of an atom.
-    """
+    """Return the first test of *condition*, which leads to *yes* or *no*; ``of_atom(atom, yes, no)`` makes one."""
     match condition:
         case Not(of=inner):
             return first_test(inner, of_atom, no, yes)
@@ -206,10 +203,7 @@ class Writing:
         return self._tests.of(event.joint.when), first, len(self._paths), alike, *self._depends(event)
 
     def _depends(self, event: JointRow) -> tuple[int, int, int, int]:
-        """Range of the copies that *event* reads or writes, the bits of all others, and its place in the memo.
-
-        The place is -1 if the copies have too many combined states.
-        """
+        """Range of the copies that *event* concerns, bits of all others, and place in the memo, -1 if it has none."""
         first, kept, place, size = len(self._reads), len(self._kept), self.memo, 1
         others = [(1 << BITS) - 1] * self._vector.width
         for digit in event.digits:

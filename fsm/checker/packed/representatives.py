@@ -17,8 +17,7 @@ from fsm.machine.product.symmetry import Orbits
 def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
     """Return the *orbits* as numbers.
 
-    The number of groups comes first.  Each group has the number of its members, the number of fields of a member, and
-    for each field word, shift and mask.
+    First the number of groups; for each, the numbers of members and of fields, and each field's word, shift, mask.
     """
     groups = orbits.groups if orbits else ()
     found = [len(groups)]

@@ -88,7 +88,6 @@ class PackedSearch:
         self._grow()
 
     def _grow(self) -> None:
-        """Catch up with the states and labels that the graph has met since."""
         self._facts = self._tests.facts()
         self._nodes = more_nodes(self._nodes, int(self._progress[MET]), self._graph.met * self._size)
 
@@ -154,10 +153,7 @@ def through(
 
 
 def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
-    """Return a search for a call of *event* that has an effect right after another one.
-
-    The first call must have replied ok, and *once* must have held after it.
-    """
+    """Search for a call of *event* with an effect, right after one that replied ok and after which *once* held."""
     tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
     automaton = Automaton(tests=tests.tests, conditions=np.zeros(0, np.int64), until=tests.first[0])
     return PackedSearch(graph, tests, automaton, 2, 0)

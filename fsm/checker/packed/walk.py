@@ -60,10 +60,7 @@ class Facts(NamedTuple):
 
 
 class Automaton(NamedTuple):
-    """``tests`` of bits: the bit, the next test if it is set, the next if not.
-
-    ``conditions`` and ``until`` are first tests.
-    """
+    """``tests`` of a bit, with the next test if it is set, and if not; ``conditions`` and ``until`` are first tests."""
 
     tests: Numbers
     conditions: Numbers

@@ -133,7 +133,6 @@ class Process:
         return bool(some)
 
     def _silent(self) -> TalkError:
-        """Return the error for a closed standard output: the command has ended, or keeps running."""
         rest = f", after {shown(bytes(self._buffer))} without an end of line" if self._buffer else ""
         try:
             self._reaper.wait(min(1.0, self._grace))

@@ -82,10 +82,7 @@ def _several(side: tuple[Drawing, ...]) -> Problem:
 
 
 def _compare_machines(first: Machine, second: Machine) -> Comparison:
-    """Compare the tables of two machines.
-
-    States and events are the same if they share a name: their own, the name on the wire, or an alias.
-    """
+    """States and events are the same if they share a name: their own, the name on the wire, or an alias."""
     states = _common(first.states.values(), second.states.values())
     events = _common(first.events.values(), second.events.values())
     mine = _moves(first, {name: name for name in first.states}, {name: name for name in first.events})
@@ -142,7 +139,6 @@ def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -
 
 
 def _compare_drawings(first: Drawing, second: Drawing) -> Comparison:
-    """Compare two drawings; names must be equal."""
     mine, theirs = _drawn(first), _drawn(second)
     states = {**first.states, **second.states}
     return Comparison(
@@ -165,7 +161,6 @@ def _compare_drawings(first: Drawing, second: Drawing) -> Comparison:
 
 
 def _drawn(drawing: Drawing) -> dict[Move, Location]:
-    """Return the drawn moves, one for each event of a label, with the first place of each."""
     found: dict[Move, Location] = {}
     for arrow in drawing.arrows:
         for label in arrow.labels or [""]:

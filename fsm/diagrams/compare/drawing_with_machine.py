@@ -22,10 +22,7 @@ ANY: Final = "any state"
 
 
 def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
-    """Turn each arrow that begins at its own label into an arrow without a source.
-
-    ``fsm draw`` uses this form for events that it usually leaves out, if nothing else leads to a state.
-    """
+    """Remove the source of arrows that begin at their own label: ``fsm draw`` writes left-out events like this."""
     written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
     states = {arrow.target for arrow in drawing.arrows} | {arrow.source for arrow in drawing.arrows if arrow.steps}
     words = {
@@ -58,11 +55,7 @@ def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str,
 
 
 class Matching:
-    """Compares *machine*, the first side, with *drawing*.
-
-    With *complete*, everything that the model does not list as left out must be drawn, even if it does not mention
-    drawings.
-    """
+    """Compares *machine*, the first side, with *drawing*; *complete* as in :func:`~fsm.diagrams.compare.compare`."""
 
     def __init__(self, machine: Machine, drawing: Drawing, *, complete: bool) -> None:
         self.known = LabelMeanings(machine)
@@ -94,7 +87,6 @@ class Matching:
         )
 
     def _shown(self, name: str | None) -> str:
-        """Return the name under which a drawn state is compared; for ``None``, that of the initial state."""
         if name is None:
             return self.initial
         return next((self.abstraction.shown[state] for state in self.found[name]), name)

@@ -92,7 +92,6 @@ def outline(machine: Machine) -> Outline:
 
 
 def _lines(known: Container[str], ends: tuple[str, str], labels: list[str]) -> Iterator[OutlineArrow]:
-    """Yield one arrow for all labels that can share it, and one for each label that cannot."""
     shared = [label for label in labels if parts(label) == [label] and THEN not in label]
     for group in ([shared] if shared else []) + [[label] for label in labels if label not in shared]:
         joined = "/".join(group)
@@ -102,7 +101,6 @@ def _lines(known: Container[str], ends: tuple[str, str], labels: list[str]) -> I
 
 
 def _labels(known: Mapping[str, Meaning], event: Event, acts: list[Act]) -> list[str]:
-    """Return the labels of a move: its event, or each outcome that has a label of its own."""
     general = next(iter(plain([*event.aliases, event.rpc])), event.name)
     found: dict[str, None] = {}
     for act in acts:
@@ -228,7 +226,6 @@ class _Page:
         self._put((top + bottom) // 2, 1, state.center(inside))
 
     def _right(self, state: str) -> int:
-        """Return the next row at which an arrow may meet the right side of a box."""
         self.met[state] += 1
         return self.top[state] + 2 * self.met[state] - 1
 

@@ -129,10 +129,7 @@ def identifiers(picture: Picture) -> dict[str, str]:
 
 
 def origin(edge: PictureEdge, picture: Picture) -> str:
-    """Return the name of the place where *edge* begins: its source, or the name of a word if that is not a state.
-
-    Each word is beside the edge's target, except that several edges from any state share one word.
-    """
+    """Return the source of *edge*, or the name of its word: edges from any state share one if there are several."""
     gathered = sum(each.source == ANY for each in picture.edges) >= GATHERED
     alone = edge.source == ELSEWHERE or (edge.source == ANY and not gathered)
     return f"{edge.source} {edge.target}" if alone else edge.source

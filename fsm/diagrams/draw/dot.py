@@ -87,7 +87,6 @@ def _below(picture: Picture) -> str:
 
 
 def _swatch(kind: str, look: Look, *, plain: bool) -> str:
-    """Return a table cell that looks like nodes of *kind*."""
     # Without dashes: dashed cells have made dot 2.43 crash.
     style = look.style.removesuffix(DASHED) or "solid"
     words = f"&#160;{kind}{' (dashed)' if look.style.endswith(DASHED) else ''}&#160;"
@@ -158,7 +157,6 @@ def _edge(graph: graphviz.Digraph, picture: Picture, edge: PictureEdge, target: 
 
 
 def _word(edge: PictureEdge) -> str:
-    """Return the labels of *edge* in one row, with commas in between."""
     texts = [" ".join(rows) for rows in labelled(edge)]
     cells = (f"<td>{text}{',' if number < len(texts) else ''}</td>" for number, text in enumerate(texts, 1))
     return f'<table border="0" cellborder="0" cellspacing="0" cellpadding="2"><tr>{"".join(cells)}</tr></table>'

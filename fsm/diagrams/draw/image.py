@@ -60,8 +60,7 @@ class DotFailedError(Exception):
 def svg(picture: Picture) -> bytes:
     """Return *picture* as SVG that suits light and dark pages.
 
-    Its attribute ``data-source`` is the digest of the DOT text, so that one can check without ``dot`` whether it is up
-    to date.
+    Its attribute ``data-source`` is the digest of the DOT text, to check without ``dot`` whether it is up to date.
     """
     text = dot.dot(picture)
     ET.register_namespace("", _SVG)
@@ -82,7 +81,6 @@ def svg(picture: Picture) -> bytes:
 
 
 def _identify(root: ET.Element, picture: Picture) -> None:
-    """Add classes and data attributes to the groups in *root*, and put the words of each event into a group."""
     groups = {each.get("id", ""): each for each in root.iter(f"{{{_SVG}}}g")}
     for each in root.iter():
         if not each.get("id", "").startswith(f"{picture.name}:"):
@@ -100,7 +98,6 @@ def _identify(root: ET.Element, picture: Picture) -> None:
 
 
 def _cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None:
-    """Put the texts of each label in *group* into a group of their own."""
     words = list(group.iter(f"{{{_SVG}}}text"))
     (parent,) = {each for each in group.iter() if set(words) & set(each)}
     for number, (label, texts) in enumerate(zip(edge.labels, _by_label(words, edge), strict=True)):

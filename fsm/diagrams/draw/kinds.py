@@ -10,10 +10,7 @@ from fsm.machine import StateKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The fill of a state's box, its fill on a dark page, and its line in Graphviz, Mermaid and PlantUML.
-
-    An empty ``style`` has square corners.  ``line`` describes the line for a legend that has words only.
-    """
+    """Look of a box; an empty ``style`` has square corners, and ``line`` describes the line for a legend in words."""
 
     fill: str
     dark: str

@@ -64,11 +64,10 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """The number of times that the cell of a label was ``met``.
+    """Number of times that the cell of a label was ``met``; ``shared``: the cell has several arrows.
 
-    Recordings do not show which outcome occurred, so only one of several arrows of a cell shows the number: the one
-    that is ``told``.  The end of a call never shows it, because the call was counted where it began.  ``shared``: the
-    cell has several arrows.
+    Recordings do not show which outcome occurred, so only one arrow of a cell has the number: the one that is ``told``.
+    The end of a call never has it, because the call was counted where it began.
     """
 
     met: int
@@ -267,10 +266,8 @@ class _Drawing:
         )
 
     def _strays(self) -> Iterator[PictureEdge]:
-        """Yield edges to states that no drawn edge leads to, labelled with the left-out events that do lead there.
-
-        They begin in a word, which must not be mistaken for a state of that name.
-        """
+        """Yield edges to states that no drawn edge leads to, labelled with the left-out events that do lead there."""
+        # The edges begin in a word, which must not be mistaken for a state of that name.
         named = {name for each in self.machine.states.values() for name in (each.name, each.shows, *each.aliases)}
         events = self.machine.events
         reached = {self.machine.initial, *(target for source, target in self.labels if source != target)}
@@ -296,10 +293,7 @@ class _Drawing:
 
 
 def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
-    """Return the states that *event* reaches from *state* by a call it begins, each with whether errors lead there.
-
-    An outcome that leads there directly is a short cut.  The state in between may be *state* itself.
-    """
+    """Return the states in which a call of *event* begun in *state* may end, each with whether errors lead there."""
     found: dict[str, set[bool]] = {}
     first = [way.to for way in ways if way.begins] or [state]
     for between in closure(first, lambda at: [way.to for way in _ends(event, at) if way.begins]):
@@ -324,7 +318,6 @@ def _once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
 
 
 def _told_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
-    """Yield *edges*, with the count of each cell shown only at the first edge that has it."""
     cells = [(edge.source, label.event, label.ends) for edge in edges for label in edge.labels if edge.counts]
     several = {cell for cell, number in Counter(cells).items() if number > 1}
     told: set[tuple[str, str, bool]] = set()
@@ -371,5 +364,4 @@ def _alike(drawn: Picture) -> Picture:
 
 
 def _error(way: Outcome) -> str:
-    """Return the error of an outcome that never replies ok; empty for all others."""
     return "" if "ok" in way.reply else " or ".join(way.reply)

@@ -27,8 +27,6 @@ def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
 
 
 def _reached(machine: Machine, *, deviations: bool) -> frozenset[str]:
-    """Return the states that events may reach from the initial one; deviations count only with *deviations*."""
-
     def following(state: str) -> list[str]:
         ways = (machine.step(state, event, ends=ends) for event in machine.events for ends in (False, True))
         return [way.to for each in ways for way in each or () if deviations or way.deviation is None]

@@ -83,8 +83,6 @@ def fitting(text: str, room: float) -> str:
 
 @dataclass(slots=True)
 class _Drawing:
-    """Positions of everything in ``shown``."""
-
     shown: SequenceChart
     at: dict[str, int] = field(default_factory=dict)
     wide: int = 0

@@ -122,10 +122,7 @@ def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
 
 
 def _explained(found: Sequence[Drawing], sheet: Canvas, lines: Sequence[str]) -> Iterator[Drawing]:
-    """Yield the drawings *found* in *sheet*; a known common cause of all problems of a drawing replaces them.
-
-    *lines* are those of the text.
-    """
+    """Yield the drawings *found*; a known common cause of all problems of a drawing replaces them."""
     broken = sum(bool(each.problems) for each in found)
     for each in found:
         if each.problems:
@@ -137,7 +134,6 @@ def _explained(found: Sequence[Drawing], sheet: Canvas, lines: Sequence[str]) ->
 
 
 def _tabs(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | None:
-    """Return the problem with the tabs in the unreadable drawing in *rows*; ``None`` if tabs are not the problem."""
     own = lines[rows.start : rows.stop]
     indents = {line[: len(line) - len(line.lstrip("\t"))] for line in own}
     row = next((at for at in rows if "\t" in lines[at].lstrip("\t") or ("\t" in lines[at] and len(indents) > 1)), None)

@@ -183,10 +183,7 @@ def _contested(arrows: list[tuple[Arrow, list[Stroke]]], labels: list[PlacedLabe
 
 
 def _reach(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]:
-    """Return the first and the last row of a drawing: its boxes, their lines, and lines close to them.
-
-    Arrows in the text around a drawing are not part of it.
-    """
+    """Return the first and last row of a drawing: boxes, their lines, and lines near them, not arrows in the text."""
     first, last = min(box.top for box in found), max(box.bottom for box in found)
     upright = []
     for net in pieces:

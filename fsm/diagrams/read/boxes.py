@@ -144,12 +144,10 @@ def _flat(char: str, text: str, column: int) -> bool:
 
 
 def _closed(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -> Box | None:
-    """Return the box below *top* with these *sides*, whose bottom is the first that fits.
-
-    No line continues downward from the corners of a bottom, so the sides reach past at most one of *bottoms*.
-    """
+    """Return the box below *top* with these *sides*, whose bottom is the first of *bottoms* that fits."""
     left, right = sides
     row = top.row + 1
+    # No line continues downward from the corners of a bottom, so the sides reach past at most one.
     for at in range(bisect_right(bottoms, row, key=attrgetter("row")), len(bottoms)):
         bottom = bottoms[at]
         while row < bottom.row and _upright(sheet.at((row, left))) and _upright(sheet.at((row, right))):

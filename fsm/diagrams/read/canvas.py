@@ -92,7 +92,6 @@ def canvas(text: str, path: str) -> Canvas:
 
 
 def _bare(line: str) -> str:
-    """Replace comment marks in *line* with blanks."""
     mark = _MARK.match(line)
     if mark is not None:
         line = re.sub(r"[^\t]", " ", mark.group()) + line[mark.end() :]
@@ -107,7 +106,6 @@ def _bare(line: str) -> str:
 
 
 def _spread(line: str) -> tuple[str, Sequence[int]]:
-    """Return *line* as its columns are seen, and for each column the index of its character."""
     if line.isascii() and line.isprintable():
         return line, range(len(line))
     row: list[str] = []

@@ -51,8 +51,6 @@ def drawings(text: str, path: str) -> Iterator[Drawing]:
 
 
 class _NotDotError(Exception):
-    """The next token cannot be read: has the reason and a remedy."""
-
     def __init__(
         self, what: str, hint: str = "see https://graphviz.org/doc/info/lang.html", code: str = "FSM409"
     ) -> None:
@@ -217,7 +215,6 @@ class _Graph:
         return (name.text,)
 
     def _attributes(self) -> dict[str, str]:
-        """Return the attributes in :data:`_KEPT` from all lists that come next."""
         found: dict[str, str] = {}
         while self._take("["):
             while not self._take("]"):
@@ -258,7 +255,6 @@ class _Graph:
 
 
 def _closed(text: str, start: int) -> int:
-    """Return the index after the bracket that closes the one at *start*; 0 if it is never closed."""
     depth = 0
     for found in re.compile("[<>]").finditer(text, start):
         depth += 1 if found.group() == "<" else -1

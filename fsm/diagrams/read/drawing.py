@@ -39,10 +39,9 @@ def only_step(names: Iterable[str], place: Location) -> tuple[ArrowLabel, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A line from one state to another.
+    """A line from one state to another; ``source`` is ``None`` for an arrow without one.
 
-    ``source`` is ``None`` for an arrow without one.  ``steps`` are the labels along it, in order; most arrows have one.
-    ``place`` is that of the arrowhead, or of the statement.
+    ``steps`` are the labels along it, in order; ``place`` is that of the arrowhead, or of the statement.
     """
 
     source: str | None
@@ -59,10 +58,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """States with their first place and the lines written ``below`` their name; arrows in the order of their places.
-
-    If it has ``problems``, it cannot be read, and the rest means nothing.
-    """
+    """States, lines ``below`` their names, and arrows in the order of their places; void if it has ``problems``."""
 
     path: str
     line: int

@@ -91,7 +91,6 @@ class Labels:
         self.wires.add_problem(stack[0].start, "FSM406", what, "move it nearer to one of them")
 
     def _level(self, stack: tuple[Phrase, ...]) -> dict[int, Stroke]:
-        """Return the horizontal stretches directly above or below *stack*."""
         found: dict[int, Stroke] = {}
         for phrase in stack:
             for cell in phrase.cells():
@@ -114,7 +113,6 @@ class Labels:
         return found
 
     def _nearest(self, cell: GridCell, to: Direction) -> tuple[int, Stroke] | None:
-        """Return the first stroke from *cell* in direction *to*, and the number of blanks before it."""
         for gap in range(FARTHEST + 1):
             there = beyond(cell, to, gap + 1)
             node = next(self.wires.strokes_at(there, "v"), None)

@@ -94,7 +94,6 @@ class Nets:
                 self._take(label)
 
     def _open(self, node: Stroke, to: Direction) -> bool:
-        """Return whether a line could continue from *node* in direction *to*, but does not."""
         char = self.wires.sheet.at(node.cell)
         return reaches(char, to) and to not in self.wires.links[node] and not self._touched(node, to)
 

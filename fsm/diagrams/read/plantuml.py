@@ -38,7 +38,6 @@ def drawings(text: str, path: str) -> Iterator[Drawing]:
 
 
 def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a diagram without the *mark* of the comment that contains it."""
     for number, row in rows:
         bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
         if bare.strip() == _END:

@@ -34,10 +34,7 @@ class Touch(NamedTuple):
 
 
 class Wires:
-    """Lines in the rows *within* around *boxes*: each stroke, the strokes it continues to, and the boxes it meets.
-
-    ``owners`` maps cells to their boxes; ``problems`` are those of the paragraph.
-    """
+    """Lines in the rows *within* around *boxes*: each stroke, the strokes it continues to, and the boxes it meets."""
 
     def __init__(self, sheet: Canvas, within: range, boxes: Iterable[Box]) -> None:
         self.sheet = sheet
@@ -83,13 +80,11 @@ class Wires:
         return bool(ways & {"E", "W"} and ways & {"N", "S"})
 
     def _crossed(self, cell: GridCell) -> bool:
-        """Return whether two lines cross at *cell* without joining."""
         char = self.char(cell)
         sides: tuple[Direction, Direction] = ("W", "E") if reaches(char, "N") else ("N", "S")
         return char in STRAIGHT and all(self._ends_at(beyond(cell, to), OPPOSITE[to]) for to in sides)
 
     def _ends_at(self, cell: GridCell, to: Direction) -> bool:
-        """Return whether a plain stroke, or the tail of an arrowhead, leads from *cell* in direction *to*."""
         char = self.char(cell)
         return reaches(char, to) and (char in STRAIGHT or char in HEADS)
 

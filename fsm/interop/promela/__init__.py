@@ -1,10 +1,9 @@
 """A machine in Promela, alone or with one of its properties, for the model checker SPIN.
 
-A single process repeatedly takes one of the machine's steps.  A step is a ``d_step``, so that SPIN stores the states
-that the machine has and none between them.  A claim adds variables beside ``state``, which are updated in the same
-``d_step``.  A claim about finite runs fails by an assertion, a claim about infinite runs by an acceptance cycle.
-
-Each step prints its name, so that ``spin -t`` shows a readable counterexample.
+A single process repeatedly takes one of the machine's steps.  A step is a ``d_step``, so that SPIN stores only the
+states that the machine has, and prints its name, so that ``spin -t`` shows a readable counterexample.  A claim adds
+variables beside ``state``, which are updated in the same ``d_step``.  A claim about finite runs fails by an assertion,
+a claim about infinite runs by an acceptance cycle.
 """
 
 import textwrap
@@ -56,10 +55,7 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
 
 
 def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: bool) -> Iterator[str]:
-    """Yield every way in which the product takes each step.
-
-    If *codes*, there is a step for each reply that the claim distinguishes.
-    """
+    """Yield the ways in which the product takes each step; if *codes*, one for each reply that the claim uses."""
     event = ""
     for step in steps(machine, words.codes if codes else None):
         if step.event != event:

@@ -51,10 +51,7 @@ def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = 
 def sequence_product(
     words: PromelaNames, sequences: tuple[tuple[Condition, ...], ...], until: Condition | None = None
 ) -> Product:
-    """Return the product for runs through one of *sequences*, with the number of conditions that have ``held``.
-
-    The conditions hold in order; *until* resets the number.
-    """
+    """Return the product for runs through *sequences*: ``held`` counts conditions met in order, *until* resets it."""
     several = len(sequences) > 1
     lines = [f"#define UNTIL({INSTANT}) {words.expression(until) if until else 'false'}", f"#define BROKEN {BROKEN}"]
     lines += ["#ifndef CASE", "#define CASE 1", "#endif"] if several else []
@@ -86,8 +83,7 @@ def _next(length: int) -> str:
 def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     """Return the product for the call of *claim* and another one right after it.
 
-    ``stage`` is 1 between the two, when no call is in progress, and 2 while the second is in progress; ``between`` is
-    the state at stage 1.
+    ``stage`` is 1 between the two, in state ``between`` with no call in progress, and 2 during the second.
     """
 
     def options(step: ExportedStep) -> Iterator[str]:
@@ -132,12 +128,10 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
 
     Infinite runs are decided by acceptance cycles.  In a run that breaks the claim, the target is due for ever from
     some instant on.  SPIN guesses that instant (``committed``), and from then on takes only steps without the target.
-    Each fairness condition is then awaited in its ``turn``, one after the other, and each round ends at an accepting
-    label.
-
-    The turn of a weakly fair event is over when it is taken or is disabled.  The turn of a strongly fair one is over
-    when it is taken, or was guessed to be disabled for ever (``spared``), after which no step may enable it.  A run
-    that stops is one whose rounds continue without steps.
+    Each fairness condition is then awaited in its ``turn``, and each round ends at an accepting label.  The turn of a
+    weakly fair event is over when it is taken or is disabled.  The turn of a strongly fair one is over when it is
+    taken, or was guessed to be disabled for ever (``spared``), after which no step may enable it.  A run that stops is
+    one whose rounds continue without steps.
     """
     if len(claim.fair) > MOST:
         raise CannotExportError(f"more than {MOST} things are fair: state the property with fewer")
@@ -245,7 +239,6 @@ def _after(other: Machine, event: Event, state: str) -> frozenset[str]:
 
 
 def _reached(other: Machine, state: str) -> set[str]:
-    """States that *other* may reach from *state* by hidden events."""
     hidden = [event for event in other.events.values() if event.kind == "hidden"]
     found: set[str] = set()
     fresh = {state}

@@ -31,8 +31,7 @@ class ExportedStep:
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
     """Yield every step of *machine*, in its order; silent cells have none.
 
-    There is a step for each reply.  If any error may be replied, each of *codes* is one more reply.  Without *codes*
-    there is one step for each outcome, with all of its replies.
+    There is one for each reply; "any error" includes each of *codes*.  Without *codes*, there is one for each outcome.
     """
     for event in machine.events.values():
         for ends, cells in ((False, event.cells), (True, event.ends)):

@@ -26,10 +26,7 @@ LARGEST_TABLE: Final = 500_000
 
 
 def build(model: Model) -> Machine:
-    """Return the machine that *model* describes.
-
-    Raises :class:`InputError` with every error of meaning in the file.
-    """
+    """Return the machine that *model* describes; raise :class:`InputError` with every error of meaning in the file."""
     problems = Problems(model=model)
     written = model.written
     if sum(map(_outcomes, written.event.values())) * len(written.states) > LARGEST_TABLE:
@@ -109,7 +106,6 @@ def _states(problems: Problems[Written]) -> dict[str, State]:
 
 
 def _check_kinds(problems: Problems[Written]) -> None:
-    """Check that the initial state has the kind initial, and that no other state has it."""
     initial, states = problems.model.written.machine.initial, problems.model.written.states
     for name, each in states.items() if initial in states else ():
         if each.kind is not None and (each.kind == "initial") != (name == initial):
@@ -120,7 +116,6 @@ def _check_kinds(problems: Problems[Written]) -> None:
 
 
 def _check_rpcs(problems: Problems[Written]) -> None:
-    """Check that no two events share a name: a trace may name an event by either of its names."""
     events = problems.model.written.event
     seen: dict[str, str] = {}
     for name, event in events.items():
@@ -139,7 +134,6 @@ def _check_rpcs(problems: Problems[Written]) -> None:
 
 
 def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
-    """Check that no two events, or states that show different things, share a name: a drawing may use any name."""
     events: dict[str, str] = {}
     for event in machine.events.values():
         events |= {event.name: event.name, event.rpc or event.name: event.name}
@@ -172,7 +166,6 @@ def _aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[st
 def _omissions(
     problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]
 ) -> Mapping[str, Omission] | None:
-    """Return what drawings leave out of each event; ``None`` if the model does not say."""
     written = problems.model.written.drawing
     if written is None:
         return None

@@ -189,7 +189,6 @@ class Groups:
         )
 
     def _target(self, each: WrittenOutcome, at: Keys) -> str:
-        """Return the state that *each* leads to; empty if it stays, or names none."""
         states = self._states()
         given = {
             word: value
@@ -206,7 +205,6 @@ class Groups:
         return each.to or each.begins or STAYS
 
     def _check_words(self, each: WrittenOutcome, at: Keys) -> None:
-        """Check that only calls reply and begin, and that one that has only begun neither replies nor emits."""
         for word in ("reply", "begins", "emits"):
             if word not in each.model_fields_set:
                 continue

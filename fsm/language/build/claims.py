@@ -180,10 +180,9 @@ class ClaimBuilder:
         return found
 
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
-        """Return the fairness that *text*, written at the word *at*, demands.
+        """Return the fairness in *text*: ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.
 
-        For a machine *text* is ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.  For a system it is
-        ``stop`` or ``stop/stopped``, and stands for the events of every copy, whichever copy the claim is about.
+        In a system, without ``.ends``, it is about the events of every copy, whichever copy the claim is about.
         """
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):
@@ -204,7 +203,6 @@ class ClaimBuilder:
         return (claims.Fair(event=name, ends=ends, outcome=outcome),)
 
     def _senseless(self, code: str, what: str, hint: str, at: str) -> ConditionError:
-        """Note that a claim makes no sense, and return the error to raise."""
         self._say(code, what, hint, at)
         return ConditionError(what, hint)
 
@@ -224,7 +222,6 @@ class ClaimBuilder:
         return tuple(self._read(text, Grammar.sequence, *at) for text, at in listed(written, kind))
 
     def _read(self, text: str, read: Callable[[Grammar], T], *at: str | int) -> T:
-        """Return what *read* reads from *text*; note and raise an error in it, or in a definition that it uses."""
         try:
             if isinstance(self.of, Machine):
                 return read(MachineGrammar(text=text, machine=self.of, define=self.define))

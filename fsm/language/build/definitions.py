@@ -59,7 +59,6 @@ def _words(value: str | Sequence[str]) -> set[str]:
 
 
 def _check_circles(problems: Problems[F], needs: Mapping[str, Collection[str]]) -> None:
-    """Note each circle of names that need each other, once."""
     below = {name: {*closure(each, needs.__getitem__)} for name, each in needs.items()}
     noted: set[str] = set()
     for name, names in below.items():
@@ -72,7 +71,6 @@ def _check_circles(problems: Problems[F], needs: Mapping[str, Collection[str]]) 
 
 
 def _members(define: Mapping[str, str | Sequence[str]], name: str, met: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield the members of the set *name*, and of the sets that it names, in the order in which they are written."""
     value = define.get(name, "")
     for each in () if isinstance(value, str) or name in met else value:
         yield each

@@ -100,11 +100,9 @@ class Events:
         )
 
     def _implied(self, name: str, about: WrittenEvent, of: WrittenEvent) -> Clause:
-        """Return the clause of the event itself, for cells that name none."""
         return implied(self.problems, self.problems.model.written.machine, name, about.about, of)
 
     def _groups(self, name: str, written: WrittenEvent, kind: Kind, own: Clause) -> Groups:
-        """Return the cells of an event: those that rest on its clause, and those that rest on others."""
         at = ("event", name)
         states = self.problems.model.written.states
         usual = self.known.get(written.clause or "", own)

@@ -27,10 +27,7 @@ class ConditionError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Grammar(ABC):
-    """Reads *text*, with the names in *define*; subclasses give meaning to the other words.
-
-    Raises :class:`ConditionError` for errors in the text.
-    """
+    """Reads *text*, with the names in *define*; subclasses know the other words; raises :class:`ConditionError`."""
 
     text: str
     define: Definitions = field(default_factory=dict)
@@ -139,7 +136,6 @@ class Grammar(ABC):
 
 
 def _tokens(text: str) -> list[tuple[str, int]]:
-    """Return the words of *text*, each with the offset after it."""
     found = []
     for match in _TOKEN.finditer(text):
         if odd := match[2]:

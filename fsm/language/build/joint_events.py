@@ -34,7 +34,6 @@ def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, Wr
 
 
 def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
-    """Return *joint* with *change* applied: its only way, or single ways by their names."""
     words = ("about", "clause", "when")
     changed: dict[str, object] = {word: getattr(change, word) for word in words if word in change.model_fields_set}
     if change.steps:
@@ -171,7 +170,6 @@ class JointEventBuilder:
             )
 
     def _known(self, machine: Machine, name: str, outcomes: frozenset[str], ends: bool, *at: str | int) -> bool:  # noqa: FBT001  (one of the words of a step)
-        """Check that the machine has the event *name*; note *outcomes* that it has nowhere."""
         if not self.problems.known("FSM701", "unknown event", name, machine.events, *self._at(*at)):
             return False
         event = machine.events[name]

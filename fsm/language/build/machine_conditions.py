@@ -1,7 +1,4 @@
-"""The small language in which properties describe instants: ``was running and stop replies error``.
-
-``docs/reference/property-language.md`` has all of its words.
-"""
+"""Conditions on instants, like ``was running and stop replies error``: ``docs/reference/property-language.md``."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -69,7 +66,6 @@ class MachineGrammar(Grammar):
         return SilentOn(event=event)
 
     def _event(self, word: str) -> str:
-        """Return the name of the event that *word* names, here or on the wire; empty if there is none."""
         return next((each.name for each in self.machine.events.values() if word in {each.name, each.rpc}), "")
 
     def _named(self, word: str) -> Condition:

@@ -26,8 +26,7 @@ class Problems(Generic[F]):
     def known(self, code: str, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
         """Check that *word* is among *names*, or is not written (``None``); note it if neither.
 
-        *what* introduces the word in the message.  It ends in the kind of thing that is meant, such as ``unknown
-        state``.
+        *what* introduces the word in the message, and ends in the kind of thing meant, such as ``unknown state``.
         """
         if word is None or word in names:
             return True

@@ -24,7 +24,6 @@ def profiles(problems: Problems[Written], machine: Machine, sets: Mapping[str, t
 
 
 def _parents_first(problems: Problems[Written]) -> list[str]:
-    """Return the names of the profiles, each after the one that it extends."""
     written = problems.model.written.profile
     ordered: dict[str, None] = {}
     for first in written:

@@ -23,10 +23,8 @@ T = TypeVar("T")
 def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
     """Return the specification in *file*; *find* returns the machines and systems that it names.
 
-    In a system, claims about each copy of a part are made about the first copy.  With another number *copy* they are
-    made about that one, and all other claims are left out.
-
-    Raises :class:`InputError` with every error of meaning in the file.
+    In a system, claims about each copy of a part are made about copy number *copy*; if that is not the first, all other
+    claims are left out.  Raises :class:`InputError` with every error of meaning in the file.
     """
     problems = Problems(model=file)
     written = file.written
@@ -58,7 +56,6 @@ def _copies(machine: Machine | System, part: str | None) -> int:
 
 
 def _define(problems: Problems[Stated], machine: Machine | System) -> dict[str, str | tuple[str, ...]]:
-    """Return the definitions of the file: conditions, and sets of states, by name."""
     written = problems.model.written
     if isinstance(machine, System):
         states = dict.fromkeys(state for part in machine.parts.values() for state in part.machine.states)
@@ -73,7 +70,6 @@ def _define(problems: Problems[Stated], machine: Machine | System) -> dict[str, 
 
 
 def _conditions(written: WrittenProperty) -> Iterator[str]:
-    """Yield the text of every condition in *written*, and the states that it names."""
     for value in (written.always, written.never, written.reachable):
         yield from (text for text, _ in listed(value, ""))
     yield from filter(None, (written.once, written.when, written.until, written.leads_to, written.from_))

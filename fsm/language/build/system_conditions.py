@@ -1,8 +1,7 @@
 """The small language for systems: that of :mod:`fsm.language.build.machine_conditions`, about parts, not states.
 
-``docs/reference/system-language.md`` has the words that are new here.
-
-If a copy of a part is meant, so are the copies of other parts that belong to it, or that it belongs to.
+``docs/reference/system-language.md`` has the words that are new here.  If a copy of a part is meant, so are the copies
+of other parts that belong to it, or that it belongs to.
 """
 
 from collections.abc import Collection, Iterable, Mapping

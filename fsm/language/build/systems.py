@@ -57,7 +57,6 @@ def rebuilt(
 
 
 def _define(problems: Problems[WrittenSystem], parts: Mapping[str, Part]) -> Definitions:
-    """Return the definitions of the file: conditions, and sets of the states of *parts*, by name."""
     written = problems.model.written
     taken = {
         "part": parts,

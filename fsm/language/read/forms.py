@@ -85,7 +85,6 @@ def _table(where: Keys) -> str:
 
 
 def _dotted(where: Keys) -> str:
-    """Return *where* as TOML would write it, with entries of lists counted from 0."""
     text = ""
     for part in where:
         if isinstance(part, int):
@@ -96,7 +95,6 @@ def _dotted(where: Keys) -> str:
 
 
 def _short(value: object) -> str:
-    """Return *value*, which was read from TOML, in no more than half a line."""
     match value:
         case bool():
             text = str(value).lower()

@@ -80,7 +80,6 @@ class _Rest:
         return (len(at) > 1 and at[0] != "define") or error["type"] == "extra_forbidden"
 
     def _holder(self, at: Keys) -> dict[str | int, Any]:
-        """Return the table that contains *at*, or an empty one if it was left out."""
         found = self.document
         for key in at[:-1]:
             try:

@@ -90,7 +90,6 @@ def _nesting(text: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _deepest_line(text: str) -> int:
-    """Return the line where the brackets of *text* nest too deep; 0 if they do not."""
     return next((line for line, brackets, _ in _nesting(text) if brackets > DEEPEST), 0)
 
 
@@ -123,8 +122,7 @@ class Lines:
 def locate(data: bytes) -> Lines:
     """Return the line of every key and entry in the TOML document *data*, which must be valid.
 
-    A table that is only implied, like ``event`` by ``[event.push]``, has the line where it is first mentioned; a table
-    with a header has the line of the header.
+    An implied table, like ``event`` by ``[event.push]``, has the line of its first mention, any other its header's.
     """
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(data)
     walk = _Walk(implied={}, written={}, entries={})
@@ -141,7 +139,6 @@ class _Walk:
     entries: dict[Keys, int]
 
     def keys(self, node: tree_sitter.Node, at: Keys) -> None:
-        """Note the keys in *node*, which is the document, or a table at the path *at*."""
         for child in node.named_children:
             match child.type:
                 case "pair":
@@ -171,7 +168,6 @@ class _Walk:
                 self.keys(node, at)
 
     def _key(self, key: tree_sitter.Node, prefix: Keys) -> Keys:
-        """Return the path of *key* under *prefix*, and note its line."""
         line = key.start_point[0] + 1
         *around, last = _parts(key)
         for part in around:

@@ -41,8 +41,7 @@ class Dynamics(Unobserved):
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
         """Return what the observation *seen* leaves of *before*; both sets are closed.
 
-        *since* has the states, as bits, in which an unrecorded call may have acted; 0 stands for the states of
-        *before*.
+        *since* has, as bits, the states in which an unrecorded call may have acted; 0 stands for those of *before*.
         """
         event, phase, reply, shows, met, output, emits = seen
         met = self.understood(met)
@@ -265,13 +264,9 @@ def dynamics(
 ) -> Dynamics:
     """Return the dynamics of *table* for traces that show the signals in *shown*; ``None`` means all signals.
 
-    Events are found by their names and by their names on the wire.
-
-    Args:
-        table: The machine.
-        shown: Signals in the trace.  Hidden events listed here happen only where the trace has them.
-        outputs: If true, the trace shows single outputs, and neither calls nor signals.
-        timed: If true, configurations keep track of time limits.
+    Events are found by either of their names.  Hidden events in *shown* happen only where the trace has them.  With
+    *outputs*, the trace shows single outputs, and neither calls nor signals.  If *timed*, configurations track time
+    limits.
     """
     events = table.machine.events.values()
     unseen = [

@@ -9,8 +9,7 @@ from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST
 class Pending(NamedTuple):
     """A call in progress: its row, its stage (:mod:`fsm.machine.calls.rules`) and the states it may have met.
 
-    ``met`` has states as bits: those the entity has been in since the call was asked, or the one in which the call
-    acted.
+    ``met`` has states as bits: those the entity has been in since the call was asked, or the one in which it acted.
     """
 
     row: int

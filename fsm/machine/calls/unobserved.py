@@ -55,18 +55,12 @@ def tried(find: Callable[[], Configurations]) -> Configurations:
 class Unobserved:
     """Moves sets of configurations by unobserved instants, given the rules and what else is known.
 
-    Attributes:
-        rules: The rules of the machine.
-        covering: Decides which configurations add nothing.
-        unseen: Rows of the events that may happen without an observation.
-        outputs: If true, the trace shows outputs on their own, one by one.
-        coming: All the outputs until the next observation of outputs, if these are known beforehand.
-        silence: If false, nothing happens where the specification is silent.
-        assumed: Row of an event that is assumed; configurations that rest on it are marked (:data:`ASSUMED`).
-        limits: With a clock, the ways that lead to a state with a time limit, each with the states from which
-            interruptions alone lead there.
-        limit: Maximum number of configurations beyond the states; ``None`` stands for :data:`LIMIT`.
-        names: Row of each event, by its names.
+    Events of the rows ``unseen`` may happen without an observation; configurations that rest on an assumed event, of
+    row ``assumed``, are marked (:data:`ASSUMED`).  With ``outputs``, the trace shows outputs on their own, one by one;
+    ``coming`` has all of them until the next observation of outputs, if they are known beforehand.  Without
+    ``silence``, nothing happens where the specification is silent.  With a clock, ``limits`` has the ways that lead to
+    a state with a time limit, each with the states from which interruptions alone lead there.  ``limit`` is the maximum
+    number of configurations beyond the states; ``None`` stands for :data:`LIMIT`.
     """
 
     rules: Rules
@@ -125,7 +119,6 @@ class Unobserved:
         return found.all()
 
     def _next(self, here: Configuration) -> tuple[Configuration, ...]:
-        """Return the successors of *here* by one unobserved instant; cached, because closures meet them repeatedly."""
         known = self._known.get(here)
         if known is None:
             if len(self._known) >= _REMEMBERED:
@@ -156,7 +149,6 @@ class Unobserved:
     def _acts(
         self, here: Configuration, call: Pending, others: tuple[Pending, ...], instant: CallInstant
     ) -> Iterable[Configuration]:
-        """Return *here* after the next *instant* of *call*, which begins, continues or ends beside *others*."""
         _, way, _, stage = instant
         lost = call.stage <= LOST
         asked = call.stage in _ASKED
@@ -245,8 +237,7 @@ class Unobserved:
     def apart(self, way: Way, here: Configuration) -> bool:
         """Check whether *way* needs a separate instant: for the order of outputs, or because a time limit begins.
 
-        Time limits are tried only for calls that overlap no other call that may move the entity: many would take too
-        long.
+        Limits are tried only for calls that overlap no other call that may move the entity: many would take too long.
         """
         if way.index in self.limits and way.to == here.state:
             return self.alone(here)

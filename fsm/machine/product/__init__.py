@@ -268,7 +268,6 @@ class SystemTable:
         return JointPath(way=way, when=self._test(way.when), moves=tuple(moves), reply=reply)
 
     def _test(self, condition: Condition | None) -> Callable[[Locals], bool] | None:
-        """Return a test of *condition* if it is :meth:`tested`, else ``None``."""
         condition = self.tested(condition)
         return None if condition is None else predicate(condition, self._at)
 

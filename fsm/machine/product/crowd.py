@@ -219,11 +219,7 @@ class Crowd:
         yield from going
 
     def _counted(self, before: _Course, course: _Course, *, last: bool) -> Iterator[_Course]:
-        """Yield *course*, after its move from *before*, with steps that count: others stay behind, or none do.
-
-        Nothing is counted if the member has not moved.  Later steps of the event may read where members are, or end the
-        event.
-        """
+        """Yield *course*, moved from *before*, with steps that count members: others stay behind, or none do."""
         if course.local == before.local:
             yield course
             return
@@ -231,6 +227,7 @@ class Crowd:
         left = (*course.steps, self._step(self._bits[before.local], DRAIN))
         for stay in (True, False) if before.others is None else (before.others,):
             moved = course if stay else replace(course, steps=left)
+            # Later steps of the event may read where members are, or end the event.
             for others in (None,) if last else (True, False):
                 further = replace(moved, others=others)
                 if others is not None:
@@ -239,7 +236,6 @@ class Crowd:
                 yield replace(further, steps=(*further.steps, self._step(here, FILL)))
 
     def _moved(self, move: JointMove, course: _Course) -> Iterator[_Course]:
-        """Yield the continuations of *course* by a *move* of the member."""
         when = None if move.step.when is None else self._of(move.step.when, course.local)
         if when is not None:
             yield self._while(course, Not(of=when))
@@ -351,7 +347,6 @@ class Crowd:
 
 
 def _less(condition: Condition | None, to: Mapping[int, int]) -> Condition | None:
-    """Return *condition* with its copies mapped by *to*; copies that *to* lacks are dropped."""
     match condition:
         case Not(of=inner):
             return Not(of=_less(inner, to) or inner)
@@ -364,7 +359,6 @@ def _less(condition: Condition | None, to: Mapping[int, int]) -> Condition | Non
 
 
 def _step(step: PartStep, to: Mapping[int, int] | None) -> PartStep:
-    """Return *step* with its copy mapped by *to*."""
     if to is None:
         return step
     return replace(step, copy=replace(step.copy, digit=to[step.copy.digit]), when=_less(step.when, to))

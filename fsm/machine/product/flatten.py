@@ -57,7 +57,6 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
 
 
 def _named(table: SystemTable, state: int) -> str:
-    """Return the name of *state*, with the calls in progress."""
     here = table.locals(state)
     calls = (
         f"{table.system.copies[digit].name} {part.named(here[digit])}"

@@ -248,7 +248,6 @@ def _goes_alike(path: JointPath, other: JointPath, exchange: Exchange) -> bool:
 
 
 def _move(move: JointMove, exchange: Exchange) -> Hashable:
-    """Return a key of *move* under *exchange*."""
     step = move.step
     when = None if step.when is None else _key(step.when, exchange)
     at = exchange.digits.get(move.at, move.at)
@@ -276,7 +275,6 @@ def same(condition: Condition | None, other: Condition | None, exchange: Exchang
 
 
 def _key(condition: Condition, exchange: Exchange) -> Hashable:
-    """Return a key of *condition* under *exchange* that ignores the order of its parts."""
     outputs, events = exchange.outputs, exchange.events
     match condition:
         case Not(of=inner):

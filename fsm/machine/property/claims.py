@@ -28,8 +28,7 @@ M_co = TypeVar("M_co", bound=Machine | System, covariant=True)
 class Idempotent:
     """A call of ``event`` right after one that replied ok replies ok too, changes nothing and emits nothing.
 
-    It is claimed for every reachable state in which no call is in progress; with ``once``, only if ``once`` holds when
-    the first call has replied.
+    Claimed for every reachable state without calls in progress; with ``once``, only if it holds at the first reply.
     """
 
     event: str
@@ -158,10 +157,7 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """A claim, in words and in meaning, with its level and source.
-
-    ``catches`` names mutants of the machine that break it; ``fails`` has its known failures, by profile.
-    """
+    """A claim in words and meaning, with the mutants that it ``catches``, and its known failures by profile."""
 
     name: str
     says: str

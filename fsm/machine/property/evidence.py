@@ -85,10 +85,7 @@ class Unexplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItem:
-    """A move between drawn states; or a state, which only has a ``target``.
-
-    ``line`` and ``column`` are its place in the drawing, or 0 if it is not drawn.
-    """
+    """A move between drawn states, or a state (only a ``target``); its line and column are 0 if it is not drawn."""
 
     target: str
     source: str = ""
@@ -216,8 +213,7 @@ class Examined:
     def resized(self) -> bool:
         """Whether the size of the reachable part differs from the one stated: the machine's meaning has changed.
 
-        Sizes are compared only if every property was decided: the size of a system is that of the largest cone
-        searched.
+        It is compared only if every property was decided: a system's size is that of the largest cone searched.
         """
         decided = all(type(each.verdict) is not Unknown for each in self.checked)
         return decided and self.counts is not None and self.expected not in {None, self.counts}

@@ -35,18 +35,13 @@ from fsm.verdict import Holds, Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The verdicts on one recording, one for each machine.
+    """The verdicts on one recording, one for each machine, in the order of the machines.
 
-    Attributes:
-        name: the name of the recording.
-        kind: the kind of the recording.
-        judgements: the judgements, in the order of the machines.
-        notes: counts of lines, by what was noted of them: foreign, damaged, or not relevant.
-        version: the version of the containerd that wrote the recording, if the recording shows it.
-        foreign: the first lines that are foreign or damaged; empty for a log, whose lines have no common form.
-        profile: the profile that was used; empty if none.
-        stories: the stories of the entity that was asked for.
-        detected: which profile was detected, if that was asked for.
+    ``notes`` counts lines by what was noted of them: foreign, damaged, or not relevant.  ``foreign`` are the first
+    lines that are foreign or damaged; none for a log, whose lines have no common form.  ``version`` is that of the
+    containerd that wrote the recording, if shown.  ``profile`` is the profile that was used; empty if none.
+    ``stories`` are those of the entity that was asked for.  ``detected`` says which profile was detected, if that was
+    asked for.
     """
 
     name: str
@@ -163,8 +158,7 @@ def judge(
         properties: names of properties of the machines to judge as well; all properties if empty, none if ``None``.
         every: if true, all violations are kept, not only the first few of each cause.
         part: the part of the recording in which violations count.
-        lenient: if true, unreadable lines of a trace are counted and make the verdict unknown; if false, they are
-            errors.
+        lenient: if true, unreadable lines of a trace make the verdict unknown; if false, they are errors.
         source: where to read lines from instead of the file.
         advanced: called with the number of bytes of each read.
         telling: ``telling(entity)``: must the story of this entity be told?
@@ -287,7 +281,6 @@ def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgeme
 
 
 def _incomplete(judgement: Judgement, why: str) -> Judgement:
-    """Return *judgement* of a recording with missing parts: without a violation, it is unknown because of *why*."""
     match judgement.verdict:
         case Holds():
             return replace(judgement, verdict=Unknown(why=why))
@@ -298,7 +291,6 @@ def _incomplete(judgement: Judgement, why: str) -> Judgement:
 
 
 def _empty(judgement: Judgement, chosen: Chosen) -> Judgement:
-    """Return *judgement* as unknown because nothing was observed in the time asked for."""
     why = f"nothing was observed in the time asked for{chosen.times()}"
     return replace(judgement, verdict=Unknown(why=why)) if judgement.observations else judgement
 
@@ -317,7 +309,6 @@ def _joint(
 
 
 def _machines(name: str | Machine, recording: Recording) -> list[Machine]:
-    """Return the machine called *name*, or the parts of a system if it is meant for this kind of *recording*."""
     if not isinstance(name, str):
         require_machine(name)
         return [name]

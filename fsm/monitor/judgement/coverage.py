@@ -1,7 +1,4 @@
-"""The cells that several recordings cover of the machines that judge them, merged.
-
-This module does not decide which of the other cells could be covered.
-"""
+"""The cells that several recordings cover of their machines, merged; which others could be covered is not decided."""
 
 from __future__ import annotations
 
@@ -70,7 +67,6 @@ def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
 
 
 def _unseen(machine: Machine, kind: RecordingKind) -> frozenset[str]:
-    """Return the events of *machine* that no recording of *kind* shows; none unless it shows only calls."""
     if kind is not RecordingKind.CALLS:
         return frozenset()
     return frozenset(event.name for event in machine.events.values() if event.kind != "call") - SHOWN

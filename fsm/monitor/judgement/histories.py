@@ -220,11 +220,7 @@ class _Judging:
         )
 
     def _clause(self, answer: NotLinearizable, seen: Observation) -> tuple[Clause, tuple[Deviation, ...]]:
-        """Return the broken clause, and the known deviations that resemble the violation.
-
-        Of several clauses it is the weakest; of equally weak ones, the clause of the state to which the legal part
-        leads.
-        """
+        """Return the weakest broken clause, preferably of the last legal state, and similar known deviations."""
         fitting = {state for state in answer.before if self._fits(seen, state)}
         states = [state for state in answer.before if state not in fitting] or list(answer.before)
         whole = self._explained(answer, seen, states)
@@ -273,7 +269,6 @@ class _Judging:
 
 
 def _led(steps: Sequence[Step]) -> Key | None:
-    """Return the last legal step that moved the entity or showed its state."""
     for step in reversed(steps):
         if step.operation is not None and (step.before != step.after or not step.row):
             made = step.operation

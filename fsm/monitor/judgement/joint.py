@@ -21,8 +21,6 @@ from fsm.trace import Batch, Line, Observation
 
 
 class _May(NamedTuple):
-    """Whether a condition may hold, and whether it may fail."""
-
     hold: bool
     fail: bool
 

@@ -160,10 +160,7 @@ class Teller:
             self._found.append(violation)
 
     def told(self) -> Iterator[Story]:
-        """Yield each story.
-
-        If ids were not chosen by ``telling`` and one id begins with another, yield only the story of the longer id.
-        """
+        """Yield each story; unless ids were chosen by ``telling``, leave out an id with which another one begins."""
         for entity, steps in self.stories.items():
             if self._chosen.telling is not None or not any(
                 other != entity and other.startswith(entity) for other in self.stories
@@ -182,7 +179,6 @@ class Teller:
         self._monitor.feed(observations[start:], lines[start:])
 
     def _whose(self, seen: Observation) -> tuple[str, ...]:
-        """Return the entities whose stories *seen* continues."""
         if not seen.entity:
             event = self.machine.events.get(seen.event)
             return tuple(self.stories) if seen.phase == "gap" or (event and event.kind != "call") else ()

@@ -290,7 +290,6 @@ class PropertyWatch:
 
 
 def _with(judgement: Judgement, properties: Sequence[WatchedProperty], findings: tuple[Finding, ...]) -> Legality:
-    """Return the verdict on the machine and on *properties*, of which *findings* are the violations."""
     states = {each.status for each in properties}
     incomplete = TOO_MANY if "unknown" in states else ""
     match judgement.verdict:

@@ -1,7 +1,4 @@
-"""The stories of the entities that a report shows; the recording is judged a second time to collect them.
-
-Entities with violations come first, in the order of their violations, then the first others.
-"""
+"""The stories of entities that a report shows: first those with violations; the recording is judged again for them."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -45,8 +45,7 @@ class Violated:
     """The finding that an implementation does not have a property.
 
     ``steps`` are the numbers, from 1, of the steps of the test that matter; ``text`` describes what they went through.
-    ``stopped`` is true if a target is due and does not come; ``left`` if no run of the machine explains the
-    observations.
+    ``stopped``: a target is due and does not come.  ``left``: no run of the machine explains the observations.
     """
 
     of: Property
@@ -200,7 +199,6 @@ class Watch:
         return {self._product.places[each.state] for each in self._belief}
 
     def _broken(self) -> bool:
-        """Check whether every run that explains the test breaks the property."""
         return all(isinstance(place.progress, Broken) for place in self._places)
 
     def _led(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
@@ -226,7 +224,6 @@ class Watch:
         return self._met(found, self._taken(before, step, seen, {each.state for each in after}))
 
     def _met(self, found: _Next, taken: Iterable[_Taken]) -> _Next:
-        """Return *found* with what the steps *taken* show about the property."""
         moves = [*taken]
         asked = any(isinstance(at.progress, tuple) and self._memory.asks(at.progress, moved) for at, moved in moves)
         fair = frozenset(
@@ -299,10 +296,7 @@ class Watch:
         return len(self._table.states) * factorial(len(self._fair))
 
     def due(self) -> Stimulus | None:
-        """Return the fair step to take next while the target is due: of the possible ones, the least recently taken.
-
-        Returns ``None`` if no target is due or no fair step is possible.
-        """
+        """Return the possible fair step taken least recently; ``None`` if there is none, or no target is due."""
         index = self._turn()
         if index is None:
             return None
@@ -311,7 +305,6 @@ class Watch:
         return Stimulus(fair.event, stage, (fair.outcome,) if fair.outcome else ())
 
     def _turn(self) -> int | None:
-        """Return the index of the step that :meth:`due` returns."""
         if not isinstance(self._memory, Owing) or not self._owed():
             return None
         return next((each for each in self._turns if any(self._can(self._fair[each], at) for at in self._belief)), None)
@@ -353,8 +346,7 @@ class Watch:
     def aims(self) -> tuple[Run, ...]:
         """Return runs of the machine whose last steps put the property to the test, shortest first.
 
-        Each has a last way of its own, or another history of the property.  Each stage of a call that takes time is a
-        step.
+        Each has another last way, or another history of the property.  Each stage of a call that takes time is a step.
         """
         found: dict[Run, None] = {}
         for claim in parts(self.of.claim):
@@ -362,8 +354,6 @@ class Watch:
         return tuple(sorted(found, key=lambda run: run.length))
 
     def _asking(self, product: PropertyProduct) -> Iterator[Run]:
-        """Yield the shortest runs to the steps that test the property of *product*, one for each way leading there."""
-
         def following(here: _Led) -> Iterator[_Leading]:
             place = product.places[here.number]
             if not isinstance(place.progress, tuple):

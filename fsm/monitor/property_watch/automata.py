@@ -47,10 +47,7 @@ def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
 
 
 class Passing:
-    """The number of conditions of each sequence that have held.
-
-    For a reachable claim, completing a sequence breaks nothing.
-    """
+    """The number of conditions of each sequence that have held; a reachable claim is never broken."""
 
     def __init__(self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache) -> None:
         sequences = breaches(claim) if isinstance(claim, claims.Always) else claim.sequences
@@ -243,7 +240,6 @@ class Resembling:
         return (belief, *sorted(calls))
 
     def _call(self, step: InstantStep) -> int:
-        """Return the row of the call that *step* belongs to."""
         return self._table.row[self._table.rows[step.row].event.name]
 
     def asks(self, progress: Progress, step: InstantStep) -> bool:

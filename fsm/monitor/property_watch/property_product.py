@@ -130,7 +130,6 @@ class PropertyProduct:
         return self.after(place, step), step
 
     def _anywhere(self, number: int, row: int, reply: str, emits: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the places after an event of *row* that may have moved the entity to any reachable state."""
         place = self.places[number]
         moved = (self.unspecified(place, row, to, reply=reply, emits=emits)[0] for to in sorted(self.reached))
         return tuple(map(self.number, moved))

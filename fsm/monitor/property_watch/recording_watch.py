@@ -86,10 +86,7 @@ class _Step(NamedTuple):
 
 @dataclass(slots=True)
 class _Life:
-    """An entity: its configurations, the lines that matter, and its last observations.
-
-    ``window`` has each observation with the configurations before it.
-    """
+    """An entity: configurations, lines that matter, and last observations, each with the configurations before it."""
 
     configurations: Configurations
     lines: tuple[Line, ...] = ()
@@ -266,7 +263,6 @@ class ClaimWatch:
                 yield table.end[row] if call.stage == BEGUN else row, others
 
     def _given(self, row: int, seen: Key) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Return the replies and outputs with which an event of *row* may have happened."""
         reply, output, emits = seen.reply, seen.output, seen.emits
         machine = self.product.machine
         ways = [way for state in range(len(machine.states)) for way in machine.step(state, row) or ()]

@@ -168,10 +168,7 @@ class Starter:
 
 
 def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | None = None, folder: Path) -> Starter:
-    """Return the starter called *name* in *folder*: the model of *source*, or an example if there is none.
-
-    The test drives *driven*, or else a stand-in.
-    """
+    """Return a starter for *folder*: *source*'s model or an example, and a test that drives *driven* or a stand-in."""
     model = toml(source, comments=_comments(source)) if source else MODEL.substitute(name=name)
     path = f"models/{name}.toml"
     machine = build(parse(model.encode(), Written, path=path))
@@ -236,7 +233,6 @@ def _stand_in(machine: Machine) -> str:
 
 
 def _found(driven: FoundMachine, folder: Path) -> list[str]:
-    """Return the lines with which a test in *folder* imports the module that is *driven*."""
     there = os.path.relpath(driven.folder.resolve(), folder.resolve())
     place = "Path(__file__).parents[1]" + ("" if there == "." else f" / {json.dumps(there)}")
     file = f"{driven.module.replace('.', '/')}.py"

@@ -173,7 +173,6 @@ def _kept(steps: Sequence[Step]) -> Iterator[int]:
 
 
 def _met(name: str, steps: Iterable[Step], states: int) -> dict[str, Json]:
-    """Return, under *name*, how often *steps* exercised each cell, if any; cells are numbered as on the page."""
     met = Counter(row * states + state for step in steps for row, state in step.met)
     return {name: {str(cell): count for cell, count in met.items()}} if met else {}
 

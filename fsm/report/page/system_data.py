@@ -58,7 +58,6 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
 
 
 def _states(table: SystemTable) -> Json:
-    """Return, for each copy, the state of its machine in each of its numbered configurations."""
     by_part = {copy.part: table.table_of(copy.part) for copy in table.system.copies}
     return [
         [by_part[copy.part].bare(state) for state in range(len(by_part[copy.part].states))]

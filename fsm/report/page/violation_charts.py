@@ -43,7 +43,6 @@ def _called(seen: Observation, machine: Machine) -> Observation:
 
 
 def _paired(steps: Sequence[Step], machine: Machine, entity: RecordedEntity) -> Iterator[ChartStep]:
-    """Yield *steps* as chart steps, each reply with its call."""
     calls = CallPairs()
     for order, step in enumerate(steps):
         seen = _called(step.seen, machine)

@@ -67,8 +67,6 @@ class CallKeeper:
 
 
 class _Connection:
-    """One connection of a client, passed on to the *runtime*."""
-
     def __init__(self, client: socket.socket, runtime: str) -> None:
         self._client = client
         self._runtime = socket.socket(socket.AF_UNIX)
@@ -125,14 +123,12 @@ class _Connection:
 
 
 def _frame(source: socket.socket) -> tuple[int, int, int, bytes]:
-    """Read the next frame from *source*: type, flags, stream, and all of its bytes."""
     head = _received(source, _HEAD.size)
     high, low, kind, flags, stream = _HEAD.unpack(head)
     return kind, flags, stream & 0x7FFFFFFF, head + _received(source, high << 8 | low)
 
 
 def _received(source: socket.socket, count: int) -> bytes:
-    """Read *count* bytes from *source*; raises ``OSError`` if there are fewer."""
     parts = bytearray()
     while len(parts) < count:
         part = source.recv(count - len(parts))

@@ -244,7 +244,6 @@ class CriServer:
         )
 
     def _info(self, pid: int, **more: str) -> dict[str, str]:
-        """Return the info of a verbose status: the process id, if there is a real process, and *more*."""
         return {"info": json.dumps({**({"pid": pid} if pid and self.node.processes else {}), **more})}
 
     async def _pod_stats(self, request: cri.PodSandboxStatsRequest) -> cri.PodSandboxStatsResponse:
@@ -365,12 +364,10 @@ def _answering(
 
 
 def _unusable(request: cri.ExecRequest | cri.AttachRequest) -> str:
-    """Return why the stream cannot be served; empty if it can."""
     return "" if request.stdin or request.stdout or request.stderr else "one of stdin, stdout, or stderr must be set"
 
 
 def _whole(given: str, known: Mapping[str, object]) -> str:
-    """Expand the abbreviated id *given*; unchanged if it matches no id, or several."""
     try:
         return full_id(given, known)
     except AmbiguousIdError:

@@ -27,10 +27,8 @@ class EntitySUT(ABC):
     """An entity of *machine* in the runtime of *session*, which it closes.
 
     If possible, *restart* restarts the runtime, and *damage* restarts it with the stored data of the given entity
-    damaged.
-
-    ``states`` is the CRI enum of the entity's states.  ``certain`` maps a call and an outcome, as named in the shipped
-    models, to the only runtime for which the outcome can be promised; empty for all runtimes.
+    damaged. ``states`` is the CRI enum of the entity's states.  ``certain`` maps a call and an outcome, as named in the
+    shipped models, to the only runtime for which the outcome can be promised; empty for all runtimes.
     """
 
     states: ClassVar[Any]
@@ -87,10 +85,7 @@ class EntitySUT(ABC):
         self._begin()
 
     def remove(self) -> None:
-        """Ask once for the removal of everything made.
-
-        Raises :class:`BrokenError` if the runtime does not answer.
-        """
+        """Ask once for the removal of everything made; raises :class:`BrokenError` if the runtime does not answer."""
         for each in self._made:
             self._session.answered(self._removed(each))
 
@@ -101,7 +96,6 @@ class EntitySUT(ABC):
         self._wanted.clear()
 
     def _new(self, answer: CallAnswer, identity: str) -> CallAnswer:
-        """Continue with *identity* if *answer*, the answer to the creating call, is a success."""
         if answer.code == "OK":
             self._id = identity
             self._made.append(identity)

@@ -52,10 +52,7 @@ class FaultRules:
 
 
 def read_rules(path: str | Path) -> FaultRules:
-    """Read the rules in the file at *path*.
-
-    Raises :class:`InputError` with all errors in it, each with its line.
-    """
+    """Read the rules in the file at *path*; raises :class:`InputError` with all errors in it, each with its line."""
     hint = f"give the path of a file of faults, see {documented('how-to/proxy')}"
     file = parse(contents(path, most=LARGEST, code="FSM605", hint=hint), WrittenFaults, path=str(path))
     if problems := [each for index in range(len(file.written.fault)) for each in _problems(file, index)]:

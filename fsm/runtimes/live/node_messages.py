@@ -46,7 +46,6 @@ def pod_plan(config: cri.PodSandboxConfig, runtime_handler: str) -> PodPlan:
 
 
 def _files(config: cri.PodSandboxConfig) -> Iterator[tuple[str, str]]:
-    """Yield files in a pod's containers, with contents: its host name, its DNS configuration and its sysctls."""
     yield "/etc/hostname", f"{config.hostname or config.metadata.name}\n"
     dns = config.dns_config
     lines = [f"nameserver {each}" for each in dns.servers]

@@ -120,15 +120,9 @@ LAYER: Final = ("nri-container", "nri-pod")
 class RuntimeNodeSUT:
     """A pod and its container in the runtime of *session*, which it closes, with a plugin at the socket *nri*.
 
-    Args:
-        session: The session; closed by :meth:`close`.
-        nri: The socket at which the runtime takes plugins.
-        restart: Restarts the runtime, if that is possible.
-        damage: Restarts the runtime and damages the checkpoint of the given container before it is up again.
-        model: The machine that judges the events relayed to the plugin, in races too.
-        profile: The profile of *model*.
-        by_calls: Machines that judge the calls of a race without the relayed events.
-        seen: Called with the answer to each call.
+    If possible, *restart* restarts the runtime, and *damage* restarts it with the checkpoint of the given container
+    damaged. *model* under *profile* judges the events relayed to the plugin, in races too; the machines *by_calls*
+    judge the calls of a race without these events.  *seen* is called with the answer to each call.
     """
 
     before = ("plugin-joins",)
@@ -212,7 +206,6 @@ class RuntimeNodeSUT:
             return None
 
     def _written(self) -> tuple[str, str]:
-        """Write the recordings of calls and of relayed events; return their paths."""
         written = []
         for end, content in self._files().items():
             path = self._session.folder / f"calls{end}"

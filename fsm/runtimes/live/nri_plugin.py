@@ -109,7 +109,6 @@ class NriPlugin:
             wait = min(2 * wait, most)
 
     async def _served(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> NriError | None:
-        """Serve a connection to its end; return the error that ended it, if any."""
         try:
             await self.serve(*stream)
         except RefusedError:

@@ -29,10 +29,7 @@ NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class NodePlugins:
-    """The plugins of a node, at a socket; used by :func:`with_plugins`.
-
-    With *older*, events are relayed as by runtimes before NRI v0.11.
-    """
+    """The plugins of a node, at a socket; if *older*, events are relayed as by runtimes before NRI v0.11."""
 
     def __init__(self, *, older: bool = False) -> None:
         self.node: ServedNode | None = None
@@ -78,7 +75,6 @@ class NodePlugins:
         ]
 
     def _change(self, identity: str, fields: Fields) -> bool:
-        """Change the limits of a container; return false if that fails.  An unknown container is ignored."""
         containers = self._node().containers
         try:
             if identity in containers.store:

@@ -310,7 +310,6 @@ class NriRuntime:
         return answers
 
     async def _drop(self, plugin: _Connected, why: str) -> None:
-        """Disconnect *plugin*; only the first reason is kept."""
         if plugin.there:
             plugin.there = False
             if plugin in self._plugins:

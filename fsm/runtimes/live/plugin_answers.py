@@ -61,6 +61,5 @@ def _plain(message: Message) -> dict[str, Any]:
 
 
 def _raised(error: BaseException) -> str:
-    """Return the first line of the error's text, with its class name unless it is an assertion that has a text."""
     text = next(iter(str(error).splitlines()), "")
     return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"

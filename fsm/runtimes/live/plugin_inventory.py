@@ -11,11 +11,8 @@ from fsm.runtimes.live import nri_pb2 as nri
 class Inventory:
     """Pods and containers by id.
 
-    Attributes:
-        shown: The ids listed when a plugin is synchronised.
-        stopped: The ids of stopped pods.
-        gone: The names of removed containers, by id.
-        wrong: The plugin's first invalid request, or an empty string.
+    ``shown`` has the ids listed when a plugin is synchronised, ``stopped`` the ids of stopped pods, ``gone`` the names
+    of removed containers by id, ``wrong`` the plugin's first invalid request, if any.
     """
 
     def __init__(self) -> None:

@@ -171,14 +171,12 @@ class PluginSUT:
         return there
 
     def _its_pod(self) -> nri.PodSandbox:
-        """The pod; a new one after its removal."""
         if self._pod is None:
             self._count += 1
             self._pod = pod(self._count)
         return self._pod
 
     def _its_container(self, slot: str, *, anew: bool) -> nri.Container:
-        """Return the container in *slot* of the system; if *anew*, a new one."""
         if anew or slot not in self._containers:
             self._count += 1
             self._containers[slot] = container(self._count, slot, self._its_pod().id)

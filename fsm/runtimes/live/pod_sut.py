@@ -142,7 +142,6 @@ def _process(info: Mapping[str, str]) -> int | None:
 
 
 def _killed(process: int, pod: str) -> bool:
-    """Kill *process* if it belongs to *pod*; return whether it was killed."""
     try:
         handle = os.pidfd_open(process)
     except OSError:

@@ -33,8 +33,6 @@ class Gone(Protocol):
 
 
 class _Side(asyncio.Protocol):
-    """One of the two sockets; *take* is called with its data, *over* at its end."""
-
     def __init__(self, take: Callable[[bytes], None], over: Callable[[], None]) -> None:
         self._take, self._over = take, over
         self.transport: asyncio.Transport | None = None

@@ -194,7 +194,6 @@ class RuntimeSession:
             self._scratch.close()
 
     def _usual_image(self, client: CriClient) -> str:
-        """Return the name of an image of busybox, importing one if there is none."""
         known = next((name for name in _images(client) if "busybox" in name), "")
         if known:
             return known

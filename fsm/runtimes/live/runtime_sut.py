@@ -119,14 +119,9 @@ def confirmed(
 ) -> tuple[Failure, ...]:
     """Return *failures*, each with the number of repetitions in which it occurred again.
 
-    The calls of the first repetition are written to *record*, and the events relayed to a plugin to a file beside it
-    whose name ends in ``.nri``.
-
-    Args:
-        make: Makes a SUT that calls its argument, unless that is ``None``, with the answer to each call.
-        machine: The machine, with its profile applied.
-        failures: The failures; those without a trace are returned unchanged.
-        record: The path of the recording, if any.
+    Failures without a trace are returned unchanged.  *make(seen)* makes a SUT that calls *seen*, unless that is
+    ``None``, with the answer to each call; *machine* has its profile applied.  The calls of the first repetition are
+    written to *record*, if given, and the events relayed to a plugin to a file beside it whose name ends in ``.nri``.
     """
     counts = [(each, 0) for each in failures if each.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:
@@ -154,7 +149,6 @@ def _fails(judge: Oracle, sut: SUT, failure: Failure) -> bool:
 
 
 def _restarted(session: RuntimeSession, command: str) -> None:
-    """Restart the runtime with *command* and wait until it answers; raises :class:`BrokenError` if it does not."""
     try:
         ran = subprocess.run(  # noqa: S602  (the user wrote it for the shell)
             command, shell=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_RESTARTING, check=False

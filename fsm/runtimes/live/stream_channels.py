@@ -133,7 +133,6 @@ class ForwardedPorts:
 
 
 async def _events(link: Link, spdy: Spdy) -> AsyncIterator[Opened | StreamData]:
-    """Yield the streams that a client opens and their data; answer openings and pings."""
     async for data in link.received():
         for event in spdy.receive(data):
             if isinstance(event, Opened):
@@ -153,7 +152,6 @@ def _pass(sent: StreamData, to: asyncio.StreamReader) -> None:
 
 
 def _feed(to: asyncio.StreamReader, data: bytes) -> None:
-    """Feed *data* to a reader; empty data are its end."""
     if to.at_eof():
         return
     if data:

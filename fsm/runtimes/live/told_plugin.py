@@ -34,12 +34,9 @@ _T = TypeVar("_T")
 class ToldPlugin:
     """A plugin at the socket *address* that ignores every pod whose name *mine* rejects.
 
-    Raises :class:`InputError` if nobody listens at *address*.
-
-    Attributes:
-        recording: The recorded lines of all tests.
-        told: The names of the events received in this test, each with the event that the test was ``doing`` then.
-        refused: The names of requests to answer with an error.
+    ``recording`` has the recorded lines of all tests; ``told`` the names of the events received in this test, each with
+    the event that the test was ``doing`` then; ``refused`` the names of requests to answer with an error.  Raises
+    :class:`InputError` if nobody listens at *address*.
     """
 
     def __init__(self, address: str, mine: Callable[[str], bool]) -> None:
@@ -144,7 +141,6 @@ class ToldPlugin:
         self.lost = f"the runtime has closed the connection of the plugin{f': it {why}' if why else ''}"
 
     def _within(self, work: Coroutine[object, object, _T]) -> _T | None:
-        """Run *work* on the plugin's thread and return its result; ``None`` on a lost connection or a timeout."""
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result(_JOINING)
         except (NriError, TimeoutError):

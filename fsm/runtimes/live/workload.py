@@ -114,7 +114,6 @@ def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> N
 
 
 def _architecture(data: bytes, path: str) -> str:
-    """Return the architecture of the ELF file *data*; raises if it is no ELF file or is linked dynamically."""
     if not data.startswith(_BITS_64) or len(data) < _HEADER:
         raise _refused(path, "is no binary of 64 bits for Linux", _INSTALL)
     order = "<" if data[5] == 1 else ">"
@@ -158,7 +157,6 @@ def _json(value: object) -> bytes:
 
 
 def _ctr(endpoint: Path) -> Path:
-    """Find containerd's client ``ctr`` beside the daemon at *endpoint*, or else in ``PATH``."""
     beside = _daemon(endpoint).parent / "ctr"
     found = str(beside) if beside.is_file() else shutil.which("ctr")
     if found is None:

@@ -66,10 +66,7 @@ class TurnedClock(Clock):
             await self._turned.wait()
 
     def turn(self, seconds: float) -> None:
-        """Advance the clock by *seconds* and wake everything that waits for a time.
-
-        Call it on the event loop's thread if tasks may be sleeping.
-        """
+        """Advance the clock and wake all sleepers; call it on the event loop's thread if tasks may be sleeping."""
         self._turned.set()
         with self._lock:
             self.time += seconds

@@ -22,10 +22,8 @@ K = TypeVar("K")
 class ReferenceSUT(Generic[K]):
     """A SUT that makes events happen through ``_actions`` and collects their outputs in ``_outputs``.
 
-    ``_scope`` is closed at each reset and at the end.
-
-    It tests *kind*, which may have planted bugs; by default the last of ``kinds`` under one of ``profiles``, else the
-    first.
+    ``_scope`` is closed at each reset and at the end. It tests *kind*, which may have planted bugs; by default the last
+    of ``kinds`` under one of ``profiles``, else the first.
     """
 
     machine: ClassVar[str]
@@ -43,7 +41,6 @@ class ReferenceSUT(Generic[K]):
         self._outputs: list[str] = []
 
     def _new_folder(self) -> Path:
-        """Return a new folder that exists until the next reset, in memory if possible."""
         return Path(self._scope.enter_context(ScratchFolder(MEMORY if access(MEMORY, W_OK) else None)))
 
     def outputs(self) -> Sequence[str]:
@@ -66,14 +63,12 @@ class ReferenceSUT(Generic[K]):
         raise NotImplementedError
 
     def _reply(self, event: str, act: Callable[[], object]) -> str:
-        """Return the reply of *event*, which *act* makes happen; drop the arranged faults afterwards."""
         try:
             return self._attempt(event, act)
         finally:
             self._mend()
 
     def _attempt(self, event: str, act: Callable[[], object]) -> str:
-        """Return ``ok``, the code of an error, or the empty string if *event* is not a call."""
         known = driver(self.machine).machine.events.get(event)
         if known is None:
             raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")

@@ -59,9 +59,7 @@ def _escape(found: str, *, old: bool) -> str:
 
 
 def decode(data: bytes, path: str = "") -> Status:
-    """Return the record in *data*; errors name *path*.
-
-    Raises :class:`CheckpointError`. If a key occurs twice, the last one counts.
+    """Return the record in *data*; raises :class:`CheckpointError`, naming *path*. Of two equal keys the last counts.
 
     >>> decode(b'{"version":"v1","PID":3,"CreatedAt":7,"Since":[1]} ').pid
     3

@@ -112,10 +112,7 @@ class Container(Effects, Driven):
             return self._take(event, self.endings[event]({way.name for way in ways}), ends=True)
 
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
-        """Record that the process ended with *exit*, unless an earlier exit is recorded.
-
-        Raises :class:`OSError` if that cannot be written; the exit must be reported again then.
-        """
+        """Record *exit*, unless an earlier one is recorded; after an :class:`OSError` it must be reported again."""
         with self._step():
             self.exit = exit
             self._begin("exit")
@@ -144,7 +141,6 @@ class Container(Effects, Driven):
         return self._take(event, outcome)
 
     def _take(self, event: str, outcome: str, *, ends: bool = False) -> bool:
-        """Take *outcome* of *event* and raise its reply if it is an error; return whether the call is in progress."""
         way = take(self.position, event, outcome, ends=ends)
         raise_reply(event, way, self.why)
         return way.begins
@@ -158,11 +154,7 @@ class Container(Effects, Driven):
 
 
 def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
-    """Return the machine's state before the restart, as far as it can be known, and the record after it.
-
-    A file that cannot be read stays unchanged, so that it can be repaired. If the process cannot be looked up, the
-    record becomes unknown and keeps its data.
-    """
+    """Return the state before the restart, and the record after it; an unreadable file stays as it is, for repair."""
     storage, task, looked_up = _left(root, world)
     before = storage.get()
     after = _reconciled(before, task, world) if looked_up else None
@@ -219,7 +211,6 @@ def _exited(status: Status, exit: Exit) -> Status:  # noqa: A002  (the domain's 
 
 
 def _state(status: Status, task: Task | None) -> str:
-    """Return the machine's state in which *status* was written while the process was *task*."""
     if status.state() == ContainerState.CREATED:
         return "starting" if task else "created"
     names = {ContainerState.RUNNING: "running", ContainerState.EXITED: "exited"}

@@ -170,7 +170,6 @@ class Effects:
         return next(iter(names - {"failed"}))
 
     def _look(self, found: str) -> str:
-        """Return *found* if containerd has its record of the container, else the outcome of that failure."""
         try:
             self.world.look()
         except WorldError as error:

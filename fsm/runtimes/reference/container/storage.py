@@ -61,7 +61,6 @@ class StatusStorage:
         return self._read().state()
 
     def _read(self) -> Status:
-        """Return the record; read it from the file if it is not known."""
         if not self.known:
             with self._lock:
                 if not self.known:  # no other reader was faster

@@ -266,7 +266,6 @@ class Watches:
                 watcher.put_nowait(event.mask)
 
     def _remove(self, watch: Watch, watcher: Watcher) -> None:
-        """Remove *watcher*, and with the last watcher of the folder also the kernel's *watch*."""
         watchers = self._watchers[watch.wd]
         watchers.remove(watcher)
         if not watchers:

@@ -170,7 +170,6 @@ class CRIService:
         return all(each.state == "on" for each in self.parts.required)
 
     def _stop_all(self) -> list[OSError]:
-        """Stop all components, and abort those that cannot be closed; return the errors."""
         self.flag.take("clears")
         errors = []
         for each in self.parts:
@@ -183,7 +182,6 @@ class CRIService:
         return errors
 
     async def _drain(self) -> None:
-        """Wait until the monitor has finished, for at most :data:`DRAIN_TIMEOUT`."""
         finished = asyncio.ensure_future(until(self._changed, lambda: self.parts.monitor.state != "stopping"))
         late = asyncio.ensure_future(self._clock.sleep(DRAIN_TIMEOUT))
         await asyncio.wait({finished, late}, return_when=asyncio.FIRST_COMPLETED)
@@ -191,7 +189,6 @@ class CRIService:
         late.cancel()
 
     def _return(self) -> None:
-        """Take all errors, and raise a :class:`RunError` with them; the first is the reason."""
         named = [
             ("registration", self.parts.registration),
             ("monitor", self.parts.monitor),

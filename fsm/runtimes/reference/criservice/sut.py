@@ -73,9 +73,7 @@ class ImmediateRegistration(Registration):
 
 
 class CRIServiceSUT(ServiceSUT[CRIService]):
-    """A :class:`~fsm.runtimes.reference.criservice.service.CRIService` under test.
-
-    It is containerd's, except under the profile ``mended``.
+    """A :class:`~fsm.runtimes.reference.criservice.service.CRIService` under test; containerd's, unless ``mended``.
 
     >>> sut = CRIServiceSUT("mended")
     >>> [sut.do(event) for event in ("run", "launch", "ready", "monitor-ends", "shut-down", "run-returns")]
@@ -234,7 +232,6 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         return "ok" if error is None else "EXIT" if isinstance(error, ProcessExitError) else "UNKNOWN"
 
     async def _recover(self) -> None:
-        """Wait for the event that decides how recovery ends; a second recovery fails."""
         if self._outcome == "already-recovered":
             raise FileExistsError("sandbox: already exists")
         if self._outcome != "exits":

@@ -102,7 +102,6 @@ class UpstreamService(CRIService):
         return {"monitor": self.parts.monitor, "server": self.parts.server}
 
     def _return_first(self, errors: dict[str, Exception]) -> None:
-        """Read the other channels, and raise the first error in the order of the channels."""
         errors |= {name: each.take_error() for name, each in self._drains().items() if each.state == "failed"}
         what = next((name for name in ("monitor", "server", "syncer") if name in errors), "nothing")
         self.position.take("returns", what)
@@ -133,6 +132,5 @@ class UpstreamConstruction(Construction):
         raise ConstructionError(f"{step}: {error}") from error
 
     def _leak(self, step: str) -> None:
-        """Take the outcome of *step* that only this profile has."""
         (way,) = (each.name for each in self.position.outcomes(step) if each.to.startswith(("leaked", "panicked")))
         self.position.take(step, way)

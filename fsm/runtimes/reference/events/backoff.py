@@ -148,7 +148,6 @@ class Backoff(Generic[E]):
         self._keys.clear()
 
     async def _try(self, key: str, backlog: Backlog[E]) -> None:
-        """Handle the events of *key*, up to the first that fails."""
         backlog.at_handler = True
         while backlog.at_handler:
             event = backlog.events[0]

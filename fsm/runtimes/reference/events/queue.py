@@ -209,6 +209,5 @@ class EventQueue(Generic[E]):
         return "many" if len(self._retained) >= self.capacity else "some"
 
     def _unsubscribe(self, subscription: Subscription[E], before: str) -> None:
-        """Clean up after *subscription*, whose state was *before*."""
         del before
         subscription.unread.clear()

@@ -206,7 +206,6 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         return True
 
     def _retain(self, count: int) -> None:
-        """Bring the number of retained events to *count*; a subscriber leaves, and subscribes again afterwards."""
         subscribed = self._subscription is not None
         if subscribed:
             self._unsubscribe()

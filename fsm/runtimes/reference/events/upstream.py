@@ -39,7 +39,6 @@ class UpstreamEventQueue(EventQueue[E]):
         return []
 
     async def _send(self, event: E) -> None:
-        """Send *event*, and return when all subscribers have it; all other senders wait."""
         for each in tuple(self._subscriptions):
             await self._until_unblocked(each)
         self._unnoticed[:] = [each for each in self._unnoticed if len(each.unread) < self.capacity and self.chance()]

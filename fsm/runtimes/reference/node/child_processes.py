@@ -139,7 +139,6 @@ class ChildProcess:
             transport.close()
 
     async def _write(self, pipe: IO[bytes]) -> None:
-        """Write the input that the process is fed to *pipe*, and close it at the end of the input."""
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
         writer = asyncio.StreamWriter(transport, protocol, None, loop)

@@ -108,7 +108,6 @@ class Command:
             file.write(b"".join(lines))
 
     def _mounted(self, path: str) -> Path | None:
-        """Return where the container's *path* is on this machine, if it is within a mounted folder."""
         wanted = PurePosixPath(path)
         for each in self.mounts:
             if each.own and each.inside and wanted.is_relative_to(each.inside):

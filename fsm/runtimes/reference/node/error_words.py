@@ -55,9 +55,7 @@ POD_REFUSED: Final[Mapping[str, str]] = {
 
 
 def of_container(event: str, identity: str, state: str, shows: str) -> str:
-    """Return why *event* is refused by a container in *state*, which clients see as *shows*.
-
-    *identity* is the id as given.
+    """Return why *event* is refused by a container in *state*, which clients see as *shows*; *identity* is as given.
 
     >>> of_container("start", "c1", "exited", "CONTAINER_EXITED")
     'failed to set starting state for container "c1": container is in CONTAINER_EXITED state'

@@ -83,15 +83,11 @@ def limits_of(status: Status) -> dict[str, int | str]:
 class NodeContainers(Containers):
     """All containers of a node, with their checkpoints in *root*, under *profile* if one is named.
 
-    A call continues if its caller gives up, except a stop in its grace period.
-
-    Args:
-        launch: Start the workload of a container, or raise :class:`~fsm.runtimes.reference.driven.WorldError`.
-        ready: ``ready(pod)``: is the pod ready?
-        notice: Called with a container and ``created``, ``started``, ``stopped`` or ``deleted``.
-        deviates: Decides whether to refuse a call that the profile allows to refuse.
-        kept: The records from which containers are recovered after a restart.
-        resume: Return the workload that is still running after a restart; by default none is.
+    A call continues if its caller gives up, except a stop in its grace period. *launch* starts the workload of a
+    container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready(pod)*: is the pod ready? *notice* is
+    called with a container and ``created``, ``started``, ``stopped`` or ``deleted``. *deviates()*: refuse a call that
+    the profile allows to refuse? After a restart, containers are recovered from *kept*, and *resume* returns workloads
+    that are still running.
     """
 
     def __init__(
@@ -326,7 +322,6 @@ class NodeContainers(Containers):
         await self._notice(found, "stopped")
 
     async def _watched(self, found: NodeContainer) -> None:
-        """Wait until the end of a killed workload has been handled."""
         if found.watch and found.shows != RUNNING:
             await asyncio.wait([found.watch])
 
@@ -337,7 +332,6 @@ class NodeContainers(Containers):
         return await asyncio.shield(self.tasks.start(waited()))
 
     def _do(self, found: NodeContainer, event: str, given: str, act: Callable[[], T]) -> T:
-        """Return the result of *act*, which lets *event* happen; raise its error in containerd's words."""
         if self._deviates() and (way := refusal(found.reference.position, event)):
             found.reference.position.take(event, way.name)
             raise_reply(event, way, NO_RECORD.format(id=found.id))

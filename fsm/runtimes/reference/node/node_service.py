@@ -308,7 +308,6 @@ class ServedNode(PodObserver):
             await self.events.send(self._unsent.popleft())
 
     async def _call(self, event: str, given: str, call: Coroutine[Any, Any, T]) -> T:
-        """Await *call*, which lets *event* happen to a pod; it continues if its caller gives up."""
         pod = self.find_pod(given, event) if given else ""
         try:
             self._deviate(pod, event)
@@ -331,7 +330,6 @@ class ServedNode(PodObserver):
             raise self._worded(error, event, given, shows, refused=refused) from None
 
     def _deviate(self, pod: str, event: str) -> None:
-        """Refuse *event* of a pod if its profile allows that and ``deviates()`` is true."""
         position = self._pods.position(pod)
         if self._deviates() and (way := refusal(position, event)):
             position.take(event, way.name)

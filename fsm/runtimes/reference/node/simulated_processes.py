@@ -109,7 +109,6 @@ class SimulatedProcess:
         return code
 
     async def _obey(self, command: Command, write: Write, given: asyncio.StreamReader) -> int:
-        """Execute the lines of *given* like a shell, up to the end or a line that is too long; return the last code."""
         code = 0
         while line := await _line(given):
             words = line.decode(errors="surrogateescape").strip()

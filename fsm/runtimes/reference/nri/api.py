@@ -210,7 +210,6 @@ class NRI:
         self.relay("notify-exit", pod, container)
 
     def _relay(self, request: Request) -> Relayed:
-        """Send *request* to the plugins, and change other containers as they request; failures of this are logged."""
         relayed = self._plugins.relay(request)
         if relayed.error is None:
             with suppress(ChangesFailedError):
@@ -220,7 +219,6 @@ class NRI:
         return relayed
 
     def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
-        """Let all *plugins* join in *event*, or none."""
         connections = [self._plugins.connection(plugin) for plugin in plugins]
         try:
             for connection in connections:
@@ -233,7 +231,6 @@ class NRI:
             raise
 
     def _synchronise(self, event: str, connections: Iterable[Connection]) -> str:
-        """Send the existing objects to *connections*, and let them join; return the outcome of *event*."""
         outcome = self._life.outcomes(event)[0].name
         pods, containers = self.domains.pods(), self.domains.containers()
         if outcome != "unsynchronised":

@@ -18,13 +18,11 @@ class Config:
 
     Timeouts are in seconds, 0 for the default; each interface has its own. If ``disable_connections``, only plugins
     passed at the start can join. ``sync_objects`` is the maximum number of pods and containers in one message to a
-    joining plugin; 0 means no limit.
+    joining plugin; 0 means no limit. Raises :class:`ValueError` for a negative number.
 
     >>> config = Config(plugin_request_timeout=0.5)
     >>> config.disable, config.registration_timeout, config.request_timeout
     (False, 5.0, 0.5)
-
-    Raises :class:`ValueError` for a negative number.
     """
 
     disable: bool = False
@@ -55,9 +53,7 @@ class Config:
 
 
 def default_config(release: str = "") -> Config:
-    """Return the default configuration of *release*, by default the newest.
-
-    Raises :class:`ValueError` for an unknown release.
+    """Return the default configuration of *release*, by default the newest; raises :class:`ValueError` if unknown.
 
     >>> default_config().disable, default_config("containerd-1.7").disable
     (False, True)

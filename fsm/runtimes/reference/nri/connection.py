@@ -134,10 +134,7 @@ class PluginThread:
 
 @dataclass(slots=True, kw_only=True)
 class Terms:
-    """The settings of connections, which may change while connections exist.
-
-    ``known`` are all events; ``local`` marks threads of plugins.
-    """
+    """The settings of connections, changeable at any time; ``known`` are all events, ``local`` marks plugin threads."""
 
     config: Config = field(default_factory=Config)
     known: Collection[str] = EVENTS
@@ -238,10 +235,7 @@ class Connection(Driven):
         self._rename(name, index)
 
     def configure(self) -> None:
-        """Ask the plugin which events it subscribes to.
-
-        Raises :class:`RegistrationError` if it fails, or an event does not exist.
-        """
+        """Ask the plugin for its events; raises :class:`RegistrationError` if it fails, or an event does not exist."""
         requested = self._call(lambda: self.plugin.events, "configure")
         try:
             self.events = subscribed(requested, self._terms.known)
@@ -263,10 +257,7 @@ class Connection(Driven):
         return self.synchronise_last(pods, containers)
 
     def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
-        """Send a part of the existing objects.
-
-        Raises as :meth:`synchronise`, also if the plugin does not wait for more.
-        """
+        """Send a part of the existing objects; raises as :meth:`synchronise`, also if the plugin waits for no more."""
         if not self._call(lambda: self.plugin.synchronize_part(pods, containers), "synchronise"):
             self._take("synchronise", "not-split")
             message = f"plugin {self.name} does not handle synchronisation in parts"
@@ -340,7 +331,6 @@ class Connection(Driven):
             raise NRIError(f"{event}: {self.name} is {self.state}", code=way.reply[0])
 
     def _take(self, event: str, outcome: str = "") -> None:
-        """Take *outcome* of *event*, and close the plugin's end and the thread if the outcome demands it."""
         way = self.position.take(event, outcome)
         if "closed" in way.emits:
             self.plugin.close()
@@ -348,7 +338,6 @@ class Connection(Driven):
             self._thread.end()
 
     def _mistake(self, name: str, index: str) -> str:
-        """Return the outcome of an invalid registration; the empty string for a valid one."""
         if not _NAME.fullmatch(name):
             return "bad-name"
         return "" if _INDEX.fullmatch(index) else "bad-index"
@@ -359,10 +348,7 @@ class Connection(Driven):
         self._thread.rename(f"plugin {self.name}")
 
     def _call(self, function: Callable[[], T], event: str) -> T:
-        """Return the result of *function* within the timeout of one request; an error decides the outcome of *event*.
-
-        All messages of the synchronisation share one timeout.
-        """
+        """Return *function*'s result, within the timeout of a request; all messages of a synchronisation share one."""
         if not self._synchronising:
             self._deadline = self._terms.clock.now() + self._terms.config.request_timeout
         self._synchronising = event == "synchronise"

@@ -46,10 +46,7 @@ class Lifecycle(Driven):
             self.position.take(event, outcome)
 
     def accepts(self, event: str) -> bool:
-        """Check whether *event* needs any action.
-
-        Raises the error that the machine replies, or :class:`ReentrantError`.
-        """
+        """Check whether *event* needs any action; raises the reply of the machine, or :class:`ReentrantError`."""
         if self._holder == threading.get_ident() or self._local.on_plugin_thread:
             message = "a plugin or domain that is being asked cannot ask: return updates with the answer, or ask later"
             raise ReentrantError(message)

@@ -220,6 +220,5 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self._stopped = True
 
     def _be_late(self) -> None:
-        """Let the clock reach the deadline, and do not answer before that."""
         self.clock.turn(self._plugins.terms.config.registration_timeout)
         self._done.wait(PATIENCE)

@@ -91,8 +91,6 @@ LISTED_AS: Final = {state.event: state for state in ContainerState}
 
 
 class _NriSUT(ReferenceSUT[NRI]):
-    """The layer of the release that the profile names, with two plugins."""
-
     kinds = (NRI,)
 
     def reset(self) -> None:
@@ -127,7 +125,6 @@ class _NriSUT(ReferenceSUT[NRI]):
         happen(self.nri, event)
 
     def _mend(self) -> None:
-        """Let a new plugin join for each that was lost; the domain lists no container then."""
         self._script.clear()
         with self._joining:
             for index, plugin in self._plugins.items():

@@ -99,7 +99,6 @@ class SyncLock:
         return not self._blocks and not self._joining
 
     def _acquire(self, process: str, free: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Wait until the lock is *free* for *process*; return false after *timeout*."""
         if free():
             self._observe(process, "enters")
             return True

@@ -32,10 +32,7 @@ ORDERS: Final = {
 
 
 class _Process(threading.Thread):
-    """A call or a plugin, which follows orders one after the other, and puts each step into ``steps``.
-
-    If ``gated``, it acquires the lock only when it ``may_go``; ``waits`` says whether it waits.
-    """
+    """A call or a plugin; puts each step into ``steps``. If ``gated``, it acquires the lock only when it ``may_go``."""
 
     def __init__(self, name: str, machine: str, enter: Callable[[], AbstractContextManager[object]]) -> None:
         super().__init__(name=name, daemon=True)

@@ -53,9 +53,7 @@ class Pods:
     """All pods, with their metadata in *root*, under *profile* if one is named.
 
     *clock* times the retries of failed writes; *observer* is notified of what happens. ``names`` maps each reserved
-    name to the id of its pod.
-
-    Belongs to one event loop; calls on one pod are serialised.
+    name to the id of its pod. Belongs to one event loop; calls on one pod are serialised.
 
     >>> import tempfile
     >>> from fsm.runtimes.reference.sandbox.processes import Processes
@@ -192,7 +190,6 @@ class Pods:
             raise HandlerError from error
 
     async def _start_watch(self, pod: Pod) -> None:
-        """Start waiting for the exit of *pod*; raises :class:`CallError` if its controller refuses."""
         waiting = self._tasks.start(self.controller.wait(pod.id))
         await asyncio.sleep(0)
         if waiting.done():
@@ -273,7 +270,6 @@ class Pods:
         pod.created_at = self.controller.status(pod.id).created_at
 
     async def _fail_run(self, pod: Pod, error: MakeError) -> None:
-        """Reply that the run of *pod* failed, and keep the pod if something of it is left."""
         if error.left:
             self._store[pod.id] = pod
             with suppress(OSError):
@@ -326,7 +322,6 @@ class Pods:
         return "freed", ""
 
     async def _mark_stopped(self, pod: Pod) -> tuple[str, str]:
-        """Write that *pod* is stopped; return how far the stop got, and why no further."""
         try:
             self._write(pod, "stopped")
         except OSError as error:
@@ -334,7 +329,6 @@ class Pods:
         return "freed", ""
 
     async def _delete(self, pod: Pod) -> tuple[str, str]:
-        """Delete what is left of a stopped *pod*; return how far the removal got, and why no further."""
         try:
             await perform(lambda: self.containers.remove(pod.id))
             await self.controller.shutdown(pod.id)
@@ -362,18 +356,15 @@ class Pods:
         return driver(MACHINE, self.profile).position(state)
 
     def _get(self, id_: str) -> Pod:
-        """Return the pod with this id, or an absent one."""
         return self._store.get(id_) or Pod(Metadata(id=id_, name=""), self._position())
 
     def _existing(self, id_: str, event: str, why: str = "no such pod") -> Pod:
-        """Return the pod with this id; raise the reply of *event* if that can only be an error."""
         pod = self._get(id_)
         if is_noop(pod.position, event):
             self._take(pod, event, why=why)
         return pod
 
     def _perform(self, pod: Pod, event: str, success: str, act: Callable[[], object]) -> None:
-        """Do *act*, and take the outcome *success* or ``failed`` of *event*."""
         try:
             act()
         except FAILURES as error:
@@ -381,7 +372,6 @@ class Pods:
         self._take(pod, event, success)
 
     def _take(self, pod: Pod, event: str, outcome: str = "", why: str = "no such pod", code: str = UNKNOWN) -> None:
-        """Take *outcome* of *event*, and raise its reply if that is an error; *code* is used if the reply has none."""
         way = take(pod.position, event, outcome)
         if pod.position.state == ABSENT:
             self._store.pop(pod.id, None)

@@ -204,7 +204,6 @@ class Introspection(Driven):
         return way.name
 
     def _or(self, upstream: str, right: str) -> str:
-        """Return the outcome *upstream* if the profile has it, else *right*, the intended one."""
         return upstream if upstream in self._names else right
 
     def _type(self) -> str:
@@ -279,7 +278,6 @@ _SUPPORTED: Final[Mapping[str, RuntimeHandlerFeatures | None]] = {
 
 
 def _unpacked(kind: type[_Kind], url: str, packed: Packed) -> _Kind:
-    """Return the value of *packed*, a *kind* that may be JSON text; raises :class:`ValueError`."""
     if packed.type_url != url:
         raise ValueError(f"it is a {packed.type_url or 'value without a type'}, and not a {url}")
     if isinstance(packed.value, str):

@@ -259,7 +259,6 @@ class Controller:
         return outcome, ended, why
 
     def _delete_task(self, sandbox: Sandbox, success: str) -> tuple[str, str]:
-        """Delete the task of *sandbox*; return the outcome, *success* if there was a task, and why it failed."""
         try:
             if not sandbox.world.task():
                 return "gone", ""
@@ -269,13 +268,11 @@ class Controller:
         return success, ""
 
     def _get(self, name: str) -> Sandbox:
-        """Return the sandbox with the id *name*, or an absent one."""
         return self._store.get(name) or Sandbox(name, self._worlds(name), driver(MACHINE).position())
 
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
     ) -> None:
-        """Take *outcome* of *event*: perform its outputs, and raise its reply if that is an error."""
         way = sandbox.position.take(event, outcome)
         for output in way.emits:
             if output == "hook":

@@ -118,7 +118,6 @@ class PodSandboxSUT(LoopSUT[Controller]):
             self._waiting = asyncio.create_task(self.controller.wait(POD))
 
     async def _handle(self) -> None:
-        """Let the watch see the exit, or turn the clock to the next retry, or report the exit again."""
         watch = self._last.watch
         if watch is not None and not watch.done():
             self._last.world.gate.set()
@@ -149,7 +148,6 @@ class PodSandboxSUT(LoopSUT[Controller]):
         await self._finish(waiting)
 
     async def _finish(self, waiting: asyncio.Task[Exit]) -> None:
-        """Await *waiting*, or cancel it if it has no result yet."""
         await turns(4)
         if not waiting.done():
             waiting.cancel()
@@ -160,7 +158,6 @@ class PodSandboxSUT(LoopSUT[Controller]):
         await waiting
 
     def _world(self, _name: str) -> Processes:
-        """Return a new world, whose exits are not reported yet."""
         root = self._home / f"{next(self._numbers)}"
         world = Processes(root, faults=self.faults, hook=lambda: self._outputs.append("hook"))
         world.gate.clear()

@@ -63,7 +63,6 @@ class UpstreamController(Controller):
         return "failed", why
 
     async def _retry(self, event: tuple[Sandbox, Exit]) -> None:
-        """Retry *event*; drop it if its sandbox is no longer in the store."""
         if self._store.get(event[0].id) is event[0]:
             await super()._retry(event)
 
