@@ -22,32 +22,44 @@ import click
 from fsm.errors import UNDECIDED, WRONG_INPUT, InputError, documented, nearest, printable, reason
 from fsm.interruption import INTERNAL_ERROR, INTERRUPTION, OUT_OF_MEMORY, discard, internal
 
-COMMANDS: Final[Mapping[str, str]] = {
-    "judge": "Judge logs and recordings by the specification.",
-    "cover": "Tell what recordings cover of the models, and which calls would cover the rest.",
-    "check": "Prove or refute what is claimed of the models.",
-    "record": "Record what a runtime tells NRI plugins.",
-    "proxy": "Record and judge what clients and a runtime say to each other, and change it on request.",
-    "test": "Test an implementation by a model: ours, yours in Python, or a process.",
-    "init": "Begin with a model, its properties and a test: new, of a drawing, or of a machine of transitions.",
-    "convert": "Write recordings as tables, which are judged faster.",
-    "merge": "Add up what recordings of many nodes come to.",
-    "findings": "List what the specification has found, each with its shortest run.",
-    "mutate": "Find out which mistakes in a model its properties would notice.",
-    "diff": "Show what two lifecycles differ in: models, or drawings in comments and documents.",
-    "draw": "Draw models, or write them as tables.",
-    "explore": "Make a page to look at: walk through a model, or see where a recording breaks it.",
-    "serve": "Serve the reference implementation as a container runtime.",
-    "list": "List the models.",
-    "show": "Show a model: what each event does in each state, and why.",
-    "simulate": "Write a trace that a model could have made.",
-    "export": "Write a model for another tool: SPIN, Graphviz, SCXML, transitions, python-statemachine.",
-    "import": "Make a model of a machine of transitions or python-statemachine, or of SCXML.",
-    "schema": "Print the JSON Schema of model, system and property files, for editors.",
-    "explain": "Explain the code of a mistake, such as FSM104, with an example.",
-    "help": "Show the help of a command.",
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Judge recordings": {
+        "judge": "Judge logs and recordings against the specification.",
+        "cover": "Show which (event, state) pairs recordings cover, and how to cover the others.",
+        "explore": "Write a page that walks through a model, or shows where a recording breaks it.",
+        "convert": "Convert recordings to tables, which are judged faster.",
+        "merge": "Combine the results of many nodes.",
+    },
+    "Test an implementation": {
+        "init": "Create a model, its properties and a test.",
+        "test": "Test an implementation against a model: a class, a process or a container runtime.",
+    },
+    "Models": {
+        "list": "List the models.",
+        "show": "Show what each event of a model does in each state, and why.",
+        "check": "Prove or refute the properties of models.",
+        "findings": "List the known failures of the specification, each with its shortest run.",
+        "mutate": "Find the errors in a model that its properties would not notice.",
+        "simulate": "Generate a random legal trace.",
+        "draw": "Draw models, or write them as tables.",
+        "diff": "Compare two lifecycles: models, or drawings in comments and documents.",
+        "export": "Write a model for SPIN, Graphviz, SCXML, transitions or python-statemachine.",
+        "import": "Convert a machine of transitions, python-statemachine or SCXML to a model.",
+        "schema": "Print the JSON Schema of model, system and property files.",
+    },
+    "Live runtimes": {
+        "record": "Record what a runtime tells NRI plugins.",
+        "proxy": "Record and judge the calls between clients and a runtime, and inject faults.",
+        "serve": "Run the reference implementation as a container runtime.",
+    },
+    "Help": {
+        "explain": "Explain an error code such as FSM104, with an example.",
+        "help": "Show the help of a command.",
+    },
 }
 """The commands in the order of ``--help``, each with its line there."""
+
+COMMANDS: Final[Mapping[str, str]] = {name: line for those in GROUPS.values() for name, line in those.items()}
 
 CANNOT_WRITE: Final = 74
 """The exit code of ``sysexits.h`` for an I/O error, such as a full disk; there is no verdict."""
@@ -108,15 +120,17 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        widest = max(map(len, COMMANDS))
+        for title, those in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), line) for name, line in those.items()])
 
 
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
-    epilog="Exit codes: 0 it holds, 1 it fails, 2 the input is wrong, 3 it is unknown, 70 an error of fsm itself, "
-    "74 the output could not be written, 130 interrupted.\n\n"
+    epilog="Exit codes: 0 holds, 1 fails, 2 wrong input, 3 unknown, 70 internal error, 74 the output could not be "
+    "written, 130 interrupted.\n\n"
     'Completion: eval "$(_FSM_COMPLETE=bash_source fsm)", or zsh_source, fish_source.',
 )
 @click.version_option(None, "-V", "--version", package_name="container-fsm", message="fsm %(version)s")
@@ -124,23 +138,24 @@ class _Commands(click.Group):
 @click.option(
     "--seconds",
     type=click.FloatRange(0.01),
-    show_default=f"{SECONDS}; {', '.join(f'{each} {seconds:_}' for each, seconds in LONG.items())}",
-    help="Give up, with exit code 3, after so many seconds of computing.",
+    metavar="N",
+    help=f"Stop with exit code 3 after N seconds of computing. Default: {SECONDS}, an hour for test and mutate, "
+    "a day for judge, convert, cover and explore, no limit for proxy, record and serve.",
 )
 @click.option(
     "--memory",
     type=click.IntRange(64, 1 << 32),
     metavar="MIB",
     default=MEMORY,
-    help="Give up, with exit code 3, rather than take more memory, in MiB; each process that it starts may take as much.",
+    help="Stop with exit code 3 rather than take more memory; each process that it starts may take as much.",
 )
 @click.pass_context
 def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
     """Executable lifecycle specifications: is this behaviour legal?
 
-    A lifecycle is written once, as a table of states and events. The command judges logs and recordings of container
-    runtimes by it, and states for each violation why it is one, what would have been legal, and the clause that it
-    breaks.
+    A lifecycle is written once, as a table of states and events. fsm judges logs and recordings of container runtimes
+    against it, tests implementations, and proves properties. For each violation it says why it is one, what would have
+    been legal, and which clause it breaks.
 
     \b
     fsm judge /var/log/containerd.log

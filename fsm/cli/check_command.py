@@ -47,28 +47,29 @@ WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"
 @click.command("check")
 @click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
 @profile_option(
-    "Only under this profile, or under A+B together; 'none' is without one. May be repeated. By default without one "
-    "and under each.",
+    "Check only under this profile; A+B combines profiles, 'none' is no profile; may be repeated. Default: none, and "
+    "each profile of the model.",
     several=True,
 )
-@property_option("Only this property; may be repeated.")
-@click.option("--runs", is_flag=True, help="Show the runs of witnesses and of known failures too.")
+@property_option("Check only this property; may be repeated.")
+@click.option("--runs", is_flag=True, help="Also show the runs of witnesses and of known failures.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=LIMIT, help="States of one search; beyond it the answer is unknown."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=LIMIT,
+    help="Maximum states of one search; beyond it the result is unknown.",
 )
 @click.option(
     "--overlap",
     type=click.IntRange(min=1, max=8),
     default=1,
-    help="Calls of one event that an entity may have in progress; that a further one begins is cut off.",
+    help="Maximum calls of one event that an entity may have in progress. Runs in which one more begins are cut off.",
 )
 @parts_option(
-    "Copies of the parts of a system, such as pod=3,container=3, or container=any; else as many as its file has.",
+    "Copies of the parts of a system, such as pod=3,container=3, or container=any. Default: those in its file.",
     any_number=True,
 )
-@click.option(
-    "--each-copy", is_flag=True, help="Decide of each copy of a part what is claimed of it, not of the first alone."
-)
+@click.option("--each-copy", is_flag=True, help="Check every copy of a part, not only the first.")
 @cases_format_option
 def command(
     names: tuple[str, ...],
@@ -82,28 +83,31 @@ def command(
     limit: int,
     overlap: int,
 ) -> int:
-    """Prove or refute what is claimed of the models.
+    """Prove or refute the properties of models.
 
-    MODEL is a name from 'fsm list', FILE a property file or a model file; all shipped models if there is none. Every
-    property is decided by going through all that the machine can reach, and a failure comes with a shortest run that
-    shows it. A property that is known to fail must fail, in as many steps as are stated: that is a fact like any
-    other.
+    MODEL is a name from 'fsm list', FILE a property file or a model file. Without either, all shipped models are
+    checked. Each property is decided by searching everything that the machine can reach, and each failure comes with a
+    shortest run that shows it. A property that is stated as a known failure must fail, in the stated number of steps.
 
     \b
-    holds    it is proved            known    it fails, as is stated
-    FAILS    a run breaks it         MENDED   it holds, and was known to fail
-    vacuous  it holds of nothing     unknown  a limit stopped the search
-    undecided  it is about fields, which no run shows
+    holds      proved
+    FAILS      refuted by a run
+    known      fails, as stated
+    MENDED     holds, but is stated as a known failure
+    vacuous    nothing puts it to the test
+    unknown    a limit stopped the search
+    undecided  concerns fields, which no run shows
 
-    A property is unknown too if it depends on how a call ends in a state for which no 'ends' is written. What is marked
-    (overlap 1) is decided with at most one call of an event in progress; --overlap allows more.
+    A property is also unknown if it depends on how a call ends in a state for which the model has no 'ends'. Results
+    marked (overlap 1) assume at most one call of an event in progress; --overlap allows more.
 
-    Out of time or memory ('fsm --seconds N --memory MIB check') what was decided is told, and of the rest how much of it
-    was searched.
+    If time or memory runs out ('fsm --seconds N --memory MIB check'), check reports the properties decided so far, and
+    how much was searched for the others.
 
-    What is claimed of a part of a system is decided of its first copy. Copies differ where a call takes one after the
-    other; with --each-copy each is decided, and those that come out otherwise are told. With --parts container=any,
-    what is claimed by always and never is decided of any number of containers: where it can be, once for all.
+    A property of a part of a system is checked for the first copy of that part. Copies can differ if a call handles
+    them one after the other: --each-copy checks them all, and reports those with a different result. With
+    --parts container=any, properties with always or never are checked for any number of containers: one proof for all
+    numbers, if possible.
 
     \b
     fsm check

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FITTING: Final = ".parquet"
 
 
-@click.command("convert", epilog="Exit codes: 0 it is written, 2 an input is wrong, 74 it could not be written.")
+@click.command("convert", epilog="Exit codes: 0 written, 2 wrong input, 74 the table could not be written.")
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
     "--output",
@@ -29,15 +29,16 @@ _FITTING: Final = ".parquet"
     required=True,
     metavar="FILE.parquet",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The table to write; it is complete or not there.",
+    help="Table to write. It is written completely or not at all.",
 )
 @restart_options
-@click.option("--rotated", is_flag=True, help="All TRACEs are one recording that was rotated; their times order them.")
+@click.option("--rotated", is_flag=True, help="Treat all TRACEs as one rotated recording, in the order of their times.")
 def command(traces: tuple[str, ...], output: Path, restarts: Assume, shortest_restart: int, *, rotated: bool) -> int:
-    """Write the observations of a recording as a table, which is judged several times faster where it is large.
+    """Convert a recording to a table, which is judged several times faster if it is large.
 
-    TRACE is whatever fsm judge takes but a history of concurrent operations. The verdicts on the table are those on TRACE,
-    with its lines. The table is Parquet, with the columns of docs/reference/trace-format.md, for DuckDB, Polars, pandas and Spark.
+    TRACE is any input of fsm judge except a history of concurrent operations. Judging the table yields the same
+    verdicts as judging TRACE, with the line numbers of TRACE. The table is in Parquet format, with the columns of
+    docs/reference/trace-format.md, for DuckDB, Polars, pandas and Spark.
 
     \b
     fsm convert containerd.log -o containerd.parquet

@@ -30,7 +30,7 @@ FORMATS: Final[Mapping[str, str]] = {
 """The module of each format, with a function of the format's name."""
 
 
-@click.command("cover", epilog="Exit codes: 0 it is told, 2 an input is wrong.")
+@click.command("cover", epilog="Exit codes: 0 coverage was written, 2 wrong input.")
 @click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
     "--against-suite",
@@ -38,16 +38,16 @@ FORMATS: Final[Mapping[str, str]] = {
     multiple=True,
     metavar="RECORDING",
     type=click.Path(readable=False),
-    help="Compare with what this recording covers; may be repeated, all of them are the second set.",
+    help="Compare with the coverage of this recording. Repeat to compare with several together.",
 )
-@model_option("Cover this model; may be repeated. By default the kind of each recording decides.")
-@profile_option("Cover the models as this profile has them, such as containerd-1.6.")
+@model_option("Show the coverage of this model; may be repeated. Default: the models for each kind of recording.")
+@profile_option("Apply this profile to the models, such as containerd-1.6.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", *FORMATS]),
     default="text",
-    help="How to write it; sh is a script that makes the calls that are missing.",
+    help="Output format; sh is a script that makes the missing calls.",
 )
 @output_option
 @click.pass_context
@@ -60,10 +60,11 @@ def command(
     form: str,
     output: Path | None,
 ) -> int:
-    """Tell what recordings cover of the specification, and which calls would cover the rest.
+    """Show what recordings cover of the specification, and which calls would cover the rest.
 
-    RECORDING is what fsm judge takes; each is judged by itself, and the cells of the models that they met are merged. For
-    each cell that none met it is told why a client cannot, or the shortest calls with which it can, as crictl lines.
+    RECORDING is any input of fsm judge. Each is judged separately, and the (event, state) pairs that they exercise are
+    merged. For each pair that no recording exercises, cover prints the shortest calls by which a client can exercise
+    it, as crictl commands, or the reason why a client cannot.
 
     \b
     fsm cover calls-1.jsonl calls-2.jsonl

@@ -30,22 +30,30 @@ FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot"
 _SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
 
 
-@click.command("diff", epilog="Exit codes: 0 there is no difference, 1 there is one, 2 the input is wrong.")
+@click.command("diff", epilog="Exit codes: 0 no difference, 1 different, 2 wrong input.")
 @click.argument("first", metavar="A", shell_complete=completion.models)
 @click.argument("second", metavar="[B]", required=False, shell_complete=completion.models)
-@profile_option("A model as this profile has it; given twice, the first is for A and the second for B.", several=True)
+@profile_option(
+    "Apply this profile to the models. If given twice, the first is for A and the second for B.", several=True
+)
 @click.option(
     "--behaviour",
     "behaviour",
     is_flag=True,
-    help="Compare what can be seen of two models, and show a shortest trace that distinguishes them.",
+    help="Compare the observable behaviour of two models, and show a shortest trace that distinguishes them.",
 )
 @click.option(
     "--complete",
     is_flag=True,
-    help="What a drawing lacks is a difference, even if the model does not state what drawings leave out.",
+    help="Report everything that a drawing lacks, even if the model does not state what drawings leave out.",
 )
-@click.option("--format", "-f", "form", type=click.Choice(list(FORMATS)), help="How to write it.  [default: text]")
+@click.option(
+    "--format",
+    "-f",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    help="Output format. Default: that of the suffix of --output, else text.",
+)
 @output_option
 def command(
     first: str,
@@ -57,11 +65,12 @@ def command(
     behaviour: bool,
     complete: bool,
 ) -> int:
-    """Show what two lifecycles differ in.
+    """Compare two lifecycles.
 
-    A and B are models, by name or file, or drawings: boxes and arrows in any text or source file, a state
-    diagram of Mermaid or PlantUML, or a DOT graph.  Where a file has several, FILE:LINE says which; - is standard input.  Names in a
-    drawing are those of the model, its names on the wire, what its states show, and the aliases that it states.
+    A and B are models, by name or file, or drawings: boxes and arrows in any text or source file, a state diagram in
+    Mermaid or PlantUML, or a DOT graph; - is standard input. If a file has several drawings, FILE:LINE selects one.
+    Without B, compare A with itself under one or two profiles. A drawing may use the names of the model, their names on
+    the wire, the values that states show, and the aliases that the model states.
 
     \b
     fsm diff container-status internal/cri/store/container/status.go

@@ -37,12 +37,12 @@ SUFFIXES: Final[Mapping[str, str]] = {
 """The formats, each with the suffix of its files."""
 
 PARTS: Final[Mapping[Extra, str]] = {
-    "outcomes": "every outcome, also errors and short cuts where another one leads the same way",
-    "stays": "outcomes that lead nowhere else",
-    "ignores": "what changes nothing",
-    "refuses": "what is answered with an error",
-    "silent": "what is not specified",
-    "interrupts": "what interrupts everything, such as a restart",
+    "outcomes": "every outcome, including errors and short cuts if another outcome leads to the same state",
+    "stays": "outcomes that stay in the same state",
+    "ignores": "events that a state ignores",
+    "refuses": "events that a state answers with an error",
+    "silent": "events that are not specified in a state",
+    "interrupts": "events that interrupt every state, such as a restart",
     "profiles": "states that only a profile reaches",
 }
 
@@ -65,46 +65,49 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     "forms",
     multiple=True,
     type=click.Choice(list(SUFFIXES)),
-    help="The format; may be repeated. By default that of the output's suffix, all of them in a folder, "
-    "and svg otherwise.",
+    help="Output format; may be repeated. Default: that of the suffix of --output, all formats for a folder, else svg.",
 )
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
-    help="The file to write, or a folder for NAME.svg and the like. By default standard output.",
+    help="Write to this file, or to NAME.svg and so on in this folder. Default: standard output.",
 )
-@profile_option("As this profile has it.")
-@name_option("event", "e", "Only this event; may be repeated.", completion.events, to="events", several=True)
+@profile_option("Apply this profile to the models.")
+@name_option("event", "e", "Draw only this event; may be repeated.", completion.events, to="events", several=True)
 @click.option(
     "--show",
     "-s",
     multiple=True,
     type=click.Choice([*PARTS, "all"]),
-    help="Draw this too: " + "; ".join(f"{part}: {about}" for part, about in PARTS.items()) + ".",
+    help="Also draw " + ", ".join(f"{part} ({about})" for part, about in PARTS.items()) + "; may be repeated.",
 )
 @click.option(
     "--highlight",
     metavar="TRACE",
     type=click.Path(),
-    help="Mark the way that a recording took, or the first counterexample in what 'fsm check --format json' wrote.",
+    help="Mark the path that a recording took, or the first counterexample in the output of 'fsm check --format json'.",
 )
 @click.option(
     "--entity",
     metavar="NAME",
     default="",
     show_default=False,
-    help="With --highlight: whose way; by default the first one's. With --sequence: whose calls, by the beginning of an "
-    "id, a pod's with those of its containers; by default everybody's.",
+    help="With --highlight: the entity whose path to mark; default: the first. With --sequence: the beginning of the "
+    "id of the entity whose calls to draw, for a pod with those of its containers; default: all entities.",
 )
 @click.option(
-    "--coverage", multiple=True, metavar="TRACE", type=click.Path(), help="Shade by how often recordings met each cell."
+    "--coverage",
+    multiple=True,
+    metavar="TRACE",
+    type=click.Path(),
+    help="Shade each (event, state) pair by how often recordings exercise it; may be repeated.",
 )
 @click.option(
     "--sequence",
     metavar="RECORDING",
     type=click.Path(readable=False),
-    help="Instead draw a recording as a sequence chart: calls, replies, what plugins were told, and what the judge says.",
+    help="Draw a recording instead, as a sequence chart of calls, replies and events sent to plugins, with verdicts.",
 )
 @click.option(
     "--with",
@@ -114,10 +117,14 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     default="",
     show_default=False,
     type=click.Path(readable=False),
-    help="With --sequence: the CRI calls, or the containerd log, of the run of the NRI events.",
+    help="With --sequence of NRI events: the CRI calls, or the containerd log, of the same run.",
 )
-@click.option("--from", "first", metavar="LINE", type=click.IntRange(1), help="With --sequence: its first line.")
-@click.option("--to", "last", metavar="LINE", type=click.IntRange(1), help="With --sequence: its last line.")
+@click.option(
+    "--from", "first", metavar="LINE", type=click.IntRange(1), help="With --sequence: first line of RECORDING to draw."
+)
+@click.option(
+    "--to", "last", metavar="LINE", type=click.IntRange(1), help="With --sequence: last line of RECORDING to draw."
+)
 def command(
     models: tuple[str, ...],
     forms: tuple[str, ...],
@@ -135,17 +142,17 @@ def command(
 ) -> int:
     """Draw models, or write them as tables; or draw a recording.
 
-    MODEL is a name from 'fsm list' or the path of a model file; with --output and none given, all shipped models. A
-    picture shows what moves a machine on; the rest is named below it, or drawn if --show asks for it. The table
-    (markdown) has every cell.
+    MODEL is a name from 'fsm list' or the path of a model file. With --output and no MODEL, draws all shipped models. A
+    picture shows the events that change the state; the others are listed below it, or drawn with --show. The table
+    (markdown) shows every event in every state.
 
     \b
-    dashed state     a call is in progress, and others meet it there
-    two states       in one box, if they differ in nothing that is drawn
-    slanted event    it happens; all others are called
-    event ✗ REPLY    the reply is an error; dashed where nothing else leads
-    event / output   what is emitted; ↗ is an output of the event's name
-    violet           deviations of the --profile
+    dashed state     a call is in progress; other calls may come meanwhile
+    two states       in one box if they do not differ in anything drawn
+    slanted event    happens by itself; all others are called
+    event ✗ REPLY    the reply is an error; dashed if only errors lead there
+    event / output   the output is emitted; ↗ is an output with the event's name
+    violet           deviation of the --profile
 
     \b
     fsm draw container-status > container-status.svg

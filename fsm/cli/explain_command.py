@@ -13,10 +13,10 @@ from fsm.report import explanation
 @click.command("explain")
 @click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=completion.codes)
 def command(codes: tuple[str, ...]) -> int:
-    """Explain a code such as FSM104, which stands behind each mistake in an input.
+    """Explain an error code such as FSM104. Each error in an input has a code.
 
-    Shows what the rule finds, why that is wrong, and an example before and
-    after it is mended. Without a CODE all rules are listed.
+    Shows what the rule finds, why that is wrong, and an example before and after the fix. Without a CODE, lists all
+    rules.
 
     \b
     fsm explain FSM104

@@ -37,21 +37,23 @@ NO_PROPERTIES = "FSM306"
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The page to write; it is complete or not there. Into a pipe it may be left out.",
+    help="Page to write, completely or not at all. Optional if standard output is not a terminal.",
 )
-@profile_option("Begin with this profile; the page of a model has them all. A recording is judged by it.")
+@profile_option(
+    "Show this profile first, for a model; its page has all profiles. For a recording, judge under this profile."
+)
 @click.option(
     "--properties/--no-properties",
     default=True,
-    help="Whether to decide what is claimed of the model, which takes most of the time.",
+    help="Whether to check the properties of a model, which takes most of the time.",
 )
 def command(name: str, profile: str | None, output: Path | None, *, properties: bool) -> int:
-    """Make a page to look at, for any browser: one file that loads nothing from anywhere.
+    """Write a page for any browser about a model or a recording: one file that loads nothing else.
 
-    MODEL is a machine or a system from 'fsm list', FILE a model file, or a recording as 'fsm judge' takes it. The page of
-    a model has its state chart, every event in every state with its clause and what each profile changes, walks step by
-    step, and what is claimed with the runs that show it. That of a recording has what was found, and what happened to
-    its containers and pods. Where one is in a page is in the link.
+    MODEL is a machine or a system from 'fsm list'. FILE is a model file, or a recording that 'fsm judge' can read. The
+    page of a model shows its state chart, every event in every state with its clause and the changes of each profile, a
+    step-by-step walk, and the properties with the runs that show them. The page of a recording shows the findings, and
+    the history of its containers and pods. The address of the page always leads back to the current view.
 
     \b
     fsm explore container-status -o container-status.html

@@ -37,27 +37,24 @@ _WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
     "form",
     type=click.Choice(["promela", *_WRITERS]),
     required=True,
-    help="The language: of the model checker SPIN, of Graphviz, plain data, state charts of the W3C, "
-    "or of a Python library of that name.",
+    help="Language to write; see above.",
 )
-@profile_option("Export the machine as this profile has it.")
-@name_option(
-    "property", "P", "With promela: export this property of the machine too.", completion.properties, to="wanted"
-)
+@profile_option("Apply this profile to the model.")
+@name_option("property", "P", "With --to promela: also export this property.", completion.properties, to="wanted")
 @output_option
 def command(name: str, form: str, profile: str | None, wanted: str | None, output: Path | None) -> int:
     """Write a model in the language of another tool.
 
-    MODEL is a name from 'fsm list', FILE a model file; with --property, FILE may be a property file too. What a text
-    is good for, and which commands to run, stands at its head.
+    MODEL is a name from 'fsm list', FILE a model file; with --property, FILE may also be a property file. The text for
+    SPIN begins with a comment on its purpose and the commands to run.
 
     \b
-    promela  for SPIN, which decides a property again: a second opinion
-    dot      every outcome as an edge of a graph
-    json     all that the model states, as data
-    scxml    a state chart; each outcome is an event of its own
-    transitions, python-statemachine
-             what these libraries load; each outcome is an event of its own
+    promela              for the model checker SPIN, as a second opinion
+    dot                  for Graphviz; every outcome is an edge
+    json                 everything that the model states, as data
+    scxml                a state chart of the W3C; each outcome is an event
+    transitions          for this Python library; each outcome is an event
+    python-statemachine  the same for this Python library
 
     \b
     fsm export container-status --to promela -o status.pml

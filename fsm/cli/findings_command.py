@@ -20,15 +20,17 @@ from fsm.report import findings_report as report
     "--output",
     "-o",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write pages with sequence charts, in Markdown and SVG, into this folder instead.",
+    help="Write pages in Markdown, with sequence charts in SVG, to this folder instead.",
 )
 def command(names: tuple[str, ...], form: str, output: Path | None) -> int:
-    """List what the specification has found, each with its shortest run, and prove it again.
+    """List the known failures of the specification, each with its shortest run, and prove them again.
 
-    MODEL is a name from 'fsm list'; all shipped models and systems if there is none. A finding is a property that is
-    known to fail in a system as it is, or in a machine as its source was written, and holds with a change that mends
-    it: in the profile 'mended' of the system, or in the machine without the profile 'upstream'. The exit code is 1 if
-    one of both is not so any more.
+    MODEL is a name from 'fsm list', FILE a property file or a model file. Without either, all shipped models and
+    systems are included. A finding is a property that fails as stated, and holds once a defect is fixed: either a
+    system fails as it is and holds under its profile 'mended', or a machine fails under its profile 'upstream', which
+    has the defects of the source, and holds without it.
+
+    Exits with 1 if a finding no longer reproduces or its fix no longer holds.
 
     \b
     fsm findings node

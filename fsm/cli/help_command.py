@@ -9,7 +9,7 @@ from fsm.cli import completion, group
 @click.argument("name", metavar="[COMMAND]", required=False, shell_complete=completion.commands)
 @click.pass_context
 def command(ctx: click.Context, name: str | None) -> int:
-    """Show the help of COMMAND, as 'fsm COMMAND --help' does; without one that of fsm.
+    """Show the help of COMMAND, like 'fsm COMMAND --help', or the help of fsm without a COMMAND.
 
     \b
     fsm help judge

@@ -14,17 +14,17 @@ from fsm.interop.source_text import LARGEST
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
-    "--from", "-f", "form", type=click.Choice(FORMS), help="The tool it is of; by default recognised from the text."
+    "--from", "-f", "form", type=click.Choice(FORMS), help="Format of FILE. Default: recognised from its text."
 )
-@click.option("--outcomes", is_flag=True, help="EVENT.OUTCOME is an outcome of EVENT, as 'fsm export' writes it.")
+@click.option("--outcomes", is_flag=True, help="Read EVENT.OUTCOME as an outcome of EVENT, as 'fsm export' writes it.")
 @output_option
 def command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path | None) -> int:
-    """Make a model of a machine that another tool has.
+    """Convert a machine of another tool to a model.
 
-    FILE is a configuration of the Python library transitions (the dictionary of its markup, JSON or YAML), a
-    definition of python-statemachine (JSON or YAML), or a state chart in SCXML; - is standard input. What it does not
-    say is filled in as that library behaves, and the model says so at its head. A state chart that 'fsm export' wrote
-    comes back with its steps and what they emit; replies, clauses and profiles are not in it.
+    FILE is a configuration of the Python library transitions (the dictionary of its markup, as JSON or YAML), a
+    definition of python-statemachine (JSON or YAML), or a state chart in SCXML; - is standard input. Everything that
+    FILE leaves out is filled in according to the behaviour of that library, and a comment at the top of the model says
+    so. A state chart that 'fsm export' wrote keeps its steps and outputs, but has no replies, clauses or profiles.
 
     \b
     fsm import door.json -o models/door.toml

@@ -28,15 +28,15 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
     "--from-transitions",
     "code",
     metavar="FILE[:NAME]",
-    help="A Python file with a Machine of transitions, which is run; NAME is what has it there, if several do: an "
+    help="Start from a Machine of transitions in this Python file, which is run. NAME selects one of several: an "
     "object, a class, or a call such as 'Door(\"oak\")'.",
 )
 @click.option(
     "--from-drawing",
     "drawing",
     metavar="FILE[:LINE]",
-    help="A file with a state diagram of Mermaid or PlantUML, a DOT graph, or boxes and arrows; LINE is in "
-    "the one that is meant, if there are several.",
+    help="Start from a drawing in this file: a state diagram of Mermaid or PlantUML, a DOT graph, or boxes and arrows. "
+    "LINE is a line of the drawing, to select one of several.",
 )
 @click.option(
     "--output",
@@ -45,14 +45,14 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
     show_default="here",
-    help="The folder to write to.",
+    help="Folder to write to.",
 )
 def command(name: str, code: str | None, drawing: str | None, folder: Path) -> int:
-    """Begin with a model, properties that hold of it, and a test that runs.
+    """Create a model, properties that hold for it, and a test that runs.
 
-    Writes models/NAME.toml, properties/NAME.toml and tests/test_NAME.py, each with comments that say what to change.
-    Without an option the model is of something that starts, works and stops. What there is already is never
-    overwritten: then nothing is written.
+    Writes models/NAME.toml, properties/NAME.toml and tests/test_NAME.py, each with comments on what to change. By
+    default, the model is of something that starts, works and stops. If one of the files exists already, nothing is
+    written.
 
     \b
     fsm init door

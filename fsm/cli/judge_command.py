@@ -58,9 +58,7 @@ FORMATS: Final[Mapping[str, str]] = {
 """The module of each format, loaded when the format is asked for, because an XML library loads slowly."""
 
 
-@click.command(
-    "judge", epilog="Exit codes: 0 every recording holds, 1 one fails, 2 an input is wrong, 3 it is unknown."
-)
+@click.command("judge", epilog="Exit codes: 0 every recording holds, 1 a recording fails, 2 wrong input, 3 unknown.")
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
     "--with",
@@ -68,78 +66,84 @@ FORMATS: Final[Mapping[str, str]] = {
     "calls",
     metavar="FILE",
     type=click.Path(readable=False),
-    help="The CRI calls, or the containerd log, of the run in which a plugin received the NRI events in TRACE.",
+    help="Judge the NRI events in TRACE together with FILE, the CRI calls or the containerd log of the same run.",
 )
-@model_option("Judge by this model; may be repeated. By default the kind of recording decides.")
+@model_option("Judge against this model; may be repeated. Default: the models for this kind of recording.")
 @profile_option(
-    "Tolerate the declared deviations of a real version, such as containerd-1.6 or containerd-1.6.20, and report them; "
-    "auto is the version that the recording shows."
+    "Tolerate and report the declared deviations of a real version, such as containerd-1.6 or containerd-1.6.20; "
+    "auto selects the version that the recording shows."
 )
 @fail_on_option
+@click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", help="Format of the report.")
 @click.option(
-    "--format", "form", type=click.Choice(["text", *FORMATS]), default="text", help="How to write the report."
-)
-@click.option(
-    "--fresh", is_flag=True, help="Nothing existed before the recording began; by default it may begin in mid-life."
+    "--fresh",
+    is_flag=True,
+    help="Assume that nothing existed before the recording began. By default it may begin at any point of a lifecycle.",
 )
 @restart_options
 @click.option(
     "--lenient",
     is_flag=True,
-    help="Count the lines of a trace that cannot be read, and answer unknown; by default they are an error.",
+    help="If lines of a trace cannot be read, count them and report unknown. By default they are an error.",
 )
-@click.option("--properties", is_flag=True, help="Hold it to each property of the models as well.")
-@property_option("Hold it to this property as well; may be repeated.")
+@click.option("--properties", is_flag=True, help="Also check every property of the models.")
+@property_option("Also check this property; may be repeated.")
 @click.option(
     "--all",
     "every",
     is_flag=True,
-    help="Report every violation, not only the first three of each cause, in GitHub's format the first.",
+    help="Report every violation. By default only the first three of each cause are reported, or only the first in the "
+    "github format.",
 )
 @click.option(
     "--follow",
     is_flag=True,
-    help="Judge TRACE while it is written, until a signal or the end of the pipe; see docs/how-to/following.md.",
+    help="Judge TRACE while it is being written, until a signal or the end of the pipe; see docs/how-to/following.md.",
 )
 @click.option(
     "--settle",
     type=click.FloatRange(0, 600),
     metavar="SECONDS",
     default=30,
-    help="How long a call may take at most when recorded calls are followed: each is judged that long after it began.",
+    help="With --follow: judge each recorded call this long after it began. This must exceed the duration of the "
+    "longest call.",
 )
 @click.option(
     "--metrics",
     callback=listening,
     metavar="[ADDRESS:]PORT",
-    help="With --follow: serve metrics to Prometheus there, over HTTP; by default to this machine only.",
+    help="With --follow: serve metrics for Prometheus over HTTP at this port. ADDRESS defaults to 127.0.0.1, for this "
+    "machine only.",
 )
 @click.option(
     "--rotated",
     is_flag=True,
-    help="All TRACEs are one recording that was rotated, such as containerd.log*, compressed or not; their times order them.",
+    help="Treat all TRACEs as one rotated recording, such as containerd.log*, in the order of their times. They may be "
+    "compressed.",
 )
 @click.option(
     "--since",
     callback=moment,
     metavar="TIME",
-    help="Report nothing before this time, such as 2026-11-23T14:05:00Z or 10m for ten minutes ago; what comes before is "
-    "read, so that the state then is known.",
+    help="Report nothing before this time, such as 2026-11-23T14:05:00Z, or 10m for ten minutes ago. Earlier lines are "
+    "still read, to know the states at that time.",
 )
 @click.option("--until", callback=moment, metavar="TIME", help="Judge nothing after this time.")
 @click.option(
     "--entity",
     metavar="ID|NAME",
-    help="Judge one container or pod, and print its whole story; the beginning of an id will do, or its name in a log.",
+    help="Judge one container or pod and print its whole history. Give the beginning of its id, or its name in a log.",
 )
 @at_least_option
-@click.option("--coverage", is_flag=True, help="List every cell of the table with how often it was met.")
+@click.option(
+    "--coverage", is_flag=True, help="List every (event, state) pair with the number of times it was exercised."
+)
 @click.option(
     "--engine",
     "master",
     callback=engine,
     metavar="spark[://HOST:PORT]",
-    help="Judge each TRACE by a task of this cluster, or of one on this machine; see docs/how-to/fleet.md.",
+    help="Judge each TRACE in a Spark task, on the cluster at HOST:PORT or on this machine; see docs/how-to/fleet.md.",
 )
 @output_option
 @click.pass_context
@@ -171,12 +175,20 @@ def command(
     master: str,
     output: Path | None,
 ) -> int:
-    """Judge recordings by the specification.
+    """Judge recordings against the specification.
 
-    TRACE is a containerd log (logfmt or JSON, as containerd, journald or a collector writes it), CRI calls seen by a
-    client, NRI events seen by a plugin, or a trace in fsm's own format; plain, gzip or zstd; - is standard input. It may
-    also be a table of observations (Parquet or Arrow, a folder of them, or s3://...), or a directory in which containerd
-    keeps its containers. Each TRACE is judged by itself, unless they are --rotated.
+    Prints the violations, each with the clause that it breaks. TRACE is one of:
+
+    \b
+    containerd log  logfmt or JSON, written by containerd, journald or a collector
+    CRI calls       seen by a client
+    NRI events      seen by a plugin
+    trace           in fsm's own format
+    table           observations in Parquet or Arrow, a folder of them, or s3://...
+    directory       in which containerd keeps its containers
+
+    Logs, calls, events and traces may be plain or compressed with gzip or zstd; - is standard input. Each TRACE is
+    judged separately, except with --rotated.
 
     \b
     fsm judge containerd.log

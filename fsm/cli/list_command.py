@@ -24,7 +24,7 @@ ABOUT: Final[Mapping[Role, str]] = {
 @click.command("list")
 @format_option
 def command(form: str) -> int:
-    """List the shipped models and systems, with their profiles, by what they are for."""
+    """List the shipped models and systems with their profiles, grouped by purpose."""
     found = [(role, load_system(name) if role == "system" else load(name)) for name, role in roles().items()]
     if form == "json":
         click.echo(dumped([{"role": role, **_data(each)} for role, each in found]), nl=False)

@@ -20,27 +20,32 @@ if TYPE_CHECKING:
     from fsm.machine import Level
 
 
-@click.command("merge", epilog="Exit codes: 0 all holds, 1 something fails, 2 an input is wrong, 3 it is unknown.")
+@click.command("merge", epilog="Exit codes: 0 everything holds, 1 something fails, 2 wrong input, 3 unknown.")
 @click.argument("summaries", metavar="SUMMARY...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
     "--by",
     type=click.Choice(["clause", "version", "node"]),
     default="clause",
-    help="What is told apart: causes, versions of containerd, or nodes.",
+    help="Group the results by cause, by version of containerd, or by node.",
 )
 @fail_on_option
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="json is a summary that merges again."
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="Output format; json is a summary that can be merged again.",
 )
 @output_option
 @click.pass_context
 def command(
     ctx: click.Context, summaries: tuple[str, ...], by: By, fail_on: Level, form: str, output: Path | None
 ) -> int:
-    """Add up what recordings of many nodes come to, wherever they were judged.
+    """Combine the results of many nodes, wherever their recordings were judged.
 
-    SUMMARY is what fsm judge --format summary has written. What is of no node yet is of the one that its file is called
-    by: node-7.json is of node-7. In whatever order they are merged, it comes to what judging all recordings at once does.
+    SUMMARY is the output of fsm judge --format summary. Results without a node are assigned to the node that the file
+    is named after: those in node-7.json to node-7. The order of merging does not matter: the total is the same as that
+    of judging all recordings together.
 
     \b
     fsm judge --format summary containerd.log > node-7.json

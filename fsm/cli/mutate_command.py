@@ -44,20 +44,20 @@ FEW: Final = 8
 
 @click.command("mutate")
 @click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
-@profile_option("Of the machines as they are under this profile; by default without one.")
-@property_option("Only by this property; may be repeated.")
+@profile_option("Apply this profile to the models. Default: no profile.")
+@property_option("Try only this property; may be repeated.")
 @click.option(
     "--list",
     "listed",
     type=click.Choice(["survivors", "equivalent", "all"]),
     default="survivors",
-    help="The mutants to list one by one; otherwise survivors are listed cell by cell.",
+    help="List the survivors by cell, or with them the equivalent mutants one by one, or all mutants one by one.",
 )
 @click.option(
     "--suggest",
     is_flag=True,
-    help="Write properties, as TOML, that would kill the survivors of one machine; the file of its properties need not "
-    "be there.",
+    help="Write properties, as TOML, that would kill the survivors of one machine, which need not have a property file "
+    "yet.",
 )
 @output_option
 @click.option(
@@ -67,7 +67,7 @@ FEW: Final = 8
     multiple=True,
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Edit this recording instead, and find out which illegal edits 'fsm judge' accuses; may be repeated.",
+    help="Edit this recording instead, and report which illegal edits 'fsm judge' notices; may be repeated.",
 )
 @click.option(
     "--with",
@@ -75,16 +75,20 @@ FEW: Final = 8
     "calls",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="The CRI calls of the run in which a plugin received the NRI events in the recording.",
+    help="With --recording of NRI events: the CRI calls of the same run.",
 )
 @click.option(
     "--restarts",
     type=click.Choice(["none", "seen", "maybe"]),
     default="maybe",
-    help="Where to assume a restart of the runtime that no line of a recording shows, as 'fsm judge' has it.",
+    help="With --recording: when to assume a restart of the runtime that no line shows, as in 'fsm judge'.",
 )
-@click.option("--limit", type=click.IntRange(0), default=300, help="Edits to try; 0 for all.")
-@click.option("--seed", type=int, default=0, help="Which edits to try, if not all.")
+@click.option(
+    "--limit", type=click.IntRange(0), default=300, help="With --recording: number of edits to try; 0 for all."
+)
+@click.option(
+    "--seed", type=int, default=0, help="With --recording: seed for the choice of edits, if not all are tried."
+)
 @format_option
 @click.pass_context
 def command(
@@ -103,26 +107,31 @@ def command(
     *,
     suggest: bool,
 ) -> int:
-    """Find out which mistakes in a model its properties would notice, or in a recording its judge.
+    """Find errors in a model that its properties would not notice, or in a recording that its judge would not.
 
-    MODEL is a name from 'fsm list', FILE a property file or a model file; all shipped models if there is none. A
-    mutant is the model with one cell changed: another target or reply, another kind of cell, an output dropped, added
-    or swapped, an alternative dropped. Of a system it is one with one thing changed in a joint event: a step dropped,
-    repeated or swapped, a condition dropped or turned round, a way or an outcome less or more. A property kills it if
-    it no longer comes out as stated. One that no property kills is either equivalent to the model, or survives:
-    something is not stated. A property that does not come out as stated of the model itself kills nothing.
+    MODEL is a name from 'fsm list', FILE a property file or a model file. Without either, all shipped models are
+    mutated. A mutant of a machine has one change in one cell, which is an event in a state: another target or reply,
+    another kind of cell, an output dropped, added or swapped, or an alternative dropped. A mutant of a system has one
+    change in a joint event: a step dropped, repeated or swapped, a condition dropped or negated, or a way or an outcome
+    removed or added.
 
-    Properties that compare with another machine are asked only about mutants that the others let pass, and of a
-    system the first property that kills a mutant is listed. The exit code is 1 if any survives, or if a property does
-    not come out as stated of the model itself. Where standard error is no terminal, it has a line every ten seconds.
+    A property kills a mutant if its result on the mutant is not as stated. A mutant that no property kills is either
+    equivalent to the model, or it survives: a property is missing. A property whose result on the model itself is not
+    as stated kills nothing.
 
-    With --suggest survivors become properties, the one that kills most of them first, each with the mutants that it
-    was checked to kill, cell by cell. All of them are proved of the model; what nothing can kill, since it is equivalent
-    to the model, is said too. The exit code is 1 if there is a survivor for which nothing is suggested.
+    Properties that compare with another machine are tried only on mutants that all other properties let pass. For a
+    system, only the first property that kills a mutant is listed. If standard error is not a terminal, progress is
+    reported there every ten seconds. Exits with 1 if a mutant survives, or if the result of a property on the model
+    itself is not as stated.
 
-    With --recording the edits are of recorded lines: replies, states, times, ids, lines less, twice or moved. Those
-    that are illegal without doubt are judged (docs/reference/power.md). The exit code is 1 if any is missed, or if the
-    recording is accused without an edit.
+    With --suggest, prints properties that would kill the survivors, starting with the one that kills most, each with
+    the mutants that it was checked to kill, grouped by cell. All are proved for the model. Mutants that no property can
+    kill, because they are equivalent to the model, are listed as well. Only --suggest allows --output. Exits with 1 if
+    nothing is suggested for some survivor.
+
+    With --recording, mutates recorded lines instead: changes replies, states, times or ids, or drops, repeats or moves
+    lines. Edits that are certainly illegal are judged (docs/reference/power.md). Exits with 1 if the judge misses one,
+    or if it reports a violation in the unedited recording.
 
     \b
     fsm mutate cri-pod

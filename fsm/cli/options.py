@@ -43,7 +43,7 @@ _DIGITS = 10
 _Model = TypeVar("_Model", Machine, System)
 
 format_option = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How to write it."
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format."
 )
 
 CASE_FORMATS: Final = ("junit", "sarif", "github")
@@ -54,7 +54,7 @@ cases_format_option = click.option(
     "form",
     type=click.Choice(["text", "json", *CASE_FORMATS]),
     default="text",
-    help="How to write it: for people, as JSON, JUnit XML, SARIF, or commands that annotate a pull request on GitHub.",
+    help="Output format: text for people, JSON, JUnit XML, SARIF, or GitHub commands that annotate a pull request.",
 )
 
 
@@ -71,7 +71,8 @@ fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(LEVELS[::-1]),
     default="MUST",
-    help="The weakest level of a clause whose breach is a violation. Weaker ones are surprises.",
+    help="Weakest level of a clause whose breach counts as a violation. Breaches of weaker clauses are reported as "
+    "surprises.",
 )
 
 
@@ -80,7 +81,7 @@ at_least_option = click.option(
     type=click.FloatRange(0, 100),
     default=0,
     metavar="PERCENT",
-    help="Fail if a smaller share of the (event, state) pairs that can be reached was reached.",
+    help="Fail if less than PERCENT of a model's reachable (event, state) pairs are exercised.",
 )
 
 
@@ -136,7 +137,7 @@ output_option = click.option(
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write; it is complete or not there. By default standard output.",
+    help="Write to FILE instead of standard output. FILE is written completely or not at all.",
 )
 
 
@@ -152,7 +153,7 @@ def profile_option(about: str, *, several: bool = False) -> Callable[[FC], FC]:
     """Return the option ``--profile`` with the help *about*: combined names, or a list ``profiles`` with *several*."""
     if several:
         return name_option("profile", "p", about, completion.profiles, to="profiles", several=True)
-    about = f"{about} Repeated: all of these, where they do not conflict."
+    about = f"{about} Repeat to combine profiles that do not conflict."
     complete = completion.profiles
     return click.option(
         *("--profile", "-p"), multiple=True, callback=_combined, metavar="NAME", shell_complete=complete, help=about
@@ -178,7 +179,9 @@ ANY_NUMBER: Final = -1
 def parts_option(about: str, *, any_number: bool = False) -> Callable[[FC], FC]:
     """Return the option ``--parts``: numbers of copies by part; with *any_number*, one of them may be ``any``."""
     counts = partial(_counts, any_number=any_number)
-    return click.option("--parts", callback=counts, metavar="PART=COUNT,...", default="", help=about)
+    return click.option(
+        "--parts", callback=counts, metavar="PART=COUNT,...", default="", show_default=False, help=about
+    )
 
 
 def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any_number: bool) -> dict[str, int]:
@@ -208,15 +211,15 @@ def restart_options(command: FC) -> FC:
         "--restarts",
         type=click.Choice(["none", "seen", "maybe"]),
         default="maybe",
-        help="Where to assume a restart of the runtime that no line shows: nowhere; where calls found no runtime; "
-        "or also in every pause of the calls that is long enough.",
+        help="When to assume a restart of the runtime that no line shows: never (none), when calls found no runtime "
+        "(seen), or also in every pause between calls that is long enough (maybe).",
     )
     shortest = click.option(
         "--shortest-restart",
         type=click.IntRange(0, 86_400_000),
         metavar="MILLISECONDS",
         default=50,
-        help="The shortest pause that is long enough for a restart.",
+        help="Minimum pause between calls in which a restart is assumed.",
     )
     return assumed(shortest(command))
 

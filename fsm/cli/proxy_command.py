@@ -35,45 +35,46 @@ _LAST: Final = 30.0
 
 @click.command(
     "proxy",
-    epilog="It ends by Ctrl-C or SIGTERM. Exit codes: 0, or with --judge that of the verdict; 2 an input is wrong, "
-    "3 not all was recorded.",
+    epilog="Stop it with Ctrl-C or SIGTERM. Exit codes: 0, or that of the verdict with --judge, 2 wrong input, 3 some "
+    "calls were not recorded or judged.",
 )
-@click.option("--listen", required=True, metavar="ADDRESS", help="Where clients connect, such as unix:///run/fsm.sock.")
+@click.option("--listen", required=True, metavar="ADDRESS", help="Socket for clients, such as unix:///run/fsm.sock.")
 @click.option(
-    "--to", required=True, metavar="ADDRESS", help="The runtime, such as unix:///run/containerd/containerd.sock."
+    "--to",
+    required=True,
+    metavar="ADDRESS",
+    help="Socket of the runtime, such as unix:///run/containerd/containerd.sock.",
 )
 @click.option(
     "--record",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write each CRI call to this file, which is made anew; compressed if it ends in .gz.",
+    help="Write each CRI call to this file, which is overwritten. It is compressed if its name ends in .gz.",
 )
-@click.option(
-    "--judge", is_flag=True, help="Judge what passes, as fsm judge --follow does; SIGUSR1 asks for a summary."
-)
+@click.option("--judge", is_flag=True, help="Judge the calls like fsm judge --follow. SIGUSR1 prints a summary.")
 @fail_on_option
-@profile_option("With --judge, tolerate the declared deviations of a real version, and report them.")
+@profile_option("With --judge: tolerate and report the declared deviations of a real version.")
 @click.option(
     "--rules",
     metavar="FILE",
     type=click.Path(readable=False),
-    help="Change some calls, as this file says: delayed, failed, canceled, without a reply.",
+    help="Inject the faults in FILE: delay, fail or cancel calls, or lose their replies; see docs/how-to/proxy.md.",
 )
 @click.option(
     "--grace",
     type=click.FloatRange(0, 3_600),
     metavar="SECONDS",
     default=5.0,
-    help="How long calls in progress may go on at the end.",
+    help="Wait this long at the end for calls in progress.",
 )
 @click.option(
     "--settle",
     type=click.FloatRange(0, 600),
     metavar="SECONDS",
     default=30.0,
-    help="How long a call may take at most when they are judged: each is judged that long after it began.",
+    help="With --judge: judge each call this long after it began. This must exceed the duration of the longest call.",
 )
-@click.option("--duration", type=click.FloatRange(0), metavar="SECONDS", help="End after so many seconds.")
+@click.option("--duration", type=click.FloatRange(0), metavar="SECONDS", help="Stop after this many seconds.")
 def command(
     listen: str,
     to: str,
@@ -87,10 +88,11 @@ def command(
     *,
     judge: bool,
 ) -> int:
-    """Pass on what clients and a runtime say to each other, and record and judge it.
+    """Pass calls between clients and a runtime, and record them, judge them, or inject faults.
 
-    All bytes pass as they are, of every service on the socket. The calls of CRI are understood. The proxy never waits
-    for what is written or judged: what it could not keep is counted, and the verdict is then unknown.
+    Passes all bytes of every service on the socket unchanged, except for injected faults. Only the calls of CRI are
+    recorded and judged. The proxy never waits for the recording or the judge: if they fall behind, it counts the calls
+    that they lose, and the verdict is unknown.
 
     \b
     fsm proxy --listen unix:///run/fsm.sock --to unix:///run/containerd/containerd.sock --record calls.jsonl.gz

@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "record", epilog="Exit codes: 0 ended by a signal, 2 there is no such runtime, 74 nothing could be written."
+    "record", epilog="Exit codes: 0 stopped by a signal, 2 no such runtime, 74 the output could not be written."
 )
 @click.option(
     "--nri",
     "address",
     required=True,
     metavar="SOCKET",
-    help="Where the runtime takes NRI plugins, as unix:///var/run/nri/nri.sock.",
+    help="Socket where the runtime accepts NRI plugins, such as unix:///var/run/nri/nri.sock.",
 )
 @click.option(
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to add to; compressed if it ends in .gz, and then it must be new. By default standard output.",
+    help="Append to FILE instead of standard output. If its name ends in .gz, it is compressed and must not exist yet.",
 )
 def command(address: str, output: Path | None) -> int:
-    """Record what a runtime tells NRI plugins, until Ctrl-C or SIGTERM.
+    """Record the events that a runtime sends to NRI plugins, until Ctrl-C or SIGTERM.
 
-    It connects as a plugin that observes: it subscribes to every event, answers at once, and asks for no changes. Each
-    line is written soon after its event, as JSON. When the runtime restarts, it connects again.
+    Connects as a plugin that only observes: it subscribes to every event, answers immediately, and requests no changes.
+    Writes each event soon after it arrives, as a line of JSON. Reconnects when the runtime restarts.
 
     \b
     fsm record --nri unix:///var/run/nri/nri.sock -o events.jsonl

@@ -21,14 +21,15 @@ FORMS: Final[Mapping[str, type[Form]]] = {
 
 
 @click.command("schema")
-@click.option("--of", "form", type=click.Choice(list(FORMS)), default="models", help="Which kind of file.")
+@click.option("--of", "form", type=click.Choice(list(FORMS)), default="models", help="Kind of file.")
 def command(form: str) -> int:
     """Print the JSON Schema of model, system, property or fault files, for editors.
 
     \b
     fsm schema > fsm.language.schema.json
     fsm schema --of properties > fsm-properties.schema.json
-    Then let the editor's TOML extension use it for models/*.toml.
+
+    Then configure the TOML extension of your editor to use the schema for models/*.toml.
     """
     click.echo(dumped(schema(FORMS[form])), nl=False)
     return 0

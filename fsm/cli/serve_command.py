@@ -23,28 +23,30 @@ MEMORY = "/dev/shm"  # noqa: S108  (names in it are random)
 
 @click.command("serve")
 @click.option(
-    "--cri", "address", required=True, metavar="ADDRESS", help="The socket to serve, such as unix:///run/fsm.sock."
+    "--cri", "address", required=True, metavar="ADDRESS", help="Socket to serve, such as unix:///run/fsm.sock."
 )
 @click.option(
     "--nri",
     metavar="ADDRESS",
-    help="A socket for NRI plugins, such as unix:///tmp/nri.sock; without it there are none.",
+    help="Socket for NRI plugins, such as unix:///tmp/nri.sock. Default: no plugins.",
 )
-@profile_option("Deviate as this profile says; a client has to cope with that.")
-@click.option("--processes", is_flag=True, help="Run the commands of containers as processes of this machine, as you.")
+@profile_option("Deviate as this profile does, to test that a client copes.")
+@click.option(
+    "--processes", is_flag=True, help="Run the commands of containers as processes on this machine, as your user."
+)
 @click.option(
     "--deviate",
     type=click.FloatRange(0, 1),
     default=0.0,
     metavar="CHANCE",
-    help="With this chance refuse what the profile allows to refuse, as if its records were lost.  [default: 0]",
+    help="Chance of refusing a call that the profile allows to refuse, as if its records were lost.",
 )
-@click.option("--seed", type=int, default=0, help="Which calls --deviate refuses.")
+@click.option("--seed", type=int, default=0, help="Seed for the choice of the calls that --deviate refuses.")
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Keep pods, containers and images there, and take up those that an earlier server has left.",
+    help="Keep pods, containers and images in this folder, and restore those of an earlier server.",
 )
 def command(
     address: str,
@@ -57,9 +59,9 @@ def command(
 ) -> int:
     """Serve the reference implementation as a CRI runtime, for crictl, the kubelet or your own client.
 
-    Its containers are simulated: 'sleep 5' ends after five seconds, 'exit 3' at once with code 3, and what is not among
-    a few known commands cannot be started. Nothing is kept when it ends, by Ctrl-C or SIGTERM, unless --state names a
-    folder for it.
+    Containers are simulated: 'sleep 5' ends after five seconds, and 'exit 3' immediately with code 3. Only a few
+    commands are known; containers with others cannot be started. Stop the server with Ctrl-C or SIGTERM. Nothing is
+    kept then, except in the folder of --state.
 
     \b
     fsm serve --cri unix:///tmp/fsm.sock

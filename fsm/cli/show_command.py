@@ -13,16 +13,17 @@ from fsm.report import machine_report
 
 @click.command("show")
 @click.argument("name", metavar="MODEL", shell_complete=completion.models_and_systems)
-@name_option("event", "e", "Only this event, by its name or its name on the wire.", completion.events)
-@name_option("state", "s", "Only this state.", completion.states)
-@click.option("--outcomes", is_flag=True, help="List what a test may arrange: outcomes, where an event has several.")
-@profile_option("Show the machine as this profile has it.")
+@name_option("event", "e", "Show only this event, by its name or its name on the wire.", completion.events)
+@name_option("state", "s", "Show only this state.", completion.states)
+@click.option(
+    "--outcomes", is_flag=True, help="For events with several outcomes, list the outcomes, which a test may arrange."
+)
+@profile_option("Apply this profile to the model.")
 @format_option
 def command(name: str, event: str | None, state: str | None, profile: str | None, form: str, *, outcomes: bool) -> int:
-    """Show a model: what each event does in each state, and why.
+    """Show what each event of a model does in each state, and why.
 
-    MODEL is a name from 'fsm list' or the path of a model file. Of a system
-    the parts are shown, and what they do together.
+    MODEL is a name from 'fsm list' or the path of a model file. For a system, shows its parts and their joint events.
 
     \b
     fsm show container-status

@@ -17,18 +17,23 @@ _TOGETHER: Final = 1_000
 
 @click.command("simulate")
 @click.argument("model", shell_complete=completion.models)
-@click.option("--seed", type=int, default=0, help="The same seed gives the same trace.")
-@click.option("--length", type=click.IntRange(min=0), default=20, help="How many observations.")
-@click.option("--entities", type=click.IntRange(min=1), default=1, help="How many lives, interleaved.")
+@click.option("--seed", type=int, default=0, help="Random seed. The same seed generates the same trace.")
+@click.option("--length", type=click.IntRange(min=0), default=20, help="Number of observations.")
 @click.option(
-    "--calls", type=click.IntRange(min=1, max=8), default=1, help="Calls of an entity that are in progress at a time."
+    "--entities", type=click.IntRange(min=1), default=1, help="Number of entities, whose observations are interleaved."
 )
-@profile_option("Simulate the machine as this profile has it.")
+@click.option(
+    "--calls",
+    type=click.IntRange(min=1, max=8),
+    default=1,
+    help="Maximum calls of an entity in progress at the same time.",
+)
+@profile_option("Apply this profile to the model.")
 def command(model: str, seed: int, length: int, entities: int, calls: int, profile: str | None) -> int:
-    """Write a trace that MODEL could have made, as JSON lines.
+    """Generate a random legal trace of MODEL, as JSON lines.
 
-    MODEL is a name from 'fsm list' or the path of a model file. The trace is
-    in fsm's own format, and 'fsm judge' finds it legal:
+    MODEL is a name from 'fsm list' or the path of a model file. The trace is in fsm's own format, and 'fsm judge' finds
+    it legal:
 
     \b
     fsm simulate container-status --length 1000 --calls 2 | fsm judge -

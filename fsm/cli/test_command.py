@@ -65,77 +65,100 @@ _DELAY: Final = 0.05
     required=True,
     metavar="SUT",
     shell_complete=completion.suts,
-    help="reference, python:MODULE:FACTORY, exec:COMMAND, cri:ADDRESS, nri-plugin:COMMAND, or model:MODEL.",
+    help="Implementation to test: reference, python:MODULE:FACTORY, exec:COMMAND, cri:ADDRESS, nri-plugin:COMMAND, or "
+    "model:MODEL; see above.",
 )
-@profile_option("Tolerate its deviations.")
-@click.option("--examples", "-n", type=click.IntRange(min=0), default=100, help="Tests in random order.")
-@click.option("--steps", type=click.IntRange(min=1), default=50, help="The most that each of them does.")
-@click.option("--seed", type=int, default=0, help="Another number, other random tests.")
+@profile_option("Tolerate the declared deviations of this profile.")
+@click.option("--examples", "-n", type=click.IntRange(min=0), default=100, help="Number of tests with random steps.")
+@click.option("--steps", type=click.IntRange(min=1), default=50, help="Maximum steps of each random test.")
+@click.option("--seed", type=int, default=0, help="Seed of the random tests.")
 @click.option(
     "--threads",
     type=click.IntRange(min=1, max=8),
     default=1,
-    help="Call it from so many at once too, and look for races; with --nri in what a plugin is told.",
+    help="Also call SUT from up to this many threads concurrently, to find races; with --nri, races in the events sent "
+    "to a plugin.",
 )
 @click.option(
     "--race-seconds",
     type=click.FloatRange(min=1),
     default=60,
     metavar="SECONDS",
-    help="How long races of a runtime are looked for.",
+    help="Search this long for races of a runtime.",
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0.001),
     metavar="SECONDS",
-    help="What SUT may take for each answer; a process has 5 s by default, code in Python is not interrupted.",
+    help="Time limit for each answer of SUT. Default: 5 for a process, 10 for a container runtime, 2 for an NRI "
+    "plugin, none for Python code.",
 )
-@click.option("--replay", "again", metavar="STEPS", help="Take these steps only, as a failure prints them.")
-@click.option("--properties", is_flag=True, help="Test for each property of MODEL instead, as pytest does.")
-@property_option("Test for this property; may be repeated.")
-@parts_option("Copies of the parts of a system, such as pod=1,container=1; else as many as its file has.")
+@click.option("--replay", "again", metavar="STEPS", help="Take only these steps, as printed with a failure.")
+@click.option("--properties", is_flag=True, help="Test each property of MODEL instead, like the pytest plugin.")
+@property_option("Test this property instead; may be repeated.")
+@parts_option("Copies of the parts of a system, such as pod=1,container=1. Default: those in its file.")
 @click.option(
     "--nri",
     default="",
+    show_default=False,
     metavar="ADDRESS",
-    help="The socket at which the runtime takes plugins: one of ours is told what happens. For node, which is tested with "
-    "one pod and one container, and for nri-container, nri-pod, plugin-container, plugin-pod and nri-plugin-contract.",
+    help="Socket where the runtime accepts NRI plugins: connect a plugin, and judge the events that it receives. For "
+    "node, tested with one pod and one container, and for nri-container, nri-pod, plugin-container, plugin-pod and "
+    "nri-plugin-contract.",
 )
 @click.option(
-    "--answers", default="", metavar="python:MODULE:CLASS", help="What the answers of an NRI plugin are held to."
+    "--answers",
+    default="",
+    show_default=False,
+    metavar="python:MODULE:CLASS",
+    help="Class that judges the answers of an NRI plugin; see docs/how-to/nri.md.",
 )
-@click.option("--image", default="", help="What containers of a runtime are made of; it has sh.")
 @click.option(
-    "--restart-command", default="", metavar="COMMAND", help="Restarts the runtime; without it restarts are not tested."
+    "--image",
+    default="",
+    show_default=False,
+    help="Image for the containers of a runtime; it needs sh. Default: busybox, which fsm makes from the host's static "
+    "/bin/busybox if containerd lacks it, and removes afterwards.",
+)
+@click.option(
+    "--restart-command",
+    default="",
+    show_default=False,
+    metavar="COMMAND",
+    help="Command that restarts the runtime. Without it or --kill-command, restarts are not tested.",
 )
 @click.option(
     "--kill-command",
     default="",
+    show_default=False,
     metavar="COMMAND",
-    help="Kills the runtime and starts it again; calls are cut off by it at every step of time.",
+    help="Command that kills the runtime and starts it again, to cut calls off after 3 ms, 18 ms, 33 ms and so on.",
 )
 @click.option(
     "--damage-command",
     default="",
+    show_default=False,
     metavar="COMMAND",
-    help="Stops the runtime, damages what it keeps of the container whose id is in place of {container}, and starts it again.",
+    help="Command that stops the runtime, damages what it keeps of a container, and starts it again. {container} "
+    "stands for the container's id.",
 )
 @click.option(
     "--record",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Do the tests of a runtime that failed once more, and write their calls, for 'fsm judge'.",
+    help="Repeat the failed tests of a runtime, and write their calls to FILE, for 'fsm judge'.",
 )
 @click.option(
     "--script",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Write the tests of a runtime that failed as a shell script for crictl.",
+    help="Write the failed tests of a runtime to FILE, as a shell script for crictl.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(LEVELS[::-1]),
-    help="The weakest level of a clause whose breach is a violation. Default: MUST; observed if no clause is a MUST.",
+    help="Weakest level of a clause whose breach counts as a violation. Default: MUST, or observed if no clause is a "
+    "MUST.",
 )
 @at_least_option
 @cases_format_option
@@ -166,20 +189,22 @@ def command(
     *,
     properties: bool,
 ) -> int:
-    """Test SUT, a system under test, against a machine.
+    """Test an implementation, called SUT (system under test), against a model.
 
-    MODEL is a name from 'fsm list', or the path of a model file; a system counts as the one machine that its parts
-    make together. Every step that the machine knows is aimed at, legal, ignored, refused and unspecified ones alike,
-    in every state; what follows shows whether SUT is in the right one. If all of it is legal, tests in random order
-    follow. A failure is shrunk, and reported with what would have been legal.
+    MODEL is a name from 'fsm list' or the path of a model file. A system is tested as the one machine that its parts
+    form together. The test aims at every step of the machine in every state, whether legal, ignored, refused or
+    unspecified, and the steps that follow show whether SUT is in the right state. If all of that is legal, tests with
+    random steps follow. A failure is shrunk, and reported with what would have been legal. SUT is one of:
 
     \b
     reference              the reference implementation
     python:MODULE:FACTORY  what FACTORY() returns, see docs/how-to/conformance.md
     exec:COMMAND           a process that speaks the protocol of docs/reference/exec-protocol.md
-    cri:ADDRESS            a container runtime at a Unix socket, such as cri:unix:///run/containerd/containerd.sock
-    nri-plugin:COMMAND     an NRI plugin, or one that connects to nri-plugin:unix:///SOCKET, see docs/how-to/nri.md
-    model:MODEL            another machine plays the implementation
+    cri:ADDRESS            a container runtime at a Unix socket; example below
+    nri-plugin:COMMAND     an NRI plugin, see docs/how-to/nri.md
+    nri-plugin:unix:///SOCKET
+                           an NRI plugin that connects to SOCKET
+    model:MODEL            another machine, simulated
 
     \b
     fsm test container-status --against reference

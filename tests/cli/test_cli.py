@@ -780,7 +780,7 @@ def test_without_a_command() -> None:
     ran = fsm()
 
     assert (2, "") == (ran.returncode, ran.stdout)
-    assert "Commands:" in ran.stderr
+    assert "Judge recordings:" in ran.stderr
 
 
 @pytest.mark.slow
