@@ -24,36 +24,37 @@ from fsm.cli.options import (
     profile_option,
     progress,
     property_option,
-    require,
     shims_told,
     told,
     under,
 )
 from fsm.cli.output import put
+from fsm.cli.replay import replayed
 from fsm.conformance import suite
 from fsm.conformance.concurrency import repeated
 from fsm.conformance.lookup import DAMAGED, NODE, ONE_POD, RELAYED, RuntimeOptions, find, node
-from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.race_runs import Pace
 from fsm.language.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
 from fsm.machine.product.flatten import flatten
 from fsm.machine.property.claims import Property
-from fsm.machine.table import tabulate
 from fsm.recordings.pod_calls import POD
 from fsm.report import conformance_report, crictl, words
 from fsm.report.cases import of_property_tests, of_test
 from fsm.report.history_lines import written
 from fsm.report.property_report import PropertyTestReport
 from fsm.scratch import ScratchFolder
-from fsm.sut import SUT, Stimulus
+from fsm.sut import SUT
 
 if TYPE_CHECKING:
     from fsm.conformance.tested import Tested  # pytest would collect it as a test of this module
 
 _DELAY: Final = 0.05
 """The longest random delay of a thread before a call of a runtime, in seconds; most calls take as long."""
+
+
+_text_option = partial(click.option, default="", show_default=False)
 
 
 @click.command("test")
@@ -97,47 +98,35 @@ _DELAY: Final = 0.05
 @click.option("--properties", is_flag=True, help="Test each property of MODEL instead, like the pytest plugin.")
 @property_option("Test this property instead; may be repeated.")
 @parts_option("Copies of the parts of a system, such as pod=1,container=1. Default: those in its file.")
-@click.option(
+@_text_option(
     "--nri",
-    default="",
-    show_default=False,
     metavar="ADDRESS",
     help="Socket where the runtime accepts NRI plugins: connect a plugin, and judge the events that it receives. For "
     "node, tested with one pod and one container, and for nri-container, nri-pod, plugin-container, plugin-pod and "
     "nri-plugin-contract.",
 )
-@click.option(
+@_text_option(
     "--answers",
-    default="",
-    show_default=False,
     metavar="python:MODULE:CLASS",
     help="Class that judges the answers of an NRI plugin; see docs/how-to/nri.md.",
 )
-@click.option(
+@_text_option(
     "--image",
-    default="",
-    show_default=False,
     help="Image for the containers of a runtime; it needs sh. Default: busybox, which fsm makes from the host's static "
     "/bin/busybox if containerd lacks it, and removes afterwards.",
 )
-@click.option(
+@_text_option(
     "--restart-command",
-    default="",
-    show_default=False,
     metavar="COMMAND",
     help="Command that restarts the runtime. Without it or --kill-command, restarts are not tested.",
 )
-@click.option(
+@_text_option(
     "--kill-command",
-    default="",
-    show_default=False,
     metavar="COMMAND",
     help="Command that kills the runtime and starts it again, to cut calls off after 3 ms, 18 ms, 33 ms and so on.",
 )
-@click.option(
+@_text_option(
     "--damage-command",
-    default="",
-    show_default=False,
     metavar="COMMAND",
     help="Command that stops the runtime, damages what it keeps of a container, and starts it again. {container} "
     "stands for the container's id.",
@@ -248,7 +237,7 @@ def command(
     given = [word for option, value in options.items() if value for word in (option, value)]
     command = shlex.join(["fsm", "test", model, "--against", sut, *given])
     if again is not None:
-        tested = suite.replay(machine, factory, _steps(again, machine.under(tolerated)), profile=tolerated, name=sut)
+        tested = suite.replay(machine, factory, replayed(again, machine.under(tolerated)), profile=tolerated, name=sut)
     else:
         with progress("testing", 1) as bar:
 
@@ -388,25 +377,6 @@ def _tested(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Mach
     machine = load(name)
     under(machine, profile)  # refuses an unknown profile
     return machine, profile
-
-
-def _steps(text: str, machine: Machine) -> tuple[Stimulus, ...]:
-    try:
-        found = read_steps(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--replay") from error
-    table = tabulate(machine)
-    ways = tuple(zip(table.ways, table.origin, strict=True))
-    for step in found:
-        require([step.event], machine.events, of="events", hint="--replay")
-        if step.stage in {"begin", "end"} and table.row[step.event] not in table.end:
-            message = f"{step.event} takes no time: it does not begin and end, leave out '{step.stage}'"
-            raise click.BadParameter(message, param_hint="--replay")
-        outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
-        # The last outcome of a crash is that of the restart.
-        expected = step.expected[:-1] if step.stage == "crash" else step.expected
-        require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
-    return found
 
 
 @contextmanager

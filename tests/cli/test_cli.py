@@ -192,7 +192,7 @@ def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path
         (["judge", "--format", "txt", HOLDING], "'txt' is not one of 'text', 'json', 'junit', 'sarif', 'github'"),
         (["judge", "--fail-on", "must", HOLDING], "'must' is not one of 'MUST', 'SHOULD', 'MAY', 'observed'"),
         (["judge", "--no-such", HOLDING], "No such option '--no-such'"),
-        (["jugde", HOLDING], "no command 'jugde': did you mean 'judge'? commands: judge, cover, check, "),
+        (["jugde", HOLDING], "no command 'jugde': did you mean 'judge'? commands: judge, cover, explore, "),
         (["show", "container-stats"], "did you mean 'container-status'?"),
         (["show", "cri-pod", "--event", "stopp"], "did you mean 'stop'?"),
         (["show", "cri-pod", "--state", "readdy"], "did you mean 'ready'?"),

@@ -26,8 +26,8 @@ RELEASES = [f"containerd-{release}" for release in ("1.6", "1.7", "2.0", "2.1", 
 
 OFFERED = [
     ("fsm ", list(COMMANDS)),
-    ("fsm s", ["serve", "show", "simulate", "schema"]),
-    ("fsm help s", ["serve", "show", "simulate", "schema"]),
+    ("fsm s", ["show", "simulate", "schema", "serve"]),
+    ("fsm help s", ["show", "simulate", "schema", "serve"]),
     ("fsm judge --profile cont", RELEASES),
     ("fsm judge --model cri-", ["cri-container", "cri-pod", "cri-service"]),
     ("fsm judge --property stop-is-id", ["stop-is-idempotent"]),
